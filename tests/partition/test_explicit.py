@@ -164,6 +164,50 @@ def test_parts_of_keys_are_keys():
         assert (found == np.asarray(jax.random.key_data(keys))).all()
 
 
+def test_types_of_mapped_dimensions():
+    """Functions that are compiled, loops and derivatives inside of vmap know how the mapped dimension is cut."""
+    inner = jax.jit(lambda r: jnp.sin(r) @ r)
+    functions = {
+        "call": inner,
+        "derivative": jax.grad(lambda r: inner(r).sum()),
+        "loop": lambda r: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c), r),
+        "scan": lambda r: lax.scan(lambda c, q: (c + q, c * q), jnp.zeros(8), r)[1],
+        "branches": lambda r: lax.cond(r.sum() > 0, jnp.sin, jnp.cos, r),
+        "checkpoint": jax.checkpoint(jnp.sin),
+        "solve": lambda r: jnp.linalg.solve(r + jnp.eye(8), r),
+        "nested": jax.vmap(jax.jit(lambda v: jnp.sin(v) * v)),
+    }
+    x = jax.device_put(T, NamedSharding(MESH, P("x")))
+    for name, f in functions.items():
+        seen = []
+
+        def run(x, f=f, seen=seen):
+            seen.append(jax.typeof(jax.vmap(f)(x)).str_short())
+            return jax.vmap(f)(x)
+
+        got = jax.jit(run)(x)
+        assert seen == ["f32[4@x,8,8]"], (name, seen)
+        np.testing.assert_allclose(got, jax.jit(jax.vmap(f))(T), rtol=1e-3, atol=1e-3)
+    along = jax.device_put(T, NamedSharding(MESH, P(None, "x")))
+    with pytest.raises(ValueError, match="must be cut along the same explicit axes"):
+        jax.jit(jax.vmap(jnp.add))(x, along)
+    assert jax.jit(lambda x: jax.vmap(jax.jit(jnp.sin))(x))(along).sharding.spec == P(None, "x", None)
+
+
+def test_types_of_keys():
+    keys = jax.device_put(jax.random.split(jax.random.key(0), 4), NamedSharding(MESH, P("x")))
+    assert jax.typeof(keys).str_short() == "key<fry>[4@x]"
+    seen = []
+    for f in (lambda k: k, jax.vmap(jax.random.split), jax.vmap(jax.random.uniform), jax.random.key_data):
+
+        def run(k, f=f):
+            seen.append((jax.typeof(k).str_short(), jax.typeof(f(k)).sharding.spec[0]))
+            return f(k)
+
+        got = jax.jit(run)(keys)
+        assert got.sharding.spec[0] == "x" and seen.pop() == ("key<fry>[4@x]", "x")
+
+
 def test_arrays_that_are_filled_on_a_device_have_a_strong_type():
     place = jax.devices()[0]
     assert not jnp.full((2,), 1, device=place).weak_type and jnp.full((2,), 1).weak_type

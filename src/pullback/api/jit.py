@@ -331,7 +331,7 @@ class _Jit:
                         self.fun, args, dynamic_kwargs, [w for w in fixed if isinstance(w, int)]
                     )
                     aval = arguments.check_leaf(leaf, self.name, paths[i])
-            place = getattr(leaf, "_device", None)
+            place = getattr(getattr(leaf, "_base_array", leaf), "_device", None)
             avals.append(aval if place is None or type(place) is Device else placed(aval, place))
         return leaves, in_tree, tuple(avals), tuple(statics)
 

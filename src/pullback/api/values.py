@@ -116,7 +116,8 @@ def typeof(x: Any) -> AbstractValue:
     if isinstance(x, Reference):
         return AbstractRef(x.ref_aval.inner_aval.strip_weak_type())
     aval = aval_of(x)
-    place = x._device if type(x) is _core.Array else None
+    words = getattr(x, "_base_array", x)  # keys lie where their words do
+    place = words._device if type(words) is _core.Array else None
     return placed(aval, place, whole=True)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api._arguments import check_callable, checked_leaves, flatten_result, leaf_paths, named_after
 from pullback.api.vmappable import has_vmappable, map_over, spec_types
-from pullback.core import typeof
+from pullback.core import avals, typeof
 from pullback.core.references import Entrance
+from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import flatten_axes, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 from pullback.util.static import is_hashable
@@ -102,7 +103,8 @@ def vmap(
             outs, out_tree = flatten_result(fun(*new_args, **new_kwargs), fun, "vmap")
             return outs
 
-        outs, found = run_batched(flat, AxisData(axis_name, size, spmd_axis_name), leaves, dims)
+        data = AxisData(axis_name, size, spmd_axis_name, placing=_mapped_placing(leaves, dims))
+        outs, found = run_batched(flat, data, leaves, dims)
         wanted = _axes_of_leaves("vmap out_axes", out_tree, out_axes)
         results = []
         for k, (out, dim, axis) in enumerate(zip(outs, found, wanted)):
@@ -159,6 +161,24 @@ def _canonical(leaf, axis, number, fun, args, kwargs):
         f"{axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its shape is {typeof(leaf).shape}); the argument is "
         f"{path}"
     )
+
+
+def _mapped_placing(leaves: list[Any], dims: list[Any]) -> NamedSharding | None:
+    """How explicit axes cut the mapped dimensions, as the types of traced values say; ValueError where they differ."""
+    if not avals.any_placed:
+        return None
+    found: dict[Any, Any] = {}
+    for leaf, dim in zip(leaves, dims):
+        if dim is not None:
+            placing = getattr(typeof(leaf), "placing", None)
+            part = None if placing is None else placing.spec[dim]
+            found[part] = None if placing is None or part is None else NamedSharding(placing.mesh, PartitionSpec(part))
+    if len(found) > 1:
+        raise ValueError(
+            "vmap: the dimensions that are mapped must be cut along the same explicit axes, or all be whole, but they "
+            f"are cut along {list(found)}; use jax.sharding.reshard on the arguments"
+        )
+    return next(iter(found.values()), None)
 
 
 def _mapped_size(fun, leaves, dims, axis_size, args, kwargs):

@@ -201,7 +201,7 @@ def placed(aval: ShapedArray, sharding: Any, whole: bool = False) -> ShapedArray
     if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
         return aval
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-    parts = [[n for n in names_of(part) if types[n] is AxisType.Explicit] for part in sharding.spec]
+    parts = [[n for n in names_of(part) if types[n] is AxisType.Explicit] for part in sharding.spec[: aval.ndim]]
     parts += [[]] * (aval.ndim - len(parts))
     spec = PartitionSpec(*(tuple(p) if len(p) > 1 else p[0] if p else None for p in parts))
     mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh

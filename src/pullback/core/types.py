@@ -63,6 +63,7 @@ def type_on_mesh(x: Any) -> Any:
     aval = type_of_operand(x)
     if not avals.any_placed:
         return aval
+    x = getattr(x, "_base_array", x)  # keys lie where their words do
     return placed(aval, x._device) if type(x) is _core.Array and x._device is not None else aval
 
 

@@ -36,6 +36,8 @@ class Factors(NamedTuple):
     results: tuple[Dims, ...]
     combined: Mapping[int, str] = {}  # factors that results are reduced over -> "sum", "max" or "min"
     local: Callable[[dict[str, Any], LocalSize], dict[str, Any]] = same_params  # parameters for one device's part
+    # (dimension of the first operand, of results): what is computed whole there is then cut as the operand was.
+    follows: tuple[tuple[int, int], ...] = ()
 
     def of_cut(self, cut: Cut | None, dims: Dims, mesh: Sizes) -> dict[int, Axes]:
         """The axes that each factor is cut along where an array of these dimensions is cut so; what does not fit is
@@ -60,15 +62,17 @@ class Factors(NamedTuple):
         return tuple(tuple(a for f in factors for a in axes.get(f, ())) for factors in dims)
 
     def fits(self, axes: Mapping[int, Axes], mesh: Sizes) -> bool:
-        """Whether every dimension is cut into runs of consecutive elements: what is slower than a cut factor must be
-        cut to single elements.
-        """
+        """Whether every dimension is cut into runs of consecutive elements."""
+        return self._misfit(axes, mesh) is None
+
+    def _misfit(self, axes: Mapping[int, Axes], mesh: Sizes) -> int | None:
+        """A cut factor, where one that is slower in the same dimension is not cut to single elements."""
         for dims in (*self.operands, *self.results):
             for factors in dims:
-                for slower, factor in itertools.pairwise(factors):
-                    if axes.get(factor) and extent(axes.get(slower, ()), mesh) != self.sizes[slower]:
-                        return False
-        return True
+                for slower, faster in itertools.pairwise(factors):
+                    if axes.get(faster) and extent(axes.get(slower, ()), mesh) != self.sizes[slower]:
+                        return faster
+        return None
 
     def merged(self, parts: Sequence[Mapping[int, Axes]], mesh: Sizes) -> dict[int, Axes]:
         """One answer of several: the first that cuts a factor decides, and an axis cuts one factor."""
@@ -79,9 +83,14 @@ class Factors(NamedTuple):
                 if factor not in found and not used & set(axes):
                     found[factor] = axes
                     used |= set(axes)
-        while found and not self.fits(found, mesh):
-            del found[max(found)]
+        while (misfit := self._misfit(found, mesh)) is not None:
+            del found[misfit]
         return found
+
+
+def in_place(ndim: int) -> tuple[tuple[int, int], ...]:
+    """For `Factors.follows`: every dimension is the operand's."""
+    return tuple((d, d) for d in range(ndim))
 
 
 def extent(axes: Axes, mesh: Sizes) -> int:

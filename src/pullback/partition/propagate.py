@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, fitting, whole
-from pullback.partition.rules import load
+from pullback.partition.rules import rule_of
 from pullback.sharding import NamedSharding
 from pullback.sharding._specs import UNCONSTRAINED, names_of
 
@@ -24,8 +24,7 @@ Known = dict[Var, Cut]
 
 def factors_of(eqn: Any) -> Factors | None:
     """What the record says of an equation; None: it is computed whole."""
-    load()
-    rule = eqn.primitive.partition
+    rule = rule_of(eqn.primitive)
     return None if rule is None else rule(eqn)
 
 
@@ -105,7 +104,7 @@ class _Pass:
             axes = operand_axes(factors, eqn, cuts, self.mesh)
             if any(cut is not None for cut in cuts):
                 for var, dims in zip(eqn.outvars, factors.results):
-                    self.learn(var, factors.cut_of(axes, dims))
+                    self.learn(var, followed(factors, cuts[0], factors.cut_of(axes, dims)))
 
     def backward(self, eqn: Any) -> None:
         """From results to operands of which nothing is known, or which may be cut more."""
@@ -134,6 +133,18 @@ class _Pass:
             for k in unknown:
                 if any(axes.get(f) for dim in factors.operands[k] for f in dim):
                     self.learn(eqn.invars[k], factors.cut_of(axes, factors.operands[k]))
+
+
+def followed(factors: Factors, operand: Cut | None, cut: Cut) -> Cut:
+    """The cut of a result, whose dimensions that are computed whole are cut as the operand's."""
+    if operand is None:
+        return cut
+    found, used = list(cut), {a for axes in cut for a in axes}
+    for d, e in factors.follows:
+        if not found[e] and not used & set(operand[d]):
+            found[e] = operand[d]
+            used |= set(operand[d])
+    return tuple(found)
 
 
 def operand_axes(factors: Factors, eqn: Any, cuts: Sequence[Cut | None], mesh: Sizes) -> dict[int, Axes]:

@@ -12,8 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pullback.compiler.graph.simplify.inline import inline
+from pullback.compiler.graph.simplify.keys import replace_keys
+from pullback.core.extended import of_words
 from pullback.core.interpreter import extend_axis_env
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, eval_jaxpr
+from pullback.core.primitive import registry
 from pullback.core.staging import trace
 from pullback.core.types import asked, untyped
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
@@ -33,6 +36,7 @@ from pullback.partition.propagate import (
     while_cuts,
 )
 from pullback.sharding import NamedSharding
+from pullback.util.dtypes import is_extended
 from pullback.util.logs import PROGRAMS, warn
 
 
@@ -73,26 +77,50 @@ def axes_of(mesh: Sizes) -> Iterator[None]:
 
 
 def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, int]) -> Partitioned:
-    """The program of one device of the mesh, for arguments that are cut so (None: as suits)."""
-    closed = inline(closed)
-    jaxpr = closed.jaxpr
+    """The program of one device of the mesh, for arguments that are cut so (None: as suits).
+
+    Keys are cut as their words, whose last axis is whole.
+    """
+    flat = inline(closed)
+    words = replace_keys(flat)
+    jaxpr = words.jaxpr
     given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
     known = propagate(jaxpr, given, mesh)
-    cuts = tuple(cut_or_whole(known.get(v), v.aval) for v in jaxpr.invars)
+    cuts = [cut_or_whole(known.get(v), v.aval) for v in jaxpr.invars]
     wanted = [
         whole(len(a.aval.shape)) if isinstance(a, Literal) else cut_or_whole(known.get(a), a.aval)
         for a in jaxpr.outvars
     ]
     with axes_of(mesh):
-        found = _traced(closed, cuts, wanted, mesh, known)
-    return Partitioned(found, cuts, tuple(wanted), mesh)
+        found = _traced(words, cuts, wanted, mesh, known)
+        if words is not flat:
+            cuts = [cut[: a.ndim] for cut, a in zip(cuts, flat.in_avals, strict=True)]
+            wanted = [cut[: a.ndim] for cut, a in zip(wanted, flat.out_avals, strict=True)]
+            found = _of_keys(found, flat, cuts, mesh)
+    return Partitioned(found, tuple(cuts), tuple(wanted), mesh)
+
+
+def _of_keys(words: ClosedJaxpr, whole_: ClosedJaxpr, cuts: Sequence[Cut], mesh: Sizes) -> ClosedJaxpr:
+    """A program of words as one of the keys that they are in the whole one."""
+
+    def part(*parts: Any) -> list[Any]:
+        given = [registry["random_unwrap"].bind(x) if is_extended(x.dtype) else x for x in parts]
+        outs = eval_jaxpr(words.jaxpr, words.consts, *given)
+        kinds = [a.dtype for a in whole_.out_avals]
+        return [of_words(kind, y) if is_extended(kind) else y for y, kind in zip(outs, kinds, strict=True)]
+
+    local = [local_aval(aval, cut, mesh) for aval, cut in zip(whole_.in_avals, cuts, strict=True)]
+    with asked(mesh):
+        return untyped(trace(part, local, words.jaxpr.debug_info))
 
 
 def result_cuts(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, int]) -> list[Cut]:
     """How the results of a program are cut, without writing it."""
-    jaxpr = inline(closed).jaxpr
+    flat = inline(closed)
+    jaxpr = replace_keys(flat).jaxpr
     given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
-    return [cut_or_whole(c, a.aval) for c, a in zip(results_of(jaxpr, given, mesh), jaxpr.outvars)]
+    found = [cut_or_whole(c, a.aval) for c, a in zip(results_of(jaxpr, given, mesh), jaxpr.outvars)]
+    return [cut[: len(a.shape)] for cut, a in zip(found, flat.out_avals, strict=True)]
 
 
 def _traced(

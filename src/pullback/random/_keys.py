@@ -20,6 +20,7 @@ from pullback.core.explain import shown
 from pullback.core.lowering import Pointwise
 from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.random import _rbg, _reuse
+from pullback.sharding import PartitionSpec
 from pullback.util import config, dtypes
 from pullback.util.warning import warn
 
@@ -180,9 +181,14 @@ class PRNGKeyArray:
     weak_type = False
     is_fully_addressable = property(lambda self: self._base_array.is_fully_addressable)
     is_fully_replicated = property(lambda self: self._base_array.is_fully_replicated)
-    sharding = property(lambda self: self._base_array.sharding)
+    sharding = property(lambda self: self._of_keys(self._base_array.sharding))
     committed = property(lambda self: self._base_array.committed)
     device = property(lambda self: self._base_array.device)
+
+    def _of_keys(self, sharding: Any) -> Any:
+        """Where keys lie whose words lie so: nothing is said of the words' last axis."""
+        spec = getattr(sharding, "spec", ())
+        return sharding if len(spec) <= self.ndim else sharding.update(spec=PartitionSpec(*spec[: self.ndim]))
 
     def devices(self) -> Any:
         """The devices that hold the keys."""

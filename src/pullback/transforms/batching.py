@@ -27,19 +27,31 @@ from pullback.core.atoms import Program
 from pullback.core.avals import typed
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive, raise_if_kept
-from pullback.sharding import PartitionSpec
+from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.util import config
 
 
 class AxisData(NamedTuple):
     """The mapped axis: its name (None if it has none), size, and the mesh axes that it is cut along; `checked`: types
-    of values say whether they vary along it (core/types.py).
+    of values say whether they vary along it (core/types.py); `placing`: how explicit axes cut it, as of a vector.
     """
 
     name: Any
     size: int
     spmd: Any = None
     checked: bool = False
+    placing: NamedSharding | None = None
+
+    def in_front(self, aval: ShapedArray) -> ShapedArray:
+        """The type of values with the mapped axis in front, from that of one element."""
+        new = aval.update(shape=(self.size, *aval.shape))
+        inner = aval.placing
+        if self.placing is None and inner is None:
+            return new
+        mesh = inner.mesh if self.placing is None else self.placing.mesh
+        front = (None,) if self.placing is None else self.placing.spec
+        rest = (None,) * aval.ndim if inner is None else inner.spec
+        return typed(new, NamedSharding(mesh, PartitionSpec(*front, *rest)), aval.vma)
 
 
 class BatchTracer(Tracer):
@@ -69,7 +81,8 @@ def _element(aval: ShapedArray, dim: int, varies_along: Any = None) -> ShapedArr
     along = frozenset() if varies_along is None else frozenset((varies_along,))
     placing = aval.placing
     if placing is not None:
-        placing = placing.update(spec=PartitionSpec(*placing.spec[:dim], *placing.spec[dim + 1 :]))
+        parts = (*placing.spec[:dim], *placing.spec[dim + 1 :])
+        placing = placing.update(spec=PartitionSpec(*parts)) if any(parts) else None  # whole: no type says it
     return typed(ShapedArray(shape, aval.dtype, aval.weak_type), placing, aval.vma | along)
 
 
@@ -272,7 +285,7 @@ def batch_jaxpr(
             batched_out[:] = [w or d is not None for w, d in zip(wanted, dims)]
             return [move_batch_axis(v, d, 0, axis.size) if b else v for v, d, b in zip(outs, dims, batched_out)]
 
-        avals = [a.update(shape=(axis.size, *a.shape)) if b else a for a, b in zip(closed.in_avals, batched)]
+        avals = [axis.in_front(a) if b else a for a, b in zip(closed.in_avals, batched)]
         if axis.checked:
             avals = [typed(a, a.placing, a.vma - {axis.name}) if isinstance(a, ShapedArray) else a for a in avals]
         return trace(fun, avals, closed.jaxpr.debug_info), tuple(batched_out)

@@ -10,7 +10,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.primitive import registry
 from pullback.partition.factors import Dims, Factors, LocalSize
 
 
@@ -58,17 +57,19 @@ def shape_of(atom: Any) -> tuple[int, ...]:
     return tuple(atom.aval.shape)
 
 
+def rule_of(primitive: Any) -> Callable[[Any], Factors | None] | None:
+    """The rule of a primitive, put into its record when it is asked for first; None if it has none."""
+    if primitive.partition is None:
+        by_name, by_trait = _tables()
+        found = by_name.get(primitive.name)
+        primitive.partition = found or next((rule for t, rule in by_trait.items() if t in primitive.traits), None)
+    return primitive.partition
+
+
 @functools.cache
-def load() -> None:
-    """Fill the records."""
+def _tables() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The rules by names, and by traits of families."""
     from pullback.partition.rules import elementwise, indexing, movement, products
 
-    for module in (elementwise, movement, products, indexing):
-        for name, rule in module.RULES.items():
-            if name in registry:
-                registry[name].partition = rule
-    for primitive in registry.values():
-        if primitive.partition is None and "elementwise" in primitive.traits:
-            primitive.partition = elementwise.elementwise
-        elif primitive.partition is None and "matrices" in primitive.traits:
-            primitive.partition = products.over_batches
+    by_name = {name: rule for m in (elementwise, movement, products, indexing) for name, rule in m.RULES.items()}
+    return by_name, {"elementwise": elementwise.elementwise, "matrices": products.over_batches}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.partition.factors import Factors
+import numpy as np
+
+from pullback.partition.factors import Factors, in_place
 from pullback.partition.rules import Naming, shape_of
 
 
@@ -42,6 +44,15 @@ def _reduction(kind: str | None) -> Any:
     return rule
 
 
+def _logical_reduction(kind: str) -> Any:
+    """Of booleans: the extremum; of words, all bits must be there."""
+
+    def rule(eqn: Any) -> Factors:
+        return _reduction(kind if eqn.invars[0].aval.dtype == np.bool_ else None)(eqn)
+
+    return rule
+
+
 def _generic_reduction(eqn: Any) -> Factors | None:
     """`reduce` by a function of the user's: operands, then their initial values."""
     half = len(eqn.invars) // 2
@@ -52,14 +63,19 @@ def _generic_reduction(eqn: Any) -> Factors | None:
     return Factors(tuple(naming.sizes), (dims,) * half + ((),) * half, (kept,) * len(eqn.outvars))
 
 
-def _but(*keys: str) -> Any:
-    """All dimensions but those that a parameter names; results may have another size there."""
+def _but(key: str, follows: bool = True) -> Any:
+    """All dimensions but the one that a parameter names; results may have another size there, and are then whole."""
 
     def rule(eqn: Any) -> Factors:
         naming, shape = Naming(), shape_of(eqn.invars[0])
-        gone = {eqn.params[key] % len(shape) for key in keys}
+        gone = {eqn.params[key] % len(shape)}
         dims = naming.dims([None if d in gone else d for d in range(len(shape))], shape)
-        return Factors(tuple(naming.sizes), (dims,) * len(eqn.invars), (dims,) * len(eqn.outvars))
+        return Factors(
+            tuple(naming.sizes),
+            (dims,) * len(eqn.invars),
+            (dims,) * len(eqn.outvars),
+            follows=in_place(len(shape)) if follows else (),
+        )
 
     return rule
 
@@ -70,9 +86,8 @@ def _transform(eqn: Any) -> Factors:
     count = len(shape) - len(eqn.params["fft_lengths"])
     naming = Naming()
     names = [d if d < count else None for d in range(len(shape))]
-    return Factors(tuple(naming.sizes), (naming.dims(names, shape),), (naming.dims(names, after),))._replace(
-        sizes=tuple(naming.sizes)
-    )
+    ins, outs = naming.dims(names, shape), naming.dims(names, after)
+    return Factors(tuple(naming.sizes), (ins,), (outs,), follows=in_place(len(shape)))
 
 
 def _window(eqn: Any) -> Factors | None:
@@ -86,7 +101,8 @@ def _window(eqn: Any) -> Factors | None:
         names.append(d if still and shape_of(eqn.invars[0])[d] == n else None)
     naming = Naming()
     out = naming.dims(names, shape)
-    return Factors(tuple(naming.sizes), (out,) * half + ((),) * (len(eqn.invars) - half), (out,) * len(eqn.outvars))
+    ins = (out,) * half + ((),) * (len(eqn.invars) - half)
+    return Factors(tuple(naming.sizes), ins, (out,) * len(eqn.outvars), follows=in_place(len(shape)))
 
 
 _cumulative = _but("axis")
@@ -94,12 +110,17 @@ RULES = {
     "reduce_sum": _reduction("sum"),
     "reduce_max": _reduction("max"),
     "reduce_min": _reduction("min"),
-    **dict.fromkeys(["reduce_prod", "reduce_and", "reduce_or", "reduce_xor", "argmax", "argmin"], _reduction(None)),
+    **dict.fromkeys(["reduce_prod", "reduce_xor", "argmax", "argmin"], _reduction(None)),
+    "reduce_or": _logical_reduction("max"),
+    "reduce_and": _logical_reduction("min"),
     "reduce": _generic_reduction,
-    **dict.fromkeys(["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "top_k"], _cumulative),
+    **dict.fromkeys(["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"], _cumulative),
+    **dict.fromkeys(["partition", "argpartition"], _cumulative),
+    **dict.fromkeys(["order_statistics", "top_k"], _but("axis", follows=False)),
     "sort": _but("dimension"),
+    "approx_top_k": _but("reduction_dimension", follows=False),
     "fft": _transform,
     **dict.fromkeys(["reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"], _window),
     **dict.fromkeys(["optimization_barrier", "keep_apart"], each_by_itself),
-    **dict.fromkeys(["name", "copy", "copy_p", "pvary", "stage", "bitcast_convert_type"], elementwise),
+    **dict.fromkeys(["name", "copy", "copy_p", "pvary", "stage", "bitcast_convert_type", "random_clone"], elementwise),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.partition.factors import Factors, LocalSize
+from pullback.partition.factors import Factors, LocalSize, in_place
 from pullback.partition.rules import Naming, part_of, shape_of
 
 
@@ -57,7 +57,7 @@ def _scatter(eqn: Any) -> Factors:
         names[0][d] = names[1][k] = names[2][outer[k]] = ("i", k)
     naming = Naming()
     dims = [naming.dims(n, s) for n, s in zip(names, (operand, indices, updates), strict=True)]
-    return Factors(tuple(naming.sizes), tuple(dims), (dims[0],))
+    return Factors(tuple(naming.sizes), tuple(dims), (dims[0],), follows=in_place(len(operand)))
 
 
 def _dynamic_slice(eqn: Any) -> Factors:
@@ -68,13 +68,15 @@ def _dynamic_slice(eqn: Any) -> Factors:
     def local(params: dict[str, Any], size: LocalSize) -> dict[str, Any]:
         return {**params, "slice_sizes": part_of(dims, params["slice_sizes"], size)}
 
-    return Factors(tuple(naming.sizes), (dims,) + ((),) * (len(eqn.invars) - 1), (dims,), local=local)
+    ins = (dims,) + ((),) * (len(eqn.invars) - 1)
+    return Factors(tuple(naming.sizes), ins, (dims,), local=local, follows=in_place(len(shape)))
 
 
 def _dynamic_update_slice(eqn: Any) -> Factors:
     naming, shape, update = Naming(), shape_of(eqn.invars[0]), shape_of(eqn.invars[1])
     dims = naming.dims([d if update[d] == n else None for d, n in enumerate(shape)], shape)
-    return Factors(tuple(naming.sizes), (dims, dims) + ((),) * (len(eqn.invars) - 2), (dims,))
+    ins = (dims, dims) + ((),) * (len(eqn.invars) - 2)
+    return Factors(tuple(naming.sizes), ins, (dims,), follows=in_place(len(shape)))
 
 
 RULES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.partition.factors import Dims, Factors, LocalSize
+from pullback.partition.factors import Dims, Factors, LocalSize, in_place
 from pullback.partition.rules import Naming, part_of, shape_of, with_sizes
 
 
@@ -99,14 +99,14 @@ def _slice(eqn: Any) -> Factors:
     def local(params: dict[str, Any], size: LocalSize) -> dict[str, Any]:
         return {**params, "limit_indices": part_of(dims, params["limit_indices"], size)}
 
-    return Factors(tuple(naming.sizes), (dims,), (dims,), local=local)
+    return Factors(tuple(naming.sizes), (dims,), (dims,), local=local, follows=in_place(len(shape)))
 
 
 def _pad(eqn: Any) -> Factors:
     naming, shape = Naming(), shape_of(eqn.invars[0])
     names = [d if tuple(c) == (0, 0, 0) else None for d, c in enumerate(eqn.params["padding_config"])]
     dims = naming.dims(names, shape)
-    return Factors(tuple(naming.sizes), (dims, ()), (dims,))
+    return Factors(tuple(naming.sizes), (dims, ()), (dims,), follows=in_place(len(shape)))
 
 
 def _but_dimensions(key: str) -> Any:
@@ -115,20 +115,10 @@ def _but_dimensions(key: str) -> Any:
         given = eqn.params[key]
         gone = {d % len(shape) for d in (given if isinstance(given, tuple) else (given,))}
         dims = naming.dims([None if d in gone else d for d in range(len(shape))], shape)
-        return Factors(tuple(naming.sizes), (dims,) * len(eqn.invars), (dims,) * len(eqn.outvars))
+        count = len(eqn.invars), len(eqn.outvars)
+        return Factors(tuple(naming.sizes), (dims,) * count[0], (dims,) * count[1], follows=in_place(len(shape)))
 
     return rule
-
-
-def _random_bits(eqn: Any) -> Factors:
-    """A batch of keys gives a batch of arrays of bits."""
-    naming, keys, shape = Naming(), shape_of(eqn.invars[0]), shape_of(eqn.outvars[0])
-    count = len(keys) - 1
-    names = [d if d < count else None for d in range(max(len(keys), len(shape)))]
-    if keys[:count] != shape[:count] or (eqn.params.get("shape") or ())[:0] != ():
-        return Factors((), (((),) * len(keys),), (((),) * len(shape),))
-    ins, outs = naming.dims(names[: len(keys)], keys), naming.dims(names[: len(shape)], shape)
-    return Factors(tuple(naming.sizes), (ins,), (outs,))
 
 
 RULES = {
@@ -141,5 +131,4 @@ RULES = {
     "rev": _but_dimensions("dimensions"),
     "concatenate": _but_dimensions("dimension"),
     "split": _but_dimensions("axis"),
-    "threefry_bits": _random_bits,
 }

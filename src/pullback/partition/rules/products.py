@@ -1,4 +1,4 @@
-"""Contractions, convolutions, and linear algebra over batches of matrices."""
+"""Contractions, convolutions, and what is done for each of a batch: linear algebra of matrices, random bits of keys."""
 
 from __future__ import annotations
 
@@ -37,14 +37,26 @@ def _conv(eqn: Any) -> Factors | None:
     naming = Naming()
     dims = [naming.dims(n, shape) for n, shape in zip(names, (image, kernel, out), strict=True)]
     combined = {naming.numbers["i"]: "sum"} if "i" in naming.numbers else {}
-    return Factors(tuple(naming.sizes), tuple(dims[:2]), (dims[2],), combined)
+    places = tuple(zip(numbers.lhs_spec[2:], numbers.out_spec[2:], strict=True))
+    return Factors(tuple(naming.sizes), tuple(dims[:2]), (dims[2],), combined, follows=places)
 
 
 def over_batches(eqn: Any) -> Factors | None:
     """All dimensions before the last two of the first operand are batches, of every operand and result."""
-    shape = shape_of(eqn.invars[0])
-    count = len(shape) - 2
-    batch = shape[:count]
+    return _over_leading(eqn, len(shape_of(eqn.invars[0])) - 2)
+
+
+def _over_keys(eqn: Any) -> Factors | None:
+    """All dimensions before the last one of the first operand, the words of a key, are batches."""
+    return _over_leading(eqn, len(shape_of(eqn.invars[0])) - 1)
+
+
+def _between_keys_and_words(eqn: Any) -> Factors | None:
+    return _over_leading(eqn, min(len(shape_of(eqn.invars[0])), len(shape_of(eqn.outvars[0]))))
+
+
+def _over_leading(eqn: Any, count: int) -> Factors | None:
+    batch = shape_of(eqn.invars[0])[:count]
     if any(shape_of(v)[:count] != batch for v in (*eqn.invars, *eqn.outvars)):
         return None
     naming = Naming()
@@ -61,4 +73,7 @@ RULES = {
     "conv_general_dilated": _conv,
     "triangular_solve": over_batches,
     "cholesky": over_batches,
+    **dict.fromkeys([f"threefry_{kind}" for kind in ("bits", "split", "fold_in", "gamma")], _over_keys),
+    "philox_bits": _over_keys,
+    **dict.fromkeys(["random_wrap", "random_unwrap"], _between_keys_and_words),
 }

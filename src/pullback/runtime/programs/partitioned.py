@@ -19,10 +19,11 @@ from pullback.partition import Cut, Partitioned, partition
 from pullback.partition.factors import extent
 from pullback.partition.propagate import cut_by
 from pullback.partition.write import local_aval
+from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import place_of, spec_of
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
-from pullback.sharding import Mesh, NamedSharding, Sharding
+from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.util import config, dtypes
 from pullback.util.switches import switches
 
@@ -64,7 +65,7 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
     if closed.jaxpr.effects or not all(map(_is_plain, (*closed.in_avals, *closed.out_avals))):
         return None
     cuts = tuple(
-        cut_by(p, aval, sizes) if isinstance(p, NamedSharding) and not dtypes.is_extended(aval.dtype) else None
+        cut_by(p, aval, sizes) if isinstance(p, NamedSharding) else None
         for p, aval in zip(places, closed.in_avals, strict=True)
     )
     cut_anywhere = any(axes for cut in cuts for axes in cut or ()) or any(
@@ -125,7 +126,8 @@ def compile_partitioned(
         [y.aval if y.lies_so else y.stacked for y in outs],
     )
     gone = [k for k, n in enumerate(numbers) if n in donated]  # what the program does not read stays, as in JAX
-    return _Run(run, ins, outs, shardings, gone), kept
+    kinds = [None if is_plain(a.dtype) else a.dtype for a in closed.out_avals]
+    return _Run(run, ins, outs, shardings, kinds, gone), kept
 
 
 def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> list[Any]:
@@ -142,30 +144,43 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
             if not any(part is said.spec.UNCONSTRAINED for part in said.spec):
                 found.append(said)
                 continue
-        found.append(NamedSharding(layout.mesh, spec_of(cut, len(cut), layout.mesh)))
+        spec = spec_of(cut, len(cut), layout.mesh)
+        if not is_plain(atom.aval.dtype):  # of keys JAX says it in full
+            spec = PartitionSpec(*spec, *[None] * (len(cut) - len(spec)))
+        found.append(NamedSharding(layout.mesh, spec))
     return found
 
 
 class _Run:
     """A partitioned program on whole arrays."""
 
-    def __init__(self, run: Any, ins: list[_Stack], outs: list[_Stack], shardings: list[Any], gone: list[int]) -> None:
-        self.run, self.ins, self.outs, self.shardings, self.gone = run, ins, outs, shardings, gone
+    def __init__(
+        self,
+        run: Any,
+        ins: list[_Stack],
+        outs: list[_Stack],
+        shardings: list[Any],
+        kinds: list[Any],
+        gone: list[int],
+    ) -> None:
+        self.run, self.ins, self.outs = run, ins, outs
+        self.shardings, self.kinds, self.gone = shardings, kinds, gone
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        results = self.run([stack.of(x) for stack, x in zip(self.ins, arrays, strict=True)])
+        results = self.run([stack.of(words_of(x)) for stack, x in zip(self.ins, arrays, strict=True)])
         found = [stack.joined(y, s) for stack, y, s in zip(self.outs, results, self.shardings, strict=True)]
         for k in self.gone:
             if not arrays[k].is_deleted():
                 arrays[k].delete()
-        return found
+        return [y if kind is None else dressed(y, kind) for y, kind in zip(found, self.kinds, strict=True)]
 
 
 class _Stack:
-    """The parts of an array, one for each device, one after the other."""
+    """The parts of an array, one for each device, one after the other; of keys, their words."""
 
     def __init__(self, aval: Any, cut: Cut, layout: Layout) -> None:
-        self.aval, self.cut, self.sizes = aval, cut, layout.sizes
+        self.aval, self.sizes = physical(aval), layout.sizes
+        self.cut = cut = (*cut, *[()] * (len(self.aval.shape) - len(cut)))
         self.is_mapped = any(extent(axes, self.sizes) > 1 for axes in cut)
         leading = bool(cut) and cut[0] == tuple(a for a in layout.mesh.axis_names if self.sizes[a] > 1)
         self.lies_so = not self.is_mapped or (leading and not any(cut[1:]))  # the parts are where they are

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.inner import dtypes_in, has_inner, map_inner
-from pullback.core.avals import ShapedArray
+from pullback.core.avals import ShapedArray, typed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from pullback.sharding import PartitionSpec
 
 
 def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -67,7 +68,13 @@ def is_key(aval: Any) -> bool:
 
 def words_aval(aval: Any) -> ShapedArray:
     """The aval of the words of keys."""
-    return ShapedArray(aval.shape + tuple(aval.dtype.base_shape), aval.dtype.base)
+    found = ShapedArray(aval.shape + tuple(aval.dtype.base_shape), aval.dtype.base)
+    if not aval.is_typed:
+        return found
+    placing = aval.placing
+    if placing is not None:
+        placing = placing.update(spec=PartitionSpec(*placing.spec, None))
+    return typed(found, placing, aval.vma)
 
 
 def _words(eqn: JaxprEqn) -> int:

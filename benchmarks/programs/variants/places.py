@@ -125,6 +125,55 @@ def _krons() -> list[Any]:
     return [by_function, einsum, repeated]
 
 
+def _columns() -> list[Any]:
+    """Sines of multiples of x, side by side."""
+
+    def stacked(jax, x):
+        return jax.numpy.stack([jax.numpy.sin(x * k) for k in range(8)], 1)
+
+    def column_by_column(jax, x):
+        found = jax.numpy.zeros((len(x), 8), x.dtype)
+        for k in range(8):
+            found = found.at[:, k].set(jax.numpy.sin(x * k))
+        return found
+
+    def outer(jax, x):
+        return jax.numpy.sin(jax.numpy.outer(x, jax.numpy.arange(8, dtype=x.dtype)))
+
+    return [stacked, column_by_column, outer]
+
+
+def _rotations() -> list[Any]:
+    """The gradient of what rotations by x about an axis weigh."""
+
+    def gradient(jax, rotation, x, w):
+        return jax.grad(lambda x: ((rotation(x) - w) ** 2).sum())(x)
+
+    def one(jax, x):
+        c, s = jax.numpy.cos(x), jax.numpy.sin(x)
+        return jax.numpy.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+    def mapped(jax, x, w):
+        return gradient(jax, jax.vmap(lambda x: one(jax, x)), x, w)
+
+    def set_one_by_one(jax, x, w):
+        def rotation(x):
+            c, s = jax.numpy.cos(x), jax.numpy.sin(x)
+            found = jax.numpy.zeros((len(x), 3, 3), x.dtype).at[:, 0, 0].set(c).at[:, 0, 1].set(-s)
+            return found.at[:, 1, 0].set(s).at[:, 1, 1].set(c).at[:, 2, 2].set(1.0)
+
+        return gradient(jax, rotation, x, w)
+
+    def mapped_sets(jax, x, w):
+        def rotation(x):
+            c, s = jax.numpy.cos(x), jax.numpy.sin(x)
+            return jax.numpy.eye(3).at[0, 0].set(c).at[0, 1].set(-s).at[1, 0].set(s).at[1, 1].set(c)
+
+        return gradient(jax, jax.vmap(rotation), x, w)
+
+    return [mapped, set_one_by_one, mapped_sets]
+
+
 def _shares(rng):
     return rng.standard_normal((1500, 10)).astype("f4"), rng.integers(0, 10, 1500).astype("i4")
 
@@ -136,4 +185,6 @@ PROGRAMS = [
     *family("sum of outer products, 800 x 40 x 30", normal((800, 40), (800, 30)), *_outer_sums()),
     *family("maxima of 100 neighbours, 10000", normal((10000,)), *_windows()),
     *family("Kronecker product, 30 x 30", normal((30, 30), (30, 30)), *_krons()),
+    *family("columns of sines, 100000 x 8", normal((100000,)), *_columns()),
+    *family("gradient of rotations, 30000", normal((30000,), (30000, 3, 3)), *_rotations()),
 ]

@@ -29,6 +29,7 @@ from pullback.compiler.graph.structure.stacks import STACK_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
 from pullback.compiler.graph.structure.types import TYPE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
+from pullback.compiler.graph.structure.windows import WINDOW_RULES
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.primitive import registry
 
@@ -59,6 +60,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             TYPE_RULES,
             POWER_RULES,
             UPDATE_RULES,
+            WINDOW_RULES,
             ORDER_RULES,
             NETWORK_RULES,
             FOLD_RULES,

@@ -14,6 +14,7 @@ LEVELS = {
     "util": 0,
     "version": 0,
     "sharding": 0,
+    "manual": 0,
     "core": 1,
     "loops.ir": 1,
     "transforms": 2,

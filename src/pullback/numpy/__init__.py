@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.core import Array as ndarray
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.numpy import PAGES as _PAGES
 from pullback.numpy import _eager, _methods, _parameters, _reducer_methods
 from pullback.numpy._comparison import (
     bitwise_and,
@@ -368,10 +370,11 @@ _methods.install()
 
 
 def _public(names: dict) -> dict:
-    """These names as they are public: functions that remember plans, and that say which argument is wrong."""
+    """These names as they are public: functions that remember plans, say which argument is wrong, and have a page."""
     found = {**names, **_eager.remembered(names), "__name__": __name__}
     # Those called most say themselves what is wrong; a wrapper costs a tenth of a microsecond.
     _explain_all(found, _parameters.NUMPY, _parameters.NUMPY_OWN, skip=("array", "asarray", "from_dlpack"))
+    _add_pages(found, _PAGES)
     return found
 
 

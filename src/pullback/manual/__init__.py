@@ -1,0 +1,25 @@
+"""What `help()` says of public functions beyond the sentence in their docstring: arguments, results, errors, an example.
+
+A page is the text of one function, or of several names of one function; a file here is a dictionary of pages of one
+kind, and a folder has those of one package. They stand apart from the code, so that it stays short, and are added to
+the docstrings when the package is imported. `tests/manual` runs the examples, and looks for functions and parameters
+that have no page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def by_name(*files: Mapping[str, str]) -> dict[str, str]:
+    """The pages of several files by single names; a key of a file is a name, or several that share a page."""
+    return {name: page for file in files for names, page in file.items() for name in names.split()}
+
+
+def add_pages(namespace: Mapping[str, Any], pages: Mapping[str, str]) -> None:
+    """Add pages to the docstrings of the functions in a namespace; names that it does not have are left alone."""
+    for name, page in pages.items():
+        if name in namespace:
+            function = namespace[name]
+            function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{page.strip()}\n"

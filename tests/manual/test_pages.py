@@ -1,0 +1,82 @@
+"""The pages of `help()`: each belongs to a public function, says all parameters, and its example runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import manual
+
+# Packages of which every public function has a page.
+COMPLETE: tuple[str, ...] = ("pullback.numpy",)
+
+SECTIONS = ("Arguments:", "Returns:", "Raises:", "Unlike ", ">>>")
+
+
+def packages() -> dict[str, dict[str, str]]:
+    """The pages of each package, by the package's name."""
+    found = {}
+    for info in pkgutil.walk_packages(manual.__path__, "pullback.manual."):
+        pages = getattr(importlib.import_module(info.name), "PAGES", None)
+        name = info.name.replace(".manual.", ".")
+        if pages is not None and not any(name.startswith(f"{other}.") for other in found):
+            found[name] = manual.by_name(pages)
+    return found
+
+
+PACKAGES = packages()
+PAGES = [(package, name) for package, pages in PACKAGES.items() for name in pages]
+
+
+def public_functions(package: str) -> list[str]:
+    """Names of a package's public functions: classes and constants have no pages."""
+    module = importlib.import_module(package)
+    names = getattr(module, "__all__", None) or dir(module)
+    functions = [n for n in names if not n.startswith("_") and callable(getattr(module, n))]
+    return [
+        n
+        for n in functions
+        if not inspect.isclass(getattr(module, n)) and getattr(module, n).__module__.startswith("pullback")
+    ]
+
+
+def parameters(function: object) -> list[str]:
+    try:
+        return [p.name for p in inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return []
+
+
+@pytest.mark.parametrize("package, name", PAGES)
+def test_page(package, name):
+    function = getattr(importlib.import_module(package), name)
+    page = PACKAGES[package][name]
+    assert function.__doc__.endswith(page.strip() + "\n"), "the page is not in the docstring"
+    said = {
+        each.strip("* ") for line in re.findall(r"^    ([\w*, ]+): \S", page, re.MULTILINE) for each in line.split(",")
+    }
+    assert not set(parameters(function)) - said, "parameters without a line `    name: what`"
+    heads = re.findall(r"^(\S.*)$", page, re.MULTILINE)
+    assert "Returns:" in heads
+    assert all(len(line) <= 120 for line in page.splitlines())
+    test = doctest.DocTestParser().get_doctest(
+        page, {"jax": jax, "jnp": jnp, "lax": jax.lax, "np": np}, f"{package}.{name}", None, 0
+    )
+    assert test.examples, "no example"
+    said = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, verbose=False)
+    runner.run(test, out=said.append)
+    assert not runner.failures, "".join(said)
+
+
+@pytest.mark.parametrize("package", COMPLETE)
+def test_every_function_has_a_page(package):
+    assert sorted(set(public_functions(package)) - set(PACKAGES[package])) == []

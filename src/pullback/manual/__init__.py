@@ -1,4 +1,5 @@
-"""What `help()` says of public functions beyond the sentence in their docstring: arguments, results, errors, an example.
+"""What `help()` says of public functions beyond the sentence in their docstring: arguments, results, errors, an
+example.
 
 A page is the text of one function, or of several names of one function; a file here is a dictionary of pages of one
 kind, and a folder has those of one package. They stand apart from the code, so that it stays short, and are added to
@@ -19,7 +20,9 @@ def by_name(*files: Mapping[str, str]) -> dict[str, str]:
 
 def add_pages(namespace: Mapping[str, Any], pages: Mapping[str, str]) -> None:
     """Add pages to the docstrings of the functions in a namespace; names that it does not have are left alone."""
+    done = set()  # one function may have several names
     for name, page in pages.items():
-        if name in namespace:
-            function = namespace[name]
+        function = namespace.get(name)
+        if function is not None and id(function) not in done:
+            done.add(id(function))
             function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{page.strip()}\n"

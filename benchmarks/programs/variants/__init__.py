@@ -3,7 +3,7 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import elements, made, pairs, parts, picks, places, rows, statistics, steps, training, turns
+from . import elements, made, pairs, parts, picks, places, rows, series, statistics, steps, training, turns
 
 PROGRAMS = [
     *rows.PROGRAMS,
@@ -17,4 +17,5 @@ PROGRAMS = [
     *elements.PROGRAMS,
     *made.PROGRAMS,
     *pairs.PROGRAMS,
+    *series.PROGRAMS,
 ]

@@ -26,6 +26,7 @@ import numpy as np
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
 from pullback.compiler.graph.structure.chains import in_other_order
 from pullback.compiler.graph.structure.facts import identity
+from pullback.compiler.graph.structure.few_results import few_results
 from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
@@ -43,7 +44,8 @@ def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with the products written out that are no matter of matrices; after the rules that look for
     products.
     """
-    return Rewriter(closed, {"dot_general": (in_other_order, _few, _elementwise)}, "write_out").run(write_out_products)
+    rules = {"dot_general": (in_other_order, _few, few_results, _elementwise)}
+    return Rewriter(closed, rules, "write_out").run(write_out_products)
 
 
 def _inner_at(ctx: Any, index: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Few series that are long: their correlation, moments of many point clouds."""
+"""Products that are no work for a kernel: few long series, many point clouds, truth values; a blur of 5 x 5."""
 
 from __future__ import annotations
 
@@ -43,7 +43,47 @@ def _clouds() -> list[Any]:
     return [einsum, mapped, summed]
 
 
+def _reached() -> list[Any]:
+    """Which nodes two steps of a graph reach."""
+
+    def product(jax, a, b):
+        return a @ b
+
+    def written_down(jax, a, b):
+        return (a[:, :, None] & b[None]).any(1)
+
+    def row_by_row(jax, a, b):
+        return jax.vmap(lambda row: (row[:, None] & b).any(0))(a)
+
+    def numbers(jax, a, b):
+        return a.astype("float32") @ b.astype("float32") > 0
+
+    return [product, written_down, row_by_row, numbers]
+
+
+def _blurs() -> list[Any]:
+    """25 pixels around each, those of the edge repeated beyond it."""
+    weights = [1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16]
+
+    def pixels(jax, x):
+        wide = jax.numpy.pad(x, 2, mode="edge")
+        around = [(i, j) for i in range(5) for j in range(5)]
+        return sum(weights[i] * weights[j] * wide[i : i + 512, j : j + 512] for i, j in around)
+
+    def convolved(jax, x):
+        wide, w = jax.numpy.pad(x, 2, mode="edge"), jax.numpy.asarray(weights)
+        return jax.lax.conv(wide[None, None], jax.numpy.outer(w, w)[None, None], (1, 1), "VALID")[0, 0]
+
+    return [pixels, convolved]
+
+
+def _graphs(rng):
+    return tuple(rng.random((2, 200, 200)) < 0.1)
+
+
 PROGRAMS = [
     *family("correlation of two series of 100,000", normal((100_000,), (100_000,)), *_correlations()),
     *family("moments of 200 clouds of 1000", normal((200, 1000, 3), (200, 1000, 3)), *_clouds()),
+    *family("two steps in a graph of 200", _graphs, *_reached()),
+    *family("blur of 5 x 5, 512 x 512", normal((512, 512)), *_blurs()),
 ]

@@ -31,3 +31,20 @@ def test_the_middle_of_many_shifted_arrays_is_cut_out():
     assert middle, text  # 24 loads without a choice; all 24 rims by themselves would be too much code
     want = sum((k + 1) * np.roll(x.astype("f8"), k) for k in range(24))
     np.testing.assert_allclose(program(x), want, rtol=1e-5, atol=1e-4)
+
+
+def test_the_middle_is_cut_out_of_loops_inside_each_other():
+    x = np.random.default_rng(0).standard_normal((64, 96)).astype("f4")
+    weights = [1, 4, 6, 4, 1]
+
+    def blurred(x):
+        wide = jnp.pad(x, 2, mode="edge")
+        return sum(weights[i] * weights[j] * wide[i : i + 64, j : j + 96] for i in range(5) for j in range(5))
+
+    program = pullback.jit(blurred)
+    text = program.lower(x).as_text("nests")
+    middle = [part for part in text.split("vector ") if "select" not in part and part.count("x0[") == 25]
+    assert middle, text  # neither rows nor columns alone leave few choices
+    wide = np.pad(x.astype("f8"), 2, mode="edge")
+    want = sum(weights[i] * weights[j] * wide[i : i + 64, j : j + 96] for i in range(5) for j in range(5))
+    np.testing.assert_allclose(program(x), want, rtol=1e-4, atol=1e-4)

@@ -314,6 +314,16 @@ class FunctionEmitter:
         some: bool = False,
     ) -> list[Value]:
         """What `counted` says, without questions."""
+        wide = [init.dtype == "bool" and init.lanes > 1 for init in inits]
+        if any(wide):
+            held = [_as_bytes(self.code, v) if w else v for v, w in zip(inits, wide)]
+
+            def with_bytes(index: str, values: list[Value]) -> list[Value]:
+                updates = body(index, [_as_lanes(self.code, v) if w else v for v, w in zip(values, wide)])
+                return [_as_bytes(self.code, v) if w else v for v, w in zip(updates, wide)]
+
+            results = self._counted(start, end, step, held, writes, with_bytes, some)
+            return [_as_lanes(self.code, v) if w else v for v, w in zip(results, wide)]
         code = self.code
         known = start[0] != "%" and end[0] != "%"
         if known and int(start) >= int(end):
@@ -489,3 +499,14 @@ class FunctionEmitter:
             ev.env[stmt.result] = Value(stmt.result.dtype, code.here(text))
         for buffer in stored((stmt,)):
             ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
+
+
+def _as_bytes(code: Code, value: Value) -> Value:
+    """Truth values as bytes of zeros or ones: LLVM takes vectors of bits that go from block to block apart."""
+    n = value.lanes
+    return Value("i8", code.here(f"sext <{n} x i1> {value.ref} to <{n} x i8>"), n)
+
+
+def _as_lanes(code: Code, value: Value) -> Value:
+    """The truth values that such bytes are."""
+    return Value("bool", code.here(f"icmp slt <{value.lanes} x i8> {value.ref}, zeroinitializer"), value.lanes)

@@ -1,11 +1,8 @@
 """shard_map: a function of the parts of arrays that lie on the devices of a mesh.
 
-Devices of one machine share its memory, so the function is vectorized over the axes of the mesh: an array's dimension
-that is cut along an axis becomes two, the axis and what is left, and the function is mapped over the axis, whose
-collectives are sums, gathers, ... over it. Every transformation of the whole is one of that vectorized program.
-
-Why: what transforms the whole needs no rules of its own. With `check_vma` types say which values vary along the axes
-(core/types.py), as in JAX, and reverse mode inside sums over the devices where a value is the same on all.
+The function is traced for one device; its jaxpr stands in an equation, whose rules are in lax/collectives/mapped.py.
+With `check_vma` types say which values vary along the axes (core/types.py), as in JAX, and reverse mode inside sums
+over the devices where a value is the same on all.
 """
 
 from __future__ import annotations
@@ -15,16 +12,17 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import Tracer, extend_axis_env, hooks
+from pullback.core import DebugInfo, Tracer, hoist_tracers, hooks, trace
 from pullback.core.staging import StagedTracer
-from pullback.core.types import CheckedAxis, asked
-from pullback.lax.collectives.sharding import is_concrete, put
+from pullback.core.types import type_on_mesh, vma_of
+from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
+from pullback.lax.collectives.vectorized import parts_of
 from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
-from pullback.sharding._current import current_mesh, use_abstract_mesh
-from pullback.transforms.batching import AxisData, BatchTracer, move_batch_axis, run_batched
+from pullback.sharding._current import current_mesh
+from pullback.sharding._specs import names_of
+from pullback.transforms.batching import BatchTracer
 from pullback.transforms.jvp import JVPTracer
 from pullback.util.pytree import broadcast_prefix, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
@@ -78,27 +76,26 @@ def _run(
             "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its argument "
             f"'mesh', but got {mesh!r} of type {type(mesh)}"
         )
-    sizes = dict(mesh.shape)
-    if not chosen <= set(sizes):
+    if not chosen <= set(mesh.axis_names):
         raise ValueError(f"shard_map of {name}: axis_names {set(chosen)} are not all among the axes of {mesh}")
-    axes = [axis for axis in mesh.axis_names if not chosen or axis in chosen]
+    manual = chosen or frozenset(mesh.axis_names)
+    axes = axes_of(mesh, manual)
     leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
     specs = _specs(f"shard_map of {name}: in_specs", in_specs, args, axes)
     _check_types(leaves, specs, mesh, axes, name)
-    between = isinstance(mesh, Mesh) and mesh.is_multi_process
-    if is_concrete(None) and not between:
-        leaves = [_freed(leaf, mesh, name, i) for i, leaf in enumerate(leaves)]
-    elif isinstance(mesh, Mesh) and not between:  # what is traced lies as the specs say, and so do its cotangents
-        leaves = [
-            put(x, NamedSharding(mesh, spec)) if len(spec) <= x.ndim else x
-            for x, spec in zip(leaves, specs, strict=True)
-        ]
+    _check_shapes(leaves, specs, mesh, name)
+    if isinstance(mesh, Mesh) and mesh.is_multi_process:
+        if len(axes) < len(mesh.axis_names):
+            raise NotImplementedError(
+                f"shard_map of {name}: axis_names on a mesh of several processes is not supported"
+            )
+    elif isinstance(mesh, Mesh):
+        for number, x in enumerate(leaves):
+            _check_devices(x, mesh, name, number)
     result: list[Any] = []
-    manual = mesh.abstract_mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
 
     def body(*parts: Any) -> list[Any]:
-        with use_abstract_mesh(manual):
-            out = function(*tree_unflatten(tree, parts))
+        out = function(*tree_unflatten(tree, parts))
         outs, out_tree = arguments.flatten_result(out, function, "shard_map")
         outs = [y if hasattr(y, "aval") else hooks.asarray(y) for y in outs]
         said = out_specs.made() if hasattr(out_specs, "made") else out_specs
@@ -108,32 +105,52 @@ def _run(
                 raise ValueError(f"shard_map of {name}: out_specs has {spec} for a result of shape {y.shape}")
         return outs
 
-    if between:
-        if len(axes) < len(mesh.axis_names):
-            raise NotImplementedError(
-                f"shard_map of {name}: axis_names on a mesh of several processes is not supported"
+    parts = [part_type(type_on_mesh(x), spec, mesh, manual, check) for x, spec in zip(leaves, specs, strict=True)]
+    with inside(mesh, manual, check):
+        closed, consts = hoist_tracers(trace(body, parts, DebugInfo("shard_map", name)))
+    if check:
+        _check_results(closed.out_avals, result[1], axes, name)
+    outs = shard_map_p.bind(
+        *consts,
+        *leaves,
+        check_vma=check,
+        in_specs=(*[PartitionSpec()] * len(consts), *specs),
+        jaxpr=closed,
+        mesh=mesh,
+        newly_manual_axes=manual,
+        out_specs=tuple(result[1]),
+    )
+    return tree_unflatten(result[0], outs)
+
+
+def _check_shapes(leaves: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, name: str) -> None:
+    """ValueError for a spec that does not fit its array."""
+    sizes = dict(mesh.shape)
+    for number, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
+        if len(spec) > x.ndim:
+            raise ValueError(
+                f"shard_map of {name}: in_specs has {spec} for array {number} of shape {x.shape}, which has only "
+                f"{x.ndim} dimensions"
             )
-        outs = hooks.map_between(body, leaves, mesh, specs, lambda: result[1], check, name)
-        return tree_unflatten(result[0], outs)
-    with asked(mesh), use_abstract_mesh(manual):  # the types of parts say nothing of axes that are manual
-        values = [_cut(x, spec, sizes, axes, name, i) for i, (x, spec) in enumerate(zip(leaves, specs, strict=True))]
+        for d, names in enumerate(parts_of(spec, x.ndim)):
+            if x.shape[d] % (pieces := math.prod(sizes[n] for n in names)):
+                raise ValueError(
+                    f"shard_map of {name}: array {number} has shape {x.shape}, whose dimension {d} is not evenly "
+                    f"divisible by {pieces}, the size of mesh axes {names}"
+                )
 
-    def over(rest: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        if not rest:
-            return body(*inputs)
-        axis = rest[0]
-        dims = [0 if axis in _names(spec) else None for spec in specs]
-        data = AxisData(axis, sizes[axis], checked=check)
-        with extend_axis_env(CheckedAxis(axis) if check else None, sizes[axis]):
-            outs, found = run_batched(lambda *parts: over(rest[1:], parts), data, inputs, dims)
-        return [_collected(y, d, axis, spec, data.size, check, name) for y, d, spec in zip(outs, found, result[1])]
 
-    outs = over(axes, values)
-    with asked(mesh):
-        joined = [_join(y, spec, axes) for y, spec in zip(outs, result[1], strict=True)]
-    if isinstance(mesh, Mesh):
-        joined = [put(y, NamedSharding(mesh, spec)) for y, spec in zip(joined, result[1], strict=True)]
-    return tree_unflatten(result[0], joined)
+def _check_results(avals: Sequence[Any], specs: Sequence[PartitionSpec], axes: Sequence[Any], name: str) -> None:
+    """ValueError for a result that differs along an axis though its spec does not name it."""
+    for aval, spec in zip(avals, specs, strict=True):
+        named = _names(spec)
+        for axis in axes:
+            if axis in vma_of(aval) and axis not in named:
+                raise ValueError(
+                    f"shard_map of {name}: out_specs says by {spec} that a result is the same along mesh axis "
+                    f"{axis!r}, but it depends on the device. Name {axis!r} in the spec, or combine the parts "
+                    "(lax.psum, ...); if they are known to be the same, pass check_vma=False"
+                )
 
 
 def _spec_of(x: Any) -> PartitionSpec:
@@ -144,7 +161,7 @@ def _spec_of(x: Any) -> PartitionSpec:
     if isinstance(x, Tracer) and x.aval.placing is not None:
         return x.aval.placing.spec
     if isinstance(x, BatchTracer):
-        parts = list(_parts(_spec_of(x.value), x.value.ndim))
+        parts = list(parts_of(_spec_of(x.value), x.value.ndim))
         return PartitionSpec(*[axes for d, axes in enumerate(parts) if d != x.dim])
     if isinstance(x, JVPTracer):
         return _spec_of(x.primal)
@@ -166,7 +183,7 @@ def _check_types(
         return  # inside of another, where types say nothing of axes that are manual
     for number, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
         found = _spec_of(x)
-        if len(spec) <= x.ndim and _parts(spec, x.ndim) != _parts(found, x.ndim):
+        if len(spec) <= x.ndim and parts_of(spec, x.ndim) != parts_of(found, x.ndim):
             raise ValueError(
                 f"shard_map of {name}: in_specs has {spec} for array {number}, an {x.aval.str_short()} that lies as "
                 f"{found} along explicit axes. Leave in_specs out, so that types decide, or give the array the layout "
@@ -204,81 +221,16 @@ def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[Partit
 
 
 def _names(spec: PartitionSpec) -> list[Any]:
-    return [n for part in spec if part is not None for n in (part if isinstance(part, tuple) else (part,))]
+    return [n for part in spec for n in names_of(part)]
 
 
-def _parts(spec: PartitionSpec, ndim: int) -> list[tuple[Any, ...]]:
-    """The axes that each dimension is cut along."""
-    parts = [() if p is None else p if isinstance(p, tuple) else (p,) for p in spec]
-    return parts + [()] * (ndim - len(parts))
-
-
-def _cut(x: Any, spec: PartitionSpec, sizes: dict, axes: Sequence[Any], name: str, number: int) -> Any:
-    """x[*axes of the spec, in the order of the mesh, *parts]."""
-    if len(spec) > x.ndim:
-        raise ValueError(
-            f"shard_map of {name}: in_specs has {spec} for array {number} of shape {x.shape}, which has only {x.ndim} "
-            "dimensions"
-        )
-    shape: list[int] = []
-    place: dict[Any, int] = {}
-    inner: list[int] = []
-    for d, names in enumerate(_parts(spec, x.ndim)):
-        pieces = math.prod(sizes[n] for n in names)
-        if x.shape[d] % pieces:
-            raise ValueError(
-                f"shard_map of {name}: array {number} has shape {x.shape}, whose dimension {d} is not evenly divisible "
-                f"by {pieces}, the size of mesh axes {names}"
-            )
-        for n in names:
-            place[n] = len(shape)
-            shape.append(sizes[n])
-        inner.append(len(shape))
-        shape.append(x.shape[d] // pieces)
-    if not place:
-        return x
-    return lax.transpose(lax.reshape(x, shape), [*[place[a] for a in axes if a in place], *inner])
-
-
-def _collected(y: Any, dim: int | None, axis: Any, spec: PartitionSpec, size: int, check: bool, name: str) -> Any:
-    """The result with the axis in front, or (not in the spec) without it."""
-    if axis in _names(spec):
-        return move_batch_axis(y, dim, 0, size)
-    if dim is None:
-        return y
-    if check:
-        raise ValueError(
-            f"shard_map of {name}: out_specs says by {spec} that a result is the same along mesh axis {axis!r}, but it "
-            f"depends on the device. Name {axis!r} in the spec, or combine the parts (lax.psum, ...); if they "
-            "are known to be the same, pass check_vma=False"
-        )
-    return lax.index_in_dim(y, 0, dim, keepdims=False)
-
-
-def _join(y: Any, spec: PartitionSpec, axes: Sequence[Any]) -> Any:
-    """The whole array from y[*axes of the spec, in the order of the mesh, *parts]."""
-    named = [a for a in axes if a in _names(spec)]
-    if not named:
-        return y
-    order: list[int] = []
-    shape: list[int] = []
-    for d, names in enumerate(_parts(spec, y.ndim - len(named))):
-        at = [named.index(n) for n in names]
-        order += [*at, len(named) + d]
-        shape.append(math.prod(y.shape[k] for k in at) * y.shape[len(named) + d])
-    return lax.reshape(lax.transpose(y, order), shape)
-
-
-def _freed(x: Any, mesh: Any, name: str, number: int) -> Any:
-    """An argument that is committed to no device, so that what is computed with it is not, either."""
+def _check_devices(x: Any, mesh: Mesh, name: str, number: int) -> None:
+    """ValueError for an argument that is committed to other devices than those of the mesh."""
     place = getattr(x, "_device", None)
-    if place is None or not isinstance(mesh, Mesh):
-        return x
-    if set(x.sharding.device_set) != set(mesh.devices.flat):
+    if place is not None and set(x.sharding.device_set) != set(mesh.devices.flat):
         here, there = (sorted(d.id for d in devices) for devices in (x.sharding.device_set, mesh.devices.flat))
         raise ValueError(
             f"Received incompatible devices for jitted computation. Got argument {number} of {name} with shape "
             f"{x.aval.str_short()} and with device ids {here} on platform CPU and shard_map's mesh with device ids "
             f"{there} on platform CPU"
         )
-    return _core.with_aval(x, x.aval)

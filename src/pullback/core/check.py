@@ -24,8 +24,9 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, made_by: str = "tracing") -> None:
     for number, eqn in enumerate(jaxpr.eqns):
         try:
             _check_eqn(eqn, bound)
-            for inner in subjaxprs(eqn.params):
-                check_jaxpr(inner, made_by)
+            with eqn.primitive.scope(eqn.params):
+                for inner in subjaxprs(eqn.params):
+                    check_jaxpr(inner, made_by)
         except JaxprTypeError as error:
             raise JaxprTypeError(f"after {made_by}: equation {number}: {error}\n{_around(jaxpr, number)}") from None
         bound.update(eqn.outvars)

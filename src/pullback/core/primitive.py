@@ -15,6 +15,7 @@ what a user reads who needs the rule, and what the coverage table prints. Rule s
     traits                                                      what passes ask by name: "commutative", "movement", ...;
         "inside" says that a Pointwise rule reads operands at places inside of them only, whatever its selects choose;
         "stacked" that a stack of operands takes no longer than one after the other, where `lower` does not tell;
+        "own types" that the shape rule says how results vary and are cut over meshes (core/types.py);
         "transposes zeros" that the transpose rule is asked even where all cotangents vanish;
         "mixed" that under vmap, as in JAX, an element of a batch is not what it is by itself
 
@@ -31,6 +32,7 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -110,6 +112,7 @@ class Primitive:
     accepts: tuple[
         str, ...
     ] = ()  # of elementwise ones: the kinds of dtypes of each operand, as dtypes.kind_of has them
+    scope: Callable = staticmethod(lambda params: contextlib.nullcontext())  # in which its programs have their types
     call_primitive = False  # as libraries ask: calls are jit_p, whose jaxpr is a parameter
 
     def __init__(

@@ -97,7 +97,7 @@ def named(primitive: Primitive, params: dict[str, Any]) -> frozenset:
 
 def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any]) -> list[frozenset] | None:
     """The axes along which each operand is to vary as the others do; None where none lacks any."""
-    if primitive.name == "pvary" or any(True for _ in programs(params)):
+    if primitive.name == "pvary" or "own types" in primitive.traits or any(True for _ in programs(params)):
         return None
     together = named(primitive, params).union(*map(vma_of, in_avals))
     if not together:
@@ -115,6 +115,8 @@ def with_axes(process: Any, x: Any, axes: frozenset) -> Any:
 
 def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any], outs: list[Any]) -> list[Any]:
     """The types of results, which vary as the operands do, or as the results of the programs inside."""
+    if "own types" in primitive.traits:
+        return outs
     names = named(primitive, params)
     together = Axes().union(*map(vma_of, in_avals))
     if primitive.collective_axes is not None:

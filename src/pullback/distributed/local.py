@@ -1,6 +1,6 @@
 """The program of one device, from one on whole arrays and the places of its arguments.
 
-Before: c = mul a b; d = mapped[jaxpr={...} in_specs=(P('i'),)] c, with a on P('i') and b everywhere
+Before: c = mul a b; d = shard_map[jaxpr={...} in_specs=(P('i'),)] c, with a on P('i') and b everywhere
 After:  b' = the part of b; c = mul a b'; d = the equations of the jaxpr, with collectives between devices
 
 A value is here by its part (it has a NamedSharding), or whole on every device. What maps a function stays local, and
@@ -22,8 +22,9 @@ from pullback.compiler.graph.simplify.mesh_collectives import entry, mesh_collec
 from pullback.compiler.graph.simplify.on_mesh import MeshAxes
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, eval_jaxpr, trace
 from pullback.core.jaxpr import Literal, subjaxprs
+from pullback.core.types import untyped
 from pullback.distributed.arrays import is_whole_here
-from pullback.distributed.mapping import mapped_p
+from pullback.lax.collectives.mapped import shard_map_p
 from pullback.lax.collectives.native import collective, numbered
 from pullback.partition import partition
 from pullback.partition.factors import whole
@@ -42,7 +43,7 @@ def concerns(closed: ClosedJaxpr) -> bool:
 
 def _first_sharding(closed: Any) -> NamedSharding | None:
     for eqn in getattr(closed, "jaxpr", closed).eqns:
-        if eqn.primitive is mapped_p:
+        if eqn.primitive is shard_map_p and eqn.primitive.lower.body(eqn) is None:
             return NamedSharding(eqn.params["mesh"], PartitionSpec())
         if eqn.primitive.name == "sharding_constraint":
             said = eqn.params["sharding"]
@@ -97,7 +98,7 @@ def _is_of(mesh: Mesh, closed: ClosedJaxpr, places: Sequence[NamedSharding | Non
 
 def _meshes(jaxpr: Any) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
-        if eqn.primitive is mapped_p:
+        if eqn.primitive is shard_map_p:
             yield eqn.params["mesh"]
         elif eqn.primitive.name == "sharding_constraint":
             yield getattr(eqn.params["sharding"], "mesh", None)
@@ -140,7 +141,7 @@ class _Localizer:
 
     def equation(self, eqn: Any, operands: list[Value]) -> list[Value]:
         primitive, params = eqn.primitive, eqn.params
-        if primitive is mapped_p:
+        if primitive is shard_map_p:
             return self.mapped(operands, **params)
         if primitive.name == "sharding_constraint":
             return [self.constrained(operands[0], params["sharding"])]
@@ -259,7 +260,7 @@ class _Localizer:
                 f"{self.name}: meshes that have the same devices in another order, in one program, are not supported"
             )
         parts = [self.part(v, NamedSharding(mesh, s)) for v, s in zip(operands, in_specs, strict=True)]
-        body = mesh_collectives(jaxpr, dict(mesh.shape))
+        body = mesh_collectives(untyped(jaxpr), dict(mesh.shape))
         outs = eval_jaxpr(body.jaxpr, body.consts, *parts)
         found = []
         for y, spec in zip(outs, out_specs, strict=True):

@@ -17,7 +17,6 @@ from pullback.core.jaxpr import DebugInfo, JaxprEqn, Var
 from pullback.distributed import connection
 from pullback.distributed.arrays import GlobalArray, from_parts, is_whole_here
 from pullback.distributed.local import concerns, localized
-from pullback.distributed.mapping import mapped, mapped_p
 from pullback.lax.collectives.native import numbered, sites_of
 from pullback.runtime.arrays.arrays import is_plain
 from pullback.runtime.arrays.placement import place_of
@@ -242,11 +241,9 @@ def install() -> None:
             return x
         return plain_asarray(x, dtype, weak_type, device)
 
-    mapped_p.evaluate = lambda *args, **params: evaluate(mapped_p, args, params)
     hooks.fill(
         evaluate_between=evaluate,
         run_between=run,
-        map_between=mapped,
         array_of_parts=from_parts,
         program_between=_Everywhere,
         compile=compile,

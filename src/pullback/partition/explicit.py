@@ -20,7 +20,7 @@ from pullback.partition.factors import Axes, Cut, Sizes, extent, fitting, whole
 from pullback.partition.propagate import factors_of
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh
-from pullback.sharding._specs import names_of
+from pullback.sharding._specs import names_of, spec_in_full
 from pullback.util.errors import ShardingTypeError
 
 # Dimensions may change their size and stay cut, if the parts are equal.
@@ -51,11 +51,6 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
             return [None] * len(outs)
         raise
     return [None if not any(cut) else NamedSharding(mesh, spec_in_full(cut)) for cut in cuts]
-
-
-def spec_in_full(cut: Cut) -> PartitionSpec:
-    """The spec of a cut, with an entry for each dimension."""
-    return PartitionSpec(*[None if not a else a[0] if len(a) == 1 else a for a in cut])
 
 
 def _results_inside(primitive: Any, params: dict[str, Any]) -> list[Any] | None:
@@ -250,4 +245,4 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
     return [cut] * len(outs)
 
 
-__all__ = ["placings", "spec_in_full"]
+__all__ = ["placings"]

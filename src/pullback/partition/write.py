@@ -169,7 +169,7 @@ class _Writer:
             return [_Value(x.moved(x.cut if cut is None else cut, self.mesh), cut or x.cut, x.aval)]
         if name == "device_put":
             return [operands[0]]
-        if name == "shard_map_between":
+        if name == "shard_map":
             return self.mapped(eqn, operands)
         if name in CONTROL:
             return getattr(self, "_" + name)(eqn, operands, wishes)

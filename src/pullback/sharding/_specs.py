@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -141,3 +141,8 @@ def names_of(part: Any) -> tuple[Any, ...]:
     if part is None or part is UNCONSTRAINED:
         return ()
     return part if isinstance(part, tuple) else (part,)
+
+
+def spec_in_full(cut: Sequence[tuple[Any, ...]]) -> PartitionSpec:
+    """The spec of a cut (the axes of each dimension), with an entry for each dimension."""
+    return PartitionSpec(*[None if not a else a[0] if len(a) == 1 else a for a in cut])

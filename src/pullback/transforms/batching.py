@@ -32,14 +32,13 @@ from pullback.util import config
 
 
 class AxisData(NamedTuple):
-    """The mapped axis: its name (None if it has none), size, and the mesh axes that it is cut along; `checked`: types
-    of values say whether they vary along it (core/types.py); `placing`: how explicit axes cut it, as of a vector.
+    """The mapped axis: its name (None if it has none), size, and the mesh axes that it is cut along; `placing`: how
+    explicit axes cut it, as of a vector.
     """
 
     name: Any
     size: int
     spmd: Any = None
-    checked: bool = False
     placing: NamedSharding | None = None
 
     def in_front(self, aval: ShapedArray) -> ShapedArray:
@@ -74,16 +73,15 @@ class BatchTracer(Tracer):
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _element(aval: ShapedArray, dim: int, varies_along: Any = None) -> ShapedArray:
+def _element(aval: ShapedArray, dim: int) -> ShapedArray:
     shape = aval.shape[:dim] + aval.shape[dim + 1 :]
-    if varies_along is None and not aval.is_typed:
+    if not aval.is_typed:
         return ShapedArray(shape, aval.dtype, aval.weak_type)
-    along = frozenset() if varies_along is None else frozenset((varies_along,))
     placing = aval.placing
     if placing is not None:
         parts = (*placing.spec[:dim], *placing.spec[dim + 1 :])
         placing = placing.update(spec=PartitionSpec(*parts)) if any(parts) else None  # whole: no type says it
-    return typed(ShapedArray(shape, aval.dtype, aval.weak_type), placing, aval.vma | along)
+    return typed(ShapedArray(shape, aval.dtype, aval.weak_type), placing, aval.vma)
 
 
 def programs_in(params: dict[str, Any]) -> list[Any]:
@@ -156,8 +154,7 @@ class BatchInterpreter(Interpreter):
             return value
         # What is staged beneath knows its line; else this is the only trace of it.
         source = None if isinstance(value, Tracer) else user_source()
-        along = self.axis.name if self.axis.checked else None
-        return BatchTracer(self, value, dim, _element(typeof(value), dim, along), source)
+        return BatchTracer(self, value, dim, _element(typeof(value), dim), source)
 
     def process(self, primitive, args, params):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
@@ -186,36 +183,26 @@ class BatchInterpreter(Interpreter):
         if all(d is None for d in dims):
             return self.parent.process_custom_jvp(custom, fun, jvp, values)
 
-        out_dims: list[int | None] = []
+        def batched(*xs):
+            return batch_flat(fun, self.axis, xs, dims)
 
         def batched_jvp(primals, tangents):
-            return custom.batch_jvp(jvp, self.axis, primals, tangents, dims, out_dims)
+            return custom.batch_jvp(jvp, self.axis, primals, tangents, dims)
 
-        batched = self.noting(fun, dims, out_dims)
         outs = self.parent.process_custom_jvp(custom, batched, batched_jvp, values)
-        return [self.join(v, d) for v, d in zip(outs, out_dims, strict=True)]
-
-    def noting(self, fun, dims, out_dims: list[int | None]):
-        """Flat `fun` on values with the mapped axis; results have it at 0, but for checked axes, along which values
-        that are the same stay so: which have it is noted.
-        """
-
-        def batched(*xs):
-            outs, found = run_batched(fun, self.axis, xs, dims)
-            out_dims[:] = [d if self.axis.checked and d is None else 0 for d in found]
-            return [move_batch_axis(v, d, to, self.axis.size) for v, d, to in zip(outs, found, out_dims)]
-
-        return batched
+        return [self.join(v, 0) for v in outs]
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
         if all(d is None for d in dims):
             return self.parent.process_custom_vjp(custom, fun, fwd, bwd, values)
-        out_dims: list[int | None] = []
-        batched = self.noting(fun, dims, out_dims)
-        batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims, out_dims)
+
+        def batched(*xs):
+            return batch_flat(fun, self.axis, xs, dims)
+
+        batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims)
         outs = self.parent.process_custom_vjp(custom, batched, batched_fwd, batched_bwd, values)
-        return [self.join(v, d) for v, d in zip(outs, out_dims, strict=True)]
+        return [self.join(v, 0) for v in outs]
 
 
 def _mapped(
@@ -286,8 +273,6 @@ def batch_jaxpr(
             return [move_batch_axis(v, d, 0, axis.size) if b else v for v, d, b in zip(outs, dims, batched_out)]
 
         avals = [axis.in_front(a) if b else a for a, b in zip(closed.in_avals, batched)]
-        if axis.checked:
-            avals = [typed(a, a.placing, a.vma - {axis.name}) if isinstance(a, ShapedArray) else a for a in avals]
         return trace(fun, avals, closed.jaxpr.debug_info), tuple(batched_out)
 
     return closed.cached(("batch", axis, batched, wanted), make)

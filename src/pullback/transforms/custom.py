@@ -28,7 +28,7 @@ from pullback.core import (
 )
 from pullback.core.avals import Reference
 from pullback.core.lowering import Inline
-from pullback.transforms.batching import batch_jaxpr, move_batch_axis, run_batched, to_front
+from pullback.transforms.batching import batch_flat, batch_jaxpr, move_batch_axis, run_batched, to_front
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tangent
@@ -53,10 +53,8 @@ class CustomJVP:
         )
 
     @staticmethod
-    def batch_jvp(jvp, axis, primals, tangents, dims, out_dims):
-        """(outs, outs_dot) of the user's jvp on values with the mapped axis at `dims`; results have it at 0, but for
-        checked axes, along which values that are the same stay so: noted in `out_dims`.
-        """
+    def batch_jvp(jvp, axis, primals, tangents, dims):
+        """(outs, outs_dot) of the user's jvp on values with the mapped axis at `dims`; results have it at 0."""
         nonzero = [type(t) is not Zero for t in tangents]
         n_outs: list[int] = []
         present: list[bool] = []
@@ -70,19 +68,12 @@ class CustomJVP:
             present[:] = [type(t) is not Zero for t in outs_dot]
             return [*outs, *(t for t in outs_dot if type(t) is not Zero)]
 
-        found, found_dims = run_batched(
+        found = batch_flat(
             flat,
             axis,
             [*primals, *(t for t, nz in zip(tangents, nonzero) if nz)],
             [*dims, *(d for d, nz in zip(dims, nonzero) if nz)],
         )
-        n = n_outs[0]
-        each = iter(found_dims[n:])
-        with_tangents = [next(each) if p else None for p in present]
-        same = [axis.checked and a is b is None for a, b in zip(found_dims[:n], with_tangents)]
-        out_dims[:] = [None if s else 0 for s in same]
-        wanted = [*out_dims, *[d for d, p in zip(out_dims, present) if p]]
-        found = [move_batch_axis(v, d, to, axis.size) for v, d, to in zip(found, found_dims, wanted)]
         outs, rest = found[: n_outs[0]], iter(found[n_outs[0] :])
         return outs, [next(rest) if p else zero_tangent(out) for out, p in zip(outs, present)]
 
@@ -127,10 +118,8 @@ class CustomVJP:
         return outs, [next(found) if d else Zero(a) for a, d in zip(avals, differentiable)]
 
     @staticmethod
-    def batch_fwd_bwd(fwd, bwd, axis, dims, out_dims):
-        """(fwd', bwd') on values with the mapped axis at `dims`; results and residuals have it at 0, but for checked
-        axes, along which values that are the same stay so: fwd' notes in `out_dims` which results have it.
-        """
+    def batch_fwd_bwd(fwd, bwd, axis, dims):
+        """(fwd', bwd') on values with the mapped axis at `dims`; results have it at 0."""
         res_dims: list[int | None] = []
 
         def batched_fwd(*values, **perturbed):
@@ -143,15 +132,14 @@ class CustomVJP:
 
             found, found_dims = run_batched(flat, axis, values, dims)
             n = count[0]
-            out_dims[:] = [d if axis.checked and d is None else 0 for d in found_dims[:n]]
-            outs = [move_batch_axis(v, d, to, axis.size) for v, d, to in zip(found[:n], found_dims[:n], out_dims)]
+            outs = [move_batch_axis(v, d, 0, axis.size) for v, d in zip(found[:n], found_dims[:n])]
             residuals, batched = to_front(found[n:], found_dims[n:])
             res_dims[:] = [0 if b else None for b in batched]
             return outs, residuals
 
         def batched_bwd(residuals, outs_bar):
             absent: list[bool] = []
-            bars_dims = [None if is_float0(b) else d for b, d in zip(outs_bar, out_dims)]
+            bars_dims = [None if is_float0(b) else 0 for b in outs_bar]
 
             def flat(*values):
                 bars = bwd(list(values[: len(residuals)]), list(values[len(residuals) :]))
@@ -201,11 +189,11 @@ def _custom_jvp_jvp(primals, tangents, *, call_jaxpr, jvp, num_consts):
 
 def _custom_jvp_batch(axis, args, dims, *, call_jaxpr, jvp, num_consts):
     values, batched = to_front(args, dims)
-    closed, mapped = batch_jaxpr(call_jaxpr, axis, batched, not axis.checked)
+    closed, mapped = batch_jaxpr(call_jaxpr, axis, batched, True)
     arg_dims = [0 if b else None for b in batched[num_consts:]]
 
     def batched_jvp(primals, tangents):
-        return CustomJVP.batch_jvp(jvp, axis, primals, tangents, arg_dims, [])
+        return CustomJVP.batch_jvp(jvp, axis, primals, tangents, arg_dims)
 
     outs = custom_jvp_call_p.bind(*values, call_jaxpr=closed, jvp=batched_jvp, num_consts=num_consts)
     return outs, [0 if m else None for m in mapped]
@@ -217,9 +205,9 @@ def _custom_vjp_jvp(primals, tangents, *, call_jaxpr, fwd, bwd, num_consts):
 
 def _custom_vjp_batch(axis, args, dims, *, call_jaxpr, fwd, bwd, num_consts):
     values, batched = to_front(args, dims)
-    closed, mapped = batch_jaxpr(call_jaxpr, axis, batched, not axis.checked)
+    closed, mapped = batch_jaxpr(call_jaxpr, axis, batched, True)
     arg_dims = [0 if b else None for b in batched[num_consts:]]
-    batched_fwd, batched_bwd = CustomVJP.batch_fwd_bwd(fwd, bwd, axis, arg_dims, [])
+    batched_fwd, batched_bwd = CustomVJP.batch_fwd_bwd(fwd, bwd, axis, arg_dims)
     outs = custom_vjp_call_p.bind(*values, call_jaxpr=closed, fwd=batched_fwd, bwd=batched_bwd, num_consts=num_consts)
     return outs, [0 if m else None for m in mapped]
 
@@ -316,5 +304,5 @@ custom_lin_p = Primitive(
     transpose=_custom_lin_transpose,
     batch=_custom_lin_evaluate,
     lower=NoRule("can't apply forward-mode differentiation (jvp) to a custom_vjp function"),
-    traits={"transposes zeros"},  # bwd may give what does not depend on the cotangent
+    traits={"own types", "transposes zeros"},  # bwd may give what does not depend on the cotangent
 )

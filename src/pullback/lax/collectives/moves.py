@@ -332,6 +332,10 @@ pvary_p = _single(
     lambda params: (psum_p, params),
 )
 pvary_p.transpose = _sum_cotangents
+pvary_p.batch_axis = lambda axis, args, dims, *, axis_name: (
+    (args[0] if axis.name == axis_name else pvary_p.bind(*args, axis_name=axis_name)),
+    dims[0],
+)
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:

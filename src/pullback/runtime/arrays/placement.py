@@ -26,7 +26,7 @@ from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Shar
 from pullback.sharding._current import current_mesh
 from pullback.util.memory import make_room
 
-SAYS = ("sharding_constraint", "device_put")  # primitives that say where a value lies
+SAYS = ("sharding_constraint", "device_put", "shard_map")  # primitives that say where a value lies
 MAX_PLACES = 4096
 _interned: dict[Sharding, Sharding] = {}
 
@@ -268,7 +268,9 @@ class _Rules:
             operands = [read(a) for a in eqn.invars]
             name = eqn.primitive.name
             inner = _called(eqn)
-            if name in SAYS:
+            if name == "shard_map":
+                outs = list(map(spread_by, eqn.params["out_specs"]))
+            elif name in SAYS:
                 outs = [self._said(eqn, operands[0])]
             elif inner is not None:
                 outs = self.jaxpr(inner, dict(zip(inner.invars, operands[len(operands) - len(inner.invars) :])))
@@ -322,15 +324,23 @@ CALLS = (
 )
 
 
+def shardings_said(eqn: Any) -> list[Sharding]:
+    """The shardings that an equation itself names."""
+    if eqn.primitive.name == "sharding_constraint":
+        return [eqn.params["sharding"]] if isinstance(eqn.params["sharding"], Sharding) else []
+    if eqn.primitive.name != "shard_map":
+        return []
+    mesh, specs = eqn.params["mesh"], (*eqn.params["in_specs"], *eqn.params["out_specs"])
+    return [NamedSharding(mesh, spec) for spec in (PartitionSpec(), *specs)]
+
+
 def _shardings_said(jaxpr: Jaxpr) -> list[Any]:
     """The shardings of constraints in a jaxpr and those inside, in order."""
     found = []
     for eqn in jaxpr.eqns:
-        sharding = eqn.params.get("sharding") if eqn.primitive.name == "sharding_constraint" else None
-        if isinstance(sharding, Sharding) and not (
-            isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
-        ):
-            found.append(sharding)
+        for sharding in shardings_said(eqn):
+            if not (isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)):
+                found.append(sharding)
         for inner in subjaxprs(eqn.params):
             found += _shardings_said(inner)
     return found

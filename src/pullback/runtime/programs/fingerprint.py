@@ -30,7 +30,7 @@ from pullback.core.primitive import Primitive, registry
 from pullback.loops.emit.cache import code_version
 from pullback.runtime.arrays.arrays import physical, words_of
 from pullback.runtime.arrays.devices import Device
-from pullback.sharding import Sharding
+from pullback.sharding import AbstractMesh, Mesh, PartitionSpec, Sharding
 
 MAX_CONSTANTS = 1 << 28  # bytes; hashing more takes longer than compiling
 
@@ -114,7 +114,7 @@ class _Writer:
             return self.array(value)
         if kind in extended.array_types:
             return f"{value.dtype} {self.array(words_of(value))}"
-        if isinstance(value, (Sharding, Device)):  # no code depends on it
+        if isinstance(value, (Sharding, PartitionSpec, Mesh, AbstractMesh, Device)):  # their texts say all that code depends on
             return repr(value)
         if isinstance(value, enum.Enum):
             return f"{_name(kind)}.{value.name}"

@@ -20,7 +20,7 @@ from pullback.partition.factors import extent
 from pullback.partition.propagate import cut_by
 from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
-from pullback.runtime.arrays.placement import place_of, spec_of
+from pullback.runtime.arrays.placement import place_of, shardings_said, spec_of
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
@@ -94,8 +94,7 @@ def _said(closed: ClosedJaxpr) -> list[Any]:
 def _shardings(jaxpr: Jaxpr) -> list[Any]:
     found = []
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "sharding_constraint" and isinstance(eqn.params["sharding"], Sharding):
-            found.append(eqn.params["sharding"])
+        found += shardings_said(eqn)
         for inner in subjaxprs(eqn.params):
             found += _shardings(inner)
     return found
@@ -132,7 +131,12 @@ def compile_partitioned(
 
 def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> list[Any]:
     """Where the results of a partitioned program say that they lie."""
-    makers = {e.outvars[0]: e.params["sharding"] for e in closed.eqns if e.primitive.name == "sharding_constraint"}
+    makers: dict[Any, Any] = {}
+    for eqn in closed.eqns:
+        if eqn.primitive.name == "sharding_constraint":
+            makers[eqn.outvars[0]] = eqn.params["sharding"]
+        elif eqn.primitive.name == "shard_map":
+            makers.update((v, NamedSharding(eqn.params["mesh"], s)) for v, s in zip(eqn.outvars, eqn.params["out_specs"]))
     found = []
     for atom, cut in zip(closed.jaxpr.outvars, made.outs, strict=True):
         said = None if isinstance(atom, Literal) else makers.get(atom)

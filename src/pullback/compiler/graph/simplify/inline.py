@@ -80,8 +80,8 @@ class _Inliner:
         for eqn in jaxpr.eqns:
             kind = eqn.primitive.lower
             invars = [a if isinstance(a, Literal) else env.get(a, a) for a in eqn.invars]
-            if isinstance(kind, Inline):
-                self._call(eqn, kind.body(eqn), invars, env)
+            if isinstance(kind, Inline) and (body := kind.body(eqn)) is not None:
+                self._call(eqn, body, invars, env)
                 continue
             if eqn.primitive.name == "optimization_barrier":
                 for atom, out in zip(invars, eqn.outvars):

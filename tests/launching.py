@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import pullback
+
 HERE = Path(__file__).parent / "distributed"
 ROOT = HERE.parents[1]
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -23,7 +25,8 @@ needs_mpi = pytest.mark.skipif(
 def environment(**more: str) -> dict[str, str]:
     """What the processes see: one thread each, and no launcher's variables of whoever runs the tests."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(("PMI_", "OMPI_", "SLURM_", "XLA_FLAGS"))}
-    return {**own, "PULLBACK_NUM_THREADS": "1", "PULLBACK_COMM_TIMEOUT": "30", "PYTHONPATH": str(ROOT), **more}
+    path = os.pathsep.join([str(ROOT), str(Path(pullback.__file__).parents[1])])  # the package that is tested
+    return {**own, "PULLBACK_NUM_THREADS": "1", "PULLBACK_COMM_TIMEOUT": "30", "PYTHONPATH": path, **more}
 
 
 def launch(

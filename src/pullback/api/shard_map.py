@@ -18,6 +18,7 @@ from pullback.core import DebugInfo, Tracer, hoist_tracers, hooks, trace
 from pullback.core.staging import StagedTracer
 from pullback.core.types import type_on_mesh, vma_of
 from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
+from pullback.lax.collectives.sharding import is_concrete
 from pullback.lax.collectives.vectorized import parts_of
 from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh
@@ -28,12 +29,22 @@ from pullback.util.pytree import broadcast_prefix, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
 
+class _ByTypes:
+    """Stands for specs that were not given."""
+
+    def __repr__(self) -> str:
+        return "by types"
+
+
+_BY_TYPES = _ByTypes()
+
+
 def shard_map(
     f: Callable | None = None,
     /,
     *,
     out_specs: Any,
-    in_specs: Any = None,
+    in_specs: Any = _BY_TYPES,
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Iterable[Any] = frozenset(),
     check_vma: bool = True,
@@ -62,7 +73,7 @@ def shard_map(
         used = mesh if mesh is not None else current_mesh()
         if used is None:
             raise ValueError(f"shard_map of {name}: argument 'mesh' was not given, and no mesh was set by set_mesh")
-        specs = _found(name, args, used) if in_specs is None else in_specs
+        specs = _found(name, args, used) if in_specs is _BY_TYPES else in_specs
         return _run(function, name, args, used, specs, out_specs, frozenset(axis_names), check_vma)
 
     return _core.named_after(wrapped, function)
@@ -92,6 +103,8 @@ def _run(
     elif isinstance(mesh, Mesh):
         for number, x in enumerate(leaves):
             _check_devices(x, mesh, name, number)
+    elif is_concrete(None) and not any(isinstance(x, Tracer) for x in leaves):
+        mesh = _mesh_of(leaves, mesh)
     result: list[Any] = []
 
     def body(*parts: Any) -> list[Any]:
@@ -121,6 +134,15 @@ def _run(
         out_specs=tuple(result[1]),
     )
     return tree_unflatten(result[0], outs)
+
+
+def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:
+    """The mesh that arrays lie on, for one like it without devices; that itself where they lie on none."""
+    for x in leaves:
+        place = getattr(x, "sharding", None)
+        if isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh) and place.mesh.shape == mesh.shape:
+            return Mesh(place.mesh.devices, mesh.axis_names, axis_types=mesh.axis_types)
+    return mesh
 
 
 def _check_shapes(leaves: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, name: str) -> None:

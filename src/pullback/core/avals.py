@@ -162,7 +162,10 @@ class ShapedArray(AbstractValue):
         return ",".join(map(shown, self.shape, self.placing.spec))
 
     def _varying(self) -> str:
-        return "{V:" + ",".join(sorted(map(str, self.vma))) + "}" if self.vma else ""
+        if not self.vma:
+            return ""
+        names = ",".join(sorted(map(str, self.vma)))
+        return f"{{V:{names}}}" if len(self.vma) == 1 else f"{{V:({names})}}"
 
     def __str__(self):
         name = getattr(self.dtype, "name", str(self.dtype))

@@ -108,9 +108,7 @@ def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any
 
 def with_axes(process: Any, x: Any, axes: frozenset) -> Any:
     """x, that varies along more axes; `process` is that of an interpreter."""
-    for name in sorted(axes, key=str):
-        x = process(registry["pvary"], (x,), {"axis_name": name})
-    return x
+    return process(registry["pvary"], (x,), {"axes": tuple(sorted(axes, key=str))}) if axes else x
 
 
 def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any], outs: list[Any]) -> list[Any]:

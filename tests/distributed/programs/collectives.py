@@ -109,6 +109,23 @@ got = over(line, lambda x: jax.grad(lambda w: loss(w, x))(jnp.asarray(w)), xs, P
 want = jax.grad(lambda w: jnp.mean(jnp.tanh(xs @ w) ** 2))(jnp.asarray(w))
 np.testing.assert_allclose(got, want, rtol=1e-12)
 
+
+# Derivatives and vmap outside, by jit and without it.
+def total(w, x, check=True):
+    into = (P(), P("i"))
+    return jax.shard_map(loss, mesh=line, in_specs=into, out_specs=P(), check_vma=check)(w, x)
+
+
+for run in (lambda f: f, jax.jit):
+    for check in (True, False):
+        got = run(jax.grad(lambda w, x, check=check: total(w, x, check)))(jnp.asarray(w), xs)
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-12)
+    got = run(jax.hessian(total))(jnp.asarray(w), xs)
+    plain = jax.hessian(lambda w: jnp.mean(jnp.tanh(xs @ w) ** 2))(jnp.asarray(w))
+    np.testing.assert_allclose(np.asarray(got), plain, rtol=1e-9)
+    got = run(jax.vmap(total, (0, None)))(jnp.stack([w, 2 * w]), xs)
+    np.testing.assert_allclose(np.asarray(got), [jnp.mean(jnp.tanh(xs @ (k * w)) ** 2) for k in (1, 2)], rtol=1e-12)
+
 # A result that differs along an axis may not be said to be the same.
 try:
     over(line, lambda v: v, np.ones(n), P("i"), P())

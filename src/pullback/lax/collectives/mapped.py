@@ -271,7 +271,8 @@ def _with_sums(
 
 def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[list[Any], list[Any]]:
     values, batched = to_front(args, dims)
-    mesh, used = params["mesh"], {n for s in (*params["in_specs"], *params["out_specs"]) for p in s for n in names_of(p)}
+    mesh, specs = params["mesh"], (*params["in_specs"], *params["out_specs"])
+    used = {n for spec in specs for part in spec for n in names_of(part)}
     spmd = axis.spmd if isinstance(axis.spmd, tuple) else () if axis.spmd is None else (axis.spmd,)
     along = tuple(n for n in spmd if n in params["newly_manual_axes"] and n not in used)
     if unknown := [n for n in spmd if n not in mesh.axis_names]:
@@ -283,15 +284,16 @@ def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params:
         return tuple(PartitionSpec(front, *s) if b else s for s, b in zip(specs, chosen, strict=True))
 
     closed: ClosedJaxpr = params["jaxpr"]
-    if along and params["check_vma"]:
-        closed = _varying(closed, batched, frozenset(along))
     with _inside(params):
+        if along and params["check_vma"]:
+            closed = _varying(closed, batched, frozenset(along))
         jaxpr, batched_out = batch_jaxpr(closed, inner, batched)
-    specs = {
+    changed = {
+        "jaxpr": jaxpr,
         "in_specs": in_front(params["in_specs"], batched),
         "out_specs": in_front(params["out_specs"], batched_out),
     }
-    return shard_map_p.bind(*values, **params | {"jaxpr": jaxpr} | specs), [0 if b else None for b in batched_out]
+    return shard_map_p.bind(*values, **params | changed), [0 if b else None for b in batched_out]
 
 
 def _varying(closed: ClosedJaxpr, chosen: Sequence[bool], axes: frozenset) -> ClosedJaxpr:

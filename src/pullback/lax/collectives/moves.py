@@ -23,7 +23,7 @@ from pullback.lax.collectives.sums import (
     names_of,
     no_reference,
     on_leaves,
-    psum_p,
+    psum_invariant_p,
 )
 from pullback.lax.records.families import *
 from pullback.util import pytree
@@ -318,23 +318,37 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     raise NotImplementedError("precv is not supported; use ppermute")
 
 
-def _sum_cotangents(bar: Any, x: Any, *, axis_name: Any) -> list[Any]:
+def _sum_cotangents(bar: Any, x: Any, *, axes: Any) -> list[Any]:
     """A value that is the same on all devices, and is used by each, has the sum of their cotangents."""
-    return [bar] if is_zero(bar) else psum_p.bind(bar, axes=names_of(axis_name), axis_index_groups=None)
+    return [bar] if is_zero(bar) else psum_invariant_p.bind(bar, axes=axes)
 
 
-pvary_p = _single(
+def _vary_type(aval: Any, *, axes: tuple[Any, ...]) -> Any:
+    check_names(axes)
+    return aval
+
+
+def _vary_jvp(primals: Any, tangents: Any, *, axes: tuple[Any, ...]) -> Any:
+    out = pvary_p.bind(*primals, axes=axes)
+    return out, tangent_zero(out) if is_zero(tangents[0]) else pvary_p.bind(*tangents, axes=axes)
+
+
+def _vary_batch(axis: Any, args: Any, dims: Any, *, axes: tuple[Any, ...]) -> Any:
+    rest = tuple(name for name in axes if name != axis.name)
+    return pvary_p.bind(*args, axes=rest) if rest else args[0], dims[0]
+
+
+pvary_p = Primitive(
     "pvary",
-    "A value that is the same along an axis of shard_map, as one that varies.",
-    lambda aval: aval.shape,
-    lambda params: params,
-    lambda x, size, params: x,
-    lambda params: (psum_p, params),
-)
-pvary_p.transpose = _sum_cotangents
-pvary_p.batch_axis = lambda axis, args, dims, *, axis_name: (
-    (args[0] if axis.name == axis_name else pvary_p.bind(*args, axis_name=axis_name)),
-    dims[0],
+    doc="A value that is the same along axes of shard_map, as one that varies.",
+    abstract_eval=_vary_type,
+    reference=no_reference,
+    jvp=_vary_jvp,
+    transpose=_sum_cotangents,
+    batch=NoRule("it is batched with its axis"),
+    batch_axis=_vary_batch,
+    lower=NO_LOWERING,
+    collective_axes=lambda params: params["axes"],
 )
 
 
@@ -356,8 +370,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
                 raise ValueError(
                     f"Unsupported pcast from=varying, to='varying': the value varies along {name!r} already"
                 )
-            leaf = pvary_p.bind(leaf, axis_name=name) if name in checked else leaf
-        return leaf
+        names = tuple(name for name in names_of(axis_name) if name in checked)
+        return pvary_p.bind(leaf, axes=names) if names else leaf
 
     return on_leaves(cast, x, "pcast")
 

@@ -27,6 +27,7 @@ __all__ = [
     "pmin",
     "pmin_p",
     "psum",
+    "psum_invariant_p",
     "psum_p",
 ]
 
@@ -99,8 +100,9 @@ def _reducing(
     name: str, doc: str, primitive: Callable[[], Primitive], combine_unmapped: Callable, jvp: Any, transpose: Any
 ) -> Primitive:
     def batch_axis(axis, args, dims, *, axes, axis_index_groups=None):
+        grouping = {} if p is psum_invariant_p else {"axis_index_groups": axis_index_groups}
         if axis.name not in axes:
-            return p.bind(*args, axes=axes, axis_index_groups=axis_index_groups), dims
+            return p.bind(*args, axes=axes, **grouping), dims
         if axis_index_groups is not None:
             return [
                 grouped(
@@ -114,7 +116,7 @@ def _reducing(
             combine_unmapped(x, axis.size) if d is None else primitive().bind(x, axes=(d,)) for x, d in zip(args, dims)
         ]
         rest = tuple(a for a in axes if a != axis.name)
-        return p.bind(*outs, axes=rest, axis_index_groups=None) if rest else outs, [None] * len(args)
+        return p.bind(*outs, axes=rest, **grouping) if rest else outs, [None] * len(args)
 
     p = Primitive(
         name,
@@ -145,16 +147,7 @@ def _psum_jvp(primals, tangents, **params):
 
 
 def _psum_transpose(bars, *operands, **params):
-    """Each cotangent is summed over the axis; where types say what varies along it, each device has that of the sum."""
-    if params["axis_index_groups"] is None:
-        env = axis_env()
-        checked = [name for name in params["axes"] if CheckedAxis(name) in env]
-        rest = tuple(name for name in params["axes"] if name not in checked)
-        for name in checked:
-            bars = [bar if is_zero(bar) else registry["pvary"].bind(bar, axis_name=name) for bar in bars]
-        if not rest:
-            return bars
-        params = {**params, "axes": rest}
+    """Each cotangent is summed over the axis."""
     return _psum_nonzero(bars, operands, params)
 
 
@@ -165,6 +158,28 @@ psum_p = _reducing(
     lambda x, n: lax.mul(x, constant(x, n)),
     _psum_jvp,
     _psum_transpose,
+)
+
+
+def _invariant_jvp(primals, tangents, *, axes):
+    outs = psum_invariant_p.bind(*primals, axes=axes)
+    given = [t for t in tangents if not is_zero(t)]
+    summed = iter(psum_invariant_p.bind(*given, axes=axes) if given else [])
+    return outs, [tangent_zero(x) if is_zero(t) else next(summed) for t, x in zip(tangents, outs)]
+
+
+def _invariant_transpose(bars, *operands, axes):
+    """Each device has the cotangent of the sum."""
+    return [bar if is_zero(bar) else registry["pvary"].bind(bar, axes=axes) for bar in bars]
+
+
+psum_invariant_p = _reducing(
+    "psum_invariant",
+    "Sums over axes of shard_map along which the operands vary, as types say, and the results do not.",
+    lambda: lax.reduce_sum_p,
+    lambda x, n: lax.mul(x, constant(x, n)),
+    _invariant_jvp,
+    _invariant_transpose,
 )
 
 
@@ -193,8 +208,23 @@ def _reduce(p: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any
         leaves = [
             local.bind(leaf, axes=tuple(canonical_axis(a, leaf.ndim, p.name) for a in positions)) for leaf in leaves
         ]
-    outs = p.bind(*leaves, axes=names, axis_index_groups=groups) if leaves and names else leaves
+    outs = _over(p, leaves, names, groups) if leaves and names else leaves
     return pytree.tree_unflatten(treedef, outs)
+
+
+def _over(p: Primitive, leaves: list[Any], names: tuple[Any, ...], groups: Any) -> list[Any]:
+    """The reduction over named axes; a sum over those along which types say what varies is one of its own."""
+    env = axis_env()
+    checked = tuple(name for name in names if CheckedAxis(name) in env) if p is psum_p else ()
+    if checked and groups is not None:
+        raise NotImplementedError(
+            "psum: axis_index_groups over an axis of shard_map is supported with check_vma=False only: the result "
+            "is the same on some devices and not on all"
+        )
+    if checked:
+        leaves = psum_invariant_p.bind(*leaves, axes=checked)
+    rest = tuple(name for name in names if name not in checked)
+    return p.bind(*leaves, axes=rest, axis_index_groups=groups) if rest else leaves
 
 
 def _is_number(x: Any) -> bool:

@@ -50,7 +50,7 @@ def vectorized_jaxpr(params: dict[str, Any]) -> ClosedJaxpr | None:
 
 def vectorized(params: dict[str, Any], eager: bool = False) -> Callable[..., list[Any]]:
     """The function of whole arrays; `eager`: they are concrete, and lie where they do."""
-    closed, mesh = untyped(params["jaxpr"]), params["mesh"]
+    closed, mesh = _on_each(untyped(params["jaxpr"])), params["mesh"]
     in_specs, out_specs, sizes = params["in_specs"], params["out_specs"], dict(mesh.shape)
     axes = [axis for axis in mesh.axis_names if axis in params["newly_manual_axes"]]
 
@@ -78,6 +78,21 @@ def vectorized(params: dict[str, Any], eager: bool = False) -> Callable[..., lis
             return lying(joined, out_specs)
 
     return run
+
+
+def _on_each(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program, whose callbacks that do not say what batching does are called once for each device."""
+
+    def made() -> ClosedJaxpr:
+        eqns = []
+        for eqn in closed.eqns:
+            params = {k: _on_each(v) if isinstance(v, ClosedJaxpr) else v for k, v in eqn.params.items()}
+            if params.get("vmap_method", params) is None:
+                params["vmap_method"] = "sequential"
+            eqns.append(eqn.replace(params=params))
+        return closed.replace(jaxpr=closed.jaxpr.replace(eqns=eqns))
+
+    return closed.cached("callbacks on each device", made)
 
 
 def _open(spec: PartitionSpec, ndim: int, axes: Sequence[Any], mesh: Mesh) -> PartitionSpec:

@@ -31,13 +31,14 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
     if kind is _core.Array or hasattr(x, "_base_array"):
         aval = x.aval
         if dtype is not None and aval.dtype != dtype:
-            return _from_numpy(np.asarray(x), ShapedArray(aval.shape, dtype, bool(weak_type)), device)
+            place = x._device if device is None and kind is _core.Array else device
+            return _from_numpy(np.asarray(x), ShapedArray(aval.shape, dtype, bool(weak_type)), place)
         if (weak_type is None or aval.weak_type == weak_type) and device is None:
             return x
         if type(x) is not _core.Array:  # keys lie where their words do
             return type(x)(x._impl, asarray(x._base_array, device=device))
         new = aval if weak_type is None else aval.update(weak_type=weak_type)
-        return _core.with_aval(x, new, device)
+        return _core.with_aval(x, new, x._device if device is None else device)
     aval = typeof(x)
     if not isinstance(aval.dtype, np.dtype):
         raise TypeError(f"asarray: cannot make an array of {type(x).__name__} with element type {aval.dtype}")

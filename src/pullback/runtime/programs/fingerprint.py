@@ -114,7 +114,7 @@ class _Writer:
             return self.array(value)
         if kind in extended.array_types:
             return f"{value.dtype} {self.array(words_of(value))}"
-        if isinstance(value, (Sharding, PartitionSpec, Mesh, AbstractMesh, Device)):  # their texts say all that code depends on
+        if isinstance(value, (Sharding, PartitionSpec, Mesh, AbstractMesh, Device)):  # texts say what code depends on
             return repr(value)
         if isinstance(value, enum.Enum):
             return f"{_name(kind)}.{value.name}"

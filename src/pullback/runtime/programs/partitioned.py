@@ -136,7 +136,8 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
         if eqn.primitive.name == "sharding_constraint":
             makers[eqn.outvars[0]] = eqn.params["sharding"]
         elif eqn.primitive.name == "shard_map":
-            makers.update((v, NamedSharding(eqn.params["mesh"], s)) for v, s in zip(eqn.outvars, eqn.params["out_specs"]))
+            places = [NamedSharding(eqn.params["mesh"], s) for s in eqn.params["out_specs"]]
+            makers.update(zip(eqn.outvars, places, strict=True))
     found = []
     for atom, cut in zip(closed.jaxpr.outvars, made.outs, strict=True):
         said = None if isinstance(atom, Literal) else makers.get(atom)

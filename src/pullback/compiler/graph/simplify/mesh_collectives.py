@@ -95,6 +95,7 @@ def _axis_index(axes, names, operands):
 
 RULES: dict[str, Callable] = {
     "psum": _reducing("sum"),
+    "psum_invariant": _reducing("sum"),
     "pmax": _reducing("max"),
     "pmin": _reducing("min"),
     "all_gather": _all_gather,

@@ -1,0 +1,107 @@
+"""shard_map as an equation: what its jaxpr shows, and what transformations make of it."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.sharding import AbstractMesh
+from pullback.sharding import PartitionSpec as P
+
+MESH = AbstractMesh((4,), ("i",))
+X = np.arange(8, dtype=np.float32) / 3
+
+
+def mapped(f, in_specs=P("i"), out_specs=P("i"), mesh=MESH, **options):
+    return jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, **options)
+
+
+def only(closed):
+    (eqn,) = closed.eqns
+    return eqn
+
+
+def test_equation():
+    eqn = only(jax.make_jaxpr(mapped(lambda x, y: lax.psum(x * y, "i"), (P("i"), P()), P()))(X, X[:2]))
+    assert eqn.primitive.name == "shard_map" and eqn.params["in_specs"] == (P("i"), P())
+    assert {k: eqn.params[k] for k in ("check_vma", "mesh", "newly_manual_axes", "out_specs")} == {
+        "check_vma": True,
+        "mesh": MESH,
+        "newly_manual_axes": frozenset("i"),
+        "out_specs": (P(),),
+    }
+    inner = eqn.params["jaxpr"]
+    assert [e.primitive.name for e in inner.eqns] == ["pvary", "mul", "psum_invariant"]
+    assert [str(v.aval) for v in inner.invars] == ["float32[2]{V:i}", "float32[2]"]
+    unchecked = only(jax.make_jaxpr(mapped(lambda x: lax.psum(x, "i"), out_specs=P(), check_vma=False))(X))
+    assert [e.primitive.name for e in unchecked.params["jaxpr"].eqns] == ["psum"]
+
+
+def test_transformations_are_of_the_jaxpr():
+    sine = mapped(jnp.sin)
+    tangent = only(jax.make_jaxpr(lambda x: jax.jvp(sine, (x,), (x,)))(X))
+    assert tangent.params["in_specs"] == tangent.params["out_specs"] == (P("i"), P("i"))
+    batched = only(jax.make_jaxpr(jax.vmap(sine))(np.stack([X, X])))
+    assert batched.params["in_specs"] == (P(None, "i"),) and batched.params["jaxpr"].in_avals[0].shape == (2, 2)
+    names = [e.primitive.name for e in jax.make_jaxpr(jax.grad(lambda x: sine(x).sum()))(X).eqns]
+    assert names.count("shard_map") == 2
+    unused = jax.make_jaxpr(lambda x: mapped(lambda y: (y, jnp.sin(y)), out_specs=(P("i"), P("i")))(x)[0])(X)
+    assert only(unused).primitive.name == "shard_map"
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_residuals_that_are_numbers(check):
+    def f(x, w):
+        s = jnp.sin(x.sum())  # one number for each device, wanted by the backward pass
+        return s * w * x
+
+    run = mapped(f, (P("i"), P()), check_vma=check)
+    plain = lambda x, w: jnp.concatenate([f(part, w) for part in jnp.split(x, 4)])
+    for wanted in (0, 1):
+        expected = jax.grad(lambda *a: (plain(*a) ** 2).sum(), wanted)(X, np.float32(2))
+        for grad in (jax.grad, lambda g, n: jax.jit(jax.grad(g, n))):
+            found = grad(lambda *a: (run(*a) ** 2).sum(), wanted)(X, np.float32(2))
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_second_derivatives(check):
+    run = mapped(lambda x: lax.psum((jnp.sin(x) * x).sum(), "i"), out_specs=P(), check_vma=check)
+    expected = jax.hessian(lambda x: (jnp.sin(x) * x).sum())(X)
+    np.testing.assert_allclose(jax.hessian(run)(X), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(jax.jacfwd(jax.grad(run))(X), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_spmd_axis_name():
+    grid = AbstractMesh((4, 2), ("x", "y"))
+    run = mapped(lambda x: x * 2, P("x"), P("x"), grid)
+    values = np.arange(64, dtype=np.float32).reshape(8, 8)
+    eqn = only(jax.make_jaxpr(jax.vmap(run, spmd_axis_name="y"))(values))
+    assert eqn.params["in_specs"] == (P("y", "x"),) and eqn.params["jaxpr"].in_avals[0].shape == (4, 2)
+    np.testing.assert_array_equal(jax.vmap(run, spmd_axis_name="y")(values), values * 2)
+    with pytest.raises(KeyError, match="'z'"):
+        jax.vmap(run, spmd_axis_name="z")(values)
+
+
+def test_callbacks_run_on_each_device():
+    def double(x):
+        return jax.pure_callback(lambda a: 2 * np.asarray(a), jax.ShapeDtypeStruct((2,), np.float32), x)
+
+    run = mapped(double, check_vma=False)
+    for f in (run, jax.jit(run)):
+        np.testing.assert_array_equal(f(X), 2 * X)
+
+
+def test_groups_need_unchecked_types():
+    def f(x):
+        return lax.psum(x, "i", axis_index_groups=[[0, 1], [2, 3]])
+
+    with pytest.raises(NotImplementedError, match="check_vma=False"):
+        mapped(f)(X)
+    pairs = X.reshape(2, 2, 2).sum(1, keepdims=True)
+    np.testing.assert_allclose(mapped(f, check_vma=False)(X), np.repeat(pairs, 2, 1).ravel(), rtol=1e-6)
+
+
+def test_specs_that_are_none_are_whole():
+    assert mapped(lambda x: x, None)(X).shape == (32,)

@@ -171,7 +171,10 @@ def _split(params: dict[str, Any], unknown: tuple[bool, ...]) -> tuple[Any, ...]
         known, rest, unknown_out, _ = partial_eval_jaxpr(closed, unknown)
         in_specs = _where(params["in_specs"], [not unk for unk in unknown])
         count = len(unknown_out) - sum(unknown_out)
-        kept, places, specs, numbers = [], [], [], []
+        kept: list[Any] = []
+        places: list[int] = []
+        specs: list[PartitionSpec] = []
+        numbers: list[bool] = []
         for atom in known.jaxpr.outvars[count:]:
             is_argument = atom in known.jaxpr.invars
             if is_argument:

@@ -19,7 +19,8 @@ from pullback.lax.records.families import *
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import use_abstract_mesh
 from pullback.sharding._specs import names_of
-from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
+from pullback.transforms import batching
+from pullback.transforms.batching import AxisData, run_batched
 
 __all__: list[str] = []
 
@@ -131,7 +132,7 @@ def _cut(x: Any, spec: PartitionSpec, sizes: dict, axes: Sequence[Any]) -> Any:
 def _collected(y: Any, dim: int | None, axis: AxisData, spec: PartitionSpec) -> Any:
     """The result with the axis in front, or (not in the spec) without it."""
     if axis.name in _names(spec):
-        return move_batch_axis(y, dim, 0, axis.size)
+        return batching.move_batch_axis(y, dim, 0, axis.size)
     return y if dim is None else lax.index_in_dim(y, 0, dim, keepdims=False)
 
 

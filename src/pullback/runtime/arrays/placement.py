@@ -267,6 +267,7 @@ class _Rules:
         for eqn in jaxpr.eqns:
             operands = [read(a) for a in eqn.invars]
             name = eqn.primitive.name
+            outs: list[Any]
             inner = _called(eqn)
             if name == "shard_map":
                 outs = list(map(spread_by, eqn.params["out_specs"]))

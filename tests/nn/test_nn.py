@@ -96,3 +96,11 @@ def test_axes_of_initializers_are_any_collection(axes):
     key = jax.random.key(0)
     found = jax.nn.initializers.lecun_uniform(in_axis=axes, out_axis=1)(key, (3, 4))
     assert np.array_equal(found, jax.nn.initializers.lecun_uniform(in_axis=0, out_axis=1)(key, (3, 4)))
+
+
+def test_vectors_have_the_axes_that_are_named():
+    key = jax.random.key(0)
+    assert jax.nn.initializers.lecun_uniform(in_axis=0, out_axis=0)(key, (4,)).shape == (4,)
+    assert jax.nn.initializers.lecun_normal(in_axis=(), out_axis=0)(key, (4,)).shape == (4,)
+    with pytest.raises(IndexError, match="do not exist in weights of shape"):
+        jax.nn.initializers.he_normal(in_axis=0, out_axis=1)(key, (4,))

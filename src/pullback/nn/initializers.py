@@ -89,11 +89,14 @@ def _axes(axes: int | Sequence[int]) -> tuple[int, ...]:
 def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
     """How many inputs feed an output, and outputs an input: sizes of these axes times those of the rest but batch
     axes."""
-    if len(shape) <= 1 or not all(-len(shape) <= a < len(shape) for a in (*_axes(in_axis), *_axes(out_axis))):
+    axes = (*_axes(in_axis), *_axes(out_axis), *_axes(batch_axis))
+    if in_axis == -2 and len(shape) <= 1:
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
             "Must be at least 2D or specify in_axis explicitly."
         )
+    if not all(-len(shape) <= a < len(shape) for a in axes):
+        raise IndexError(f"axes {axes} of inputs, outputs and batches do not exist in weights of shape {tuple(shape)}")
     size = [math.prod(shape[a] for a in _axes(axes)) for axes in (in_axis, out_axis, batch_axis)]
     window = math.prod(shape) / size[0] / size[1] / size[2] if math.prod(shape) else 0.0
     return size[0] * window, size[1] * window
@@ -141,7 +144,8 @@ def variance_scaling(
     n is, by `mode`, the number of inputs of an output ('fan_in'), of outputs ('fan_out'), or their arithmetic or
     geometric mean ('fan_avg', 'fan_geo_avg'); `distribution` is 'normal', 'truncated_normal' (at two standard
     deviations) or 'uniform'.
-    Raises ValueError, when it is used, for others and for shapes without these axes.
+    Raises ValueError, when it is used, for others and for vectors without `in_axis`, IndexError for shapes without
+    these axes.
     """
     return _by_variance("variance_scaling", scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 

@@ -69,9 +69,10 @@ STORED = 20  # contracted elements for which a result takes as long as its way t
 
 
 def convolve(ctx: NestContext, out: Storage, x: Storage, w: Storage, params: dict[str, Any]) -> bool:
-    """out = the convolution; storages in canonical order, of any strides. False if it is of a type without kernel."""
+    """out = the convolution; storages in canonical order, of any strides. False if it is of a type without kernel, or
+    has no dimensions to slide along: all kernels have lanes or blocks along one."""
     dtype = WIDE.get(out.dtype, out.dtype)
-    if dtype not in KERNELS:
+    if dtype not in KERNELS or len(out.shape) == 2:
         return False
     dimensions = tuple(
         dimension(size, k, count, s, low, ld, rd)

@@ -48,10 +48,13 @@ from pullback.lax.reductions.cumulative import *
 from pullback.lax.reductions.reductions import *
 from pullback.lax.reductions.window_routing import *
 from pullback.lax.reductions.windows import *
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.lax import PAGES as _PAGES
 from pullback.util.absent import absent_names as _absent_names
 
 # Functions of arrays alone need no explanation: their primitives say what is wrong.
 _explain_all(globals(), _parameters.LAX, _parameters.LAX_OWN, skip=_parameters.of_arrays(globals()))
+_add_pages(globals(), _PAGES)
 for _name, _value in list(globals().items()):
     if not _name.startswith("_"):
         setattr(_rules.lax, _name, _value)

@@ -46,3 +46,65 @@ BROADCAST = "Array of the broadcast shape, of the promoted dtype."
 BOOLEANS = "Array of bool, of the shape of x."
 BOOLEAN_PAIRS = "Array of bool, of the broadcast shape."
 REDUCED = "Array of the shape of a without the axes."
+
+# Random numbers.
+KEY = "    key: one random key, as of `key` or `split`. The same key gives the same numbers."
+RANDOM_SHAPE = "    shape: tuple of static integers: shape of the result."
+RANDOM_SHAPE_OR_BROADCAST = "    shape: tuple of static integers: shape of the result; None for that of the parameters."
+RANDOM_DTYPE = "    dtype: float dtype of the result; None for the default float."
+RANDOM_INT_DTYPE = "    dtype: integer dtype of the result; None for the default integer."
+RANDOM_OUT_SHARDING = "    out_sharding: sharding of the result over a mesh; None leaves it open."
+DRAWN = "Array of the shape and the dtype."
+
+# Matrices and transforms.
+MATRICES = "    a: array [..., n, n]; integers become the default float."
+RECTANGLES = "    a: array [..., m, n]; integers become the default float."
+SPECTRUM_LENGTH = "    n: static integer: length to which the axis is cut or filled up with zeros; None for that of a."
+SPECTRUM_AXIS = "    axis: integer; a negative one counts from the last axis."
+NORM = "    norm: None or 'backward' (the inverse is divided by n), 'ortho' (both by its root), or 'forward'."
+
+# Initial values of weights.
+INITIALIZER_DTYPE = "    dtype: dtype of the values unless it is called with another; None for the default float."
+INITIALIZER_AXES = (
+    "    in_axis, out_axis: integer or tuple of integers: axes of the inputs and of the outputs.\n"
+    "    batch_axis: integer or tuple of integers: axes that count for neither."
+)
+INITIALIZER = "Function (key, shape, dtype=dtype, out_sharding=None) that gives an array."
+SIGNAL = "    a: array of numbers of one or more axes."
+REAL_SIGNAL = "    a: array of real numbers of one or more axes."
+SPECTRUM_LENGTHS = (
+    "    s: tuple of static integers: lengths to which axes are cut or filled with zeros; None for those of a."
+)
+SPECTRUM_AXES = "    axes: pair of integers."
+
+# Primitives: they convert no dtypes, and broadcast scalars only.
+LAX_PAIR = "    x, y: arrays of one shape and one dtype, or scalars."
+LAX_FLOATS = "    x: array or scalar of floats or complex numbers."
+LAX_REAL = "    x: array or scalar of floats."
+LAX_BITS = "    x, y: arrays of one shape and one dtype, integers or booleans, or scalars."
+ACCURACY = "    accuracy: None, lax.AccuracyMode or lax.Tolerance; the result is the most accurate one anyway."
+SAME = "Array of the shape and dtype of x."
+PAIR_SAME = "Array of their shape and dtype."
+PAIR_BOOL = "Array of bool, of their shape."
+NO_OTHERS = "TypeError for shapes or dtypes that differ, and for dtypes of another kind"
+OPERAND = "    operand: array of any shape."
+POSITIVE_AXIS = "    axis: integer, not negative."
+REVERSE = "    reverse: whether to begin at the end."
+REDUCED_AXES = "    axes: tuple of integers."
+PYTREE = "    x: pytree of arrays."
+AXIS_NAME = "    axis_name: name of a mapped axis, of vmap, pmap or shard_map, or tuple of several."
+AXIS_GROUPS = "    axis_index_groups: list of lists of places: only these come together. None: all."
+WINDOW_MODE = (
+    "    mode: None, 'clip', 'fill' ('drop'), 'promise_in_bounds', lax.GatherScatterMode: what is done outside."
+)
+UNIQUE = "    unique_indices: promise that no place occurs twice."
+SORTED = "    indices_are_sorted: promise that the places rise."
+NEGATIVE = "    allow_negative_indices: whether negative indices count from the end; or one bool for each axis."
+SCATTER_ARGUMENTS = (
+    "    operand: array of any shape.\n"
+    "    scatter_indices: array of integers [..., k].\n"
+    "    updates: array of the dtype of operand.\n"
+    "    dimension_numbers: lax.ScatterDimensionNumbers.\n"
+    "    indices_are_sorted, unique_indices: promises that the places rise, and that none occurs twice.\n"
+    "    mode: None, 'clip', 'fill' ('drop'), 'promise_in_bounds', lax.GatherScatterMode: what is done outside."
+)

@@ -1,6 +1,8 @@
 """Activations, softmax and its kin, attention, and initial values of weights (`initializers`)."""
 
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.nn import PAGES as _PAGES
 from pullback.nn import _parameters, initializers
 from pullback.nn._activations import (
     celu,
@@ -48,3 +50,4 @@ __all__ = [
 ]  # fmt: skip
 
 _explain_all(globals(), _parameters.NN, _parameters.NN_OWN)
+_add_pages(globals(), _PAGES)

@@ -15,9 +15,34 @@ from pullback.core.explain import check, explained
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import INTEGERS, NESTED
 from pullback.lax.collectives.sharding import out_placed
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.nn.initializers import PAGES as _PAGES
 from pullback.nn._parameters import INITIALIZERS
 from pullback.util import dtypes
 from pullback.util.errors import ArgumentError
+
+__all__ = [
+    "Initializer",
+    "constant",
+    "delta_orthogonal",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
 
 
 class Initializer(Protocol):
@@ -266,3 +291,4 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
 
 
 _explain_all(globals(), INITIALIZERS, {})
+_add_pages(globals(), _PAGES)

@@ -10,6 +10,8 @@ import numpy as np
 
 from pullback import lax
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.numpy.fft import PAGES as _PAGES
 from pullback.numpy._arguments import (
     arrays,
     canonical_axes,
@@ -320,3 +322,4 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 
 
 _explain_all(globals(), FFT, FFT_OWN)
+_add_pages(globals(), _PAGES)

@@ -11,6 +11,8 @@ import numpy as np
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.numpy.linalg import PAGES as _PAGES
 from pullback.numpy import _products
 from pullback.numpy._arguments import (
     arrays,
@@ -109,7 +111,7 @@ def _product(a: Any, b: Any) -> Any:
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
     """Triangular L with a = L L^H (upper: U with a = U^H U) of positive definite matrices a: [..., n, n]; else NaN.
 
-    The input is made Hermitian first unless `symmetrize_input` is False. Raises ValueError unless matrices are square.
+    The input is made Hermitian first unless `symmetrize_input` is False. Raises TypeError unless matrices are square.
     """
     check_flags("linalg.cholesky", upper=upper, symmetrize_input=symmetrize_input)
     (a,) = _inexact("cholesky", a)
@@ -671,3 +673,4 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 _explain_all(globals(), LINALG, LINALG_OWN)
+_add_pages(globals(), _PAGES)

@@ -8,6 +8,8 @@ Functions are pure: the same key gives the same numbers, so every use needs a ne
 """
 
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.random import PAGES as _PAGES
 from pullback.random import _parameters
 from pullback.random._continuous import (
     cauchy,
@@ -101,3 +103,4 @@ _explain_all(
     _parameters.RANDOM_OWN,
     skip=("normal", "uniform", "bits", "split", "fold_in", "randint"),
 )
+_add_pages(globals(), _PAGES)

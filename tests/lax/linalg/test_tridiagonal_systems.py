@@ -101,3 +101,11 @@ def test_derivatives_and_batches():
     many = [np.stack([x, 2 * x, 3 * x]) for x in args]
     each = np.stack([compiled(*(x[i] for x in many)) for i in range(3)])
     np.testing.assert_allclose(jax.jit(jax.vmap(tridiagonal_solve))(*many), each, rtol=1e-5, atol=1e-6)
+
+
+def test_shapes_that_do_not_fit_are_type_errors():
+    one = np.ones(2, np.float32)
+    with pytest.raises(TypeError, match="b of shape"):
+        tridiagonal_solve(one, one, one, np.ones((3, 1), np.float32))
+    with pytest.raises(TypeError, match="the same shape"):
+        tridiagonal_solve(one, np.ones(3, np.float32), one, np.ones((3, 1), np.float32))

@@ -68,3 +68,13 @@ def test_a_product_has_the_type_of_one_operand(left, right, want):
         compiled = pullback.jit(lax.dot)(a, b)
         assert compiled.dtype == want
         np.testing.assert_array_equal(compiled.astype("complex64").ravel(), exact)
+
+
+def test_scaled_dot_multiplies_the_last_axis_by_the_last_but_one_as_bfloat16():
+    lhs, rhs, scale = jnp.ones((3, 2, 4)), jnp.ones((3, 4, 5)), jnp.full((3, 2, 2), 2.0)
+    out = lax.scaled_dot(lhs, rhs, lhs_scale=scale)
+    assert (out.shape, out.dtype) == ((3, 2, 5), jnp.bfloat16)
+    np.testing.assert_array_equal(np.asarray(out, np.float32), np.full((3, 2, 5), 8))
+    assert lax.scaled_dot(lhs, rhs, preferred_element_type=np.float32).dtype == np.float32
+    with pytest.raises(TypeError, match="rank 2 or more"):
+        lax.scaled_dot(jnp.ones(4), jnp.ones(4))

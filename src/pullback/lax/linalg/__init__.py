@@ -29,6 +29,8 @@ from pullback.lax.linalg.schur_forms import hessenberg, hessenberg_p, schur, sch
 from pullback.lax.linalg.singular_values import SvdAlgorithm, qdwh, svd, svd_p
 from pullback.lax.linalg.solve import triangular_solve, triangular_solve_p
 from pullback.lax.linalg.tridiagonal_systems import tridiagonal_solve, tridiagonal_solve_p
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.lax.linalg import PAGES as _PAGES
 from pullback.util.absent import absent_names
 
 __all__ = [
@@ -73,5 +75,6 @@ __all__ = [
 
 # Functions of arrays alone need no explanation: their primitives say what is wrong.
 _explain_all(globals(), _parameters.LINALG, {}, skip=_parameters.of_arrays(globals()))
+_add_pages(globals(), _PAGES)
 
 __getattr__ = absent_names(__name__)

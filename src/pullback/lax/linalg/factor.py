@@ -298,7 +298,7 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
 
 def _permutation_shape(aval, *, permutation_size):
     if aval.dtype != np.int32:
-        raise ValueError(f"Argument to lu_pivots_to_permutation must have dtype int32, got {aval.dtype}")
+        raise TypeError(f"Argument to lu_pivots_to_permutation must have dtype int32, got {aval.dtype}")
     if permutation_size < aval.shape[-1]:
         raise ValueError(
             f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. Got "
@@ -347,7 +347,7 @@ lu_pivots_to_permutation_p = of_matrices(
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
-    """The permutation i32[..., permutation_size] that the row swaps of `lu` make. Raises ValueError for other dtypes
+    """The permutation i32[..., permutation_size] that the row swaps of `lu` make. Raises TypeError for other dtypes
     than int32.
     """
     return lu_pivots_to_permutation_p.bind(

@@ -23,12 +23,12 @@ Array = Any
 def _shape(dl, d, du, b, *, perturb_singular=False):
     check_dtypes("tridiagonal_solve", dl, d, du, b, tip=False)
     if dl.shape != d.shape or d.shape != du.shape or d.ndim < 1:
-        raise ValueError(
+        raise TypeError(
             f"tridiagonal_solve requires that all diagonal arguments have the same shape, got {dl.shape}, {d.shape}, "
             f"{du.shape}"
         )
     if b.ndim != d.ndim + 1 or b.shape[:-1] != d.shape:
-        raise ValueError(
+        raise TypeError(
             f"tridiagonal_solve requires b of shape (..., n, k) for diagonals of shape (..., n), got {b.shape} and "
             f"{d.shape}"
         )
@@ -230,7 +230,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     """X with A X = b: A has diagonal d, lower diagonal dl (dl[0] is not read) and upper du (du[-1] is not read), all
     f[..., n].
 
-    b: f[..., n, k]. Raises ValueError for shapes that don't fit.
+    b: f[..., n, k]. Raises TypeError for shapes that don't fit.
     """
     check_flags("tridiagonal_solve", perturb_singular=perturb_singular)
     return tridiagonal_solve_p.bind(

@@ -165,7 +165,7 @@ def reshape(
 ) -> Array:
     """The same elements in row-major order in another shape; with `dimensions`, after a transposition.
 
-    Raises TypeError if the sizes don't agree or are negative.
+    Raises ValueError if the sizes don't agree, TypeError if they are negative.
     """
     operand = as_array(operand, "reshape")
     new_sizes = canonical_shape(new_sizes, "reshape")

@@ -48,20 +48,20 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """The permutations from strings such as ('NHWC', 'HWIO', 'NHWC') to (batch, feature, space). Raises ValueError for
+    """The permutations from strings such as ('NHWC', 'HWIO', 'NHWC') to (batch, feature, space). Raises TypeError for
     bad strings.
     """
     lhs, rhs, out = dimension_numbers
     for i, (text, letters) in enumerate(((lhs, "NC"), (rhs, "OI"), (out, "NC"))):
         if text.count(letters[0]) != 1 or text.count(letters[1]) != 1:
-            raise ValueError(
+            raise TypeError(
                 f'convolution dimension_numbers[{i}] must contain the characters "{letters[0]}" and "{letters[1]}" '
                 f"exactly once, got {text}."
             )
         if len(text) != len(set(text)):
             raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {text}.")
     if not set(lhs) - set("NC") == set(rhs) - set("OI") == set(out) - set("NC"):
-        raise ValueError(
+        raise TypeError(
             f"convolution dimension_numbers elements must each have the same set of spatial characters, got "
             f"{tuple(dimension_numbers)}."
         )
@@ -78,7 +78,7 @@ def conv_dimension_numbers(
 ) -> ConvDimensionNumbers:
     """Dimension numbers from None (NCHW, OIHW, NCHW), strings, permutations or themselves.
 
-    Raises TypeError for ranks that don't fit, ValueError for bad strings.
+    Raises TypeError for ranks that don't fit and bad strings.
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers

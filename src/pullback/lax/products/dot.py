@@ -11,6 +11,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import ml_dtypes
+
 from pullback.core.lowering import Nest
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.elementwise.bits import convert
@@ -475,17 +477,19 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """dot_general of operands whose blocks along the contracting dimension share a scale.
+    """dot_general of operands whose blocks along the contracting dimension share a scale, as bfloat16 by default.
 
-    A scale has the rank of its operand; each of its sizes divides the operand's. Raises ValueError otherwise.
+    A scale has the rank of its operand; each of its sizes divides the operand's. Raises ValueError otherwise, TypeError
+    for operands below rank 2.
     """
+    kind = np.dtype(preferred_element_type or ml_dtypes.bfloat16)
+    wide = np.promote_types(kind, np.float32) if kind.kind in "fc" else np.dtype(np.float32)
 
     def rescale(x, scale):
         if scale is None:
-            return x
+            return lax.convert_element_type(x, wide)
         if scale.ndim != x.ndim or any(n % max(m, 1) for n, m in zip(x.shape, scale.shape)):
             raise ValueError(f"scaled_dot: a scale of shape {scale.shape} does not fit an operand of shape {x.shape}")
-        dtype = np.dtype(preferred_element_type or np.float32)
         for d, (n, m) in enumerate(zip(x.shape, scale.shape)):
             scale = lax.reshape(
                 lax.broadcast_in_dim(
@@ -495,18 +499,16 @@ def scaled_dot(
                 ),
                 (*scale.shape[:d], n, *scale.shape[d + 1 :]),
             )
-        return lax.mul(lax.convert_element_type(x, dtype), lax.convert_element_type(scale, dtype))
+        return lax.mul(lax.convert_element_type(x, wide), lax.convert_element_type(scale, wide))
 
     lhs, rhs = as_arrays("scaled_dot", lhs, rhs)
+    if lhs.ndim < 2 or rhs.ndim < 2:
+        raise TypeError(f"scaled_dot: operands must have rank 2 or more, got shapes {lhs.shape} and {rhs.shape}")
     if dimension_numbers is None:
         batch = tuple(range(lhs.ndim - 2))
-        dimension_numbers = (((lhs.ndim - 1,), (rhs.ndim - 1,)), (batch, batch))
-    return dot_general(
-        rescale(lhs, lhs_scale),
-        rescale(rhs, rhs_scale),
-        dimension_numbers,
-        preferred_element_type=preferred_element_type,
-    )
+        dimension_numbers = (((lhs.ndim - 1,), (rhs.ndim - 2,)), (batch, batch))
+    out = dot_general(rescale(lhs, lhs_scale), rescale(rhs, rhs_scale), dimension_numbers)
+    return lax.convert_element_type(out, kind)
 
 
 # --------------------------------------------------------------------------------------------------------- ragged dots

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.api.shapes import ShapeDtypeStruct, eval_shape
 from pullback.core import current_interpreter, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference
 from pullback.core.references import Cell
@@ -45,7 +46,14 @@ class Ref(Cell, metaclass=_Class):
     dtype = property(lambda self: self.ref_aval.dtype, doc="The dtype of the array.")
     ndim = property(lambda self: self.ref_aval.ndim, doc="The number of dimensions of the array.")
     size = property(lambda self: self.ref_aval.size, doc="The number of elements of the array.")
+    aval = property(lambda self: self.ref_aval, doc="The type of the reference.")
     sharding = property(lambda self: self.shown().sharding, doc="How the array is spread over devices.")
+    format = property(lambda self: self.shown().format, doc="Sharding and layout of the array.")
+    committed = property(lambda self: self.shown().committed, doc="Whether the array stays where it lies.")
+
+    def unsafe_buffer_pointer(self) -> int:
+        """Where the array is in memory; until the next write."""
+        return self.shown().unsafe_buffer_pointer()
 
     def __repr__(self) -> str:
         return "Ref(<freed>)" if self.is_freed else f"Ref({repr(self._value).removeprefix('Array(').removesuffix(')')})"
@@ -60,6 +68,34 @@ class Row:
     shape = property(lambda self: self._ref.ref_aval.shape[1:], doc="The shape of the row.")
     dtype = property(lambda self: self._ref.ref_aval.dtype, doc="The dtype of the row.")
     ndim = property(lambda self: len(self.shape), doc="The number of dimensions of the row.")
+
+
+class TransformedRef:
+    """A part of a reference, ref.at[index]: a view, which is read and written as a reference itself."""
+
+    def __init__(self, ref: Any, index: Any) -> None:
+        # Checked now, as JAX does; read as an array's part is, in whatever trace reads it.
+        split_index(index, ref.shape)
+        self._of, self._index = ref, index
+        self._aval = eval_shape(lambda x: x[index], ShapeDtypeStruct(ref.shape, ref.dtype))
+
+    shape = property(lambda self: self._aval.shape, doc="The shape of the part.")
+    dtype = property(lambda self: self._aval.dtype, doc="The dtype of the part.")
+    ndim = property(lambda self: len(self.shape), doc="The number of dimensions of the part.")
+    size = property(lambda self: self._aval.size, doc="The number of elements of the part.")
+
+    def __repr__(self) -> str:
+        return f"TransformedRef({self.dtype}[{','.join(map(str, self.shape))}])"
+
+
+class _At:
+    """ref.at, which makes views of parts: ref.at[index]."""
+
+    def __init__(self, ref: Any) -> None:
+        self._ref = ref
+
+    def __getitem__(self, index: Any) -> TransformedRef:
+        return TransformedRef(self._ref, index)
 
 
 def _where(ref: Any, idx: Any) -> tuple[Reference, Index, list[Any]]:
@@ -117,38 +153,68 @@ def freeze(ref: Ref) -> Any:
     return value
 
 
-def get(ref: Ref | Row, idx: Any = None) -> Any:
+def get(ref: Ref | Row | TransformedRef, idx: Any = None) -> Any:
     """ref[idx]; None for all of it. Raises ValueError for an integer that lies outside of its axis."""
+    if isinstance(ref, TransformedRef):
+        return _value_at(get(ref._of, ref._index), idx)
     held, index, arrays = _where(ref, ... if idx is None else idx)
     return get_p.bind(held, *arrays, index=index)
 
 
-def set(ref: Ref | Row, idx: Any, value: Any) -> None:
+def _value_at(value: Any, idx: Any) -> Any:
+    if idx is None or idx is Ellipsis:
+        return value
+    index, arrays = split_index(idx, value.shape)
+    return value[index.expression(arrays)]
+
+
+def set(ref: Ref | Row | TransformedRef, idx: Any, value: Any) -> None:
     """ref[idx] = value; None for all of it."""
     swap(ref, idx, value)
 
 
-def swap(ref: Ref | Row, idx: Any, value: Any) -> Any:
+def swap(ref: Ref | Row | TransformedRef, idx: Any, value: Any) -> Any:
     """ref[idx] as it was, after it has become `value`. Raises ValueError if the shapes differ."""
+    if isinstance(ref, TransformedRef):
+        whole = get(ref._of, ref._index)
+        before = _value_at(whole, idx)
+        new = _fitting("swap", value, before.shape, ref.dtype)
+        swap(ref._of, ref._index, new if before is whole else whole.at[idx].set(new))
+        return before
     held, index, arrays = _where(ref, ... if idx is None else idx)
-    dtype = held.ref_aval.dtype
     before = get_p.abstract_eval(held.ref_aval, *map(typeof, arrays), index=index)
+    return swap_p.bind(held, _fitting("swap", value, before.shape, held.ref_aval.dtype), *arrays, index=index)
+
+
+def _fitting(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The value as an array that fits a part of a reference; ValueError if it does not. Numbers of Python's do, where
+    nothing is lost.
+    """
     new = jnp.asarray(value)
-    if new.shape != before.shape and new.size != 1:
-        raise ValueError(f"Invalid shape for `swap`: the part of the Ref has shape {before.shape}, not {new.shape}")
+    is_number = isinstance(value, (bool, int, float, complex))
+    if new.shape != shape and not is_number:
+        raise ValueError(f"Invalid shape for `{name}`: the part of the Ref has shape {shape}, not {new.shape}")
     if new.dtype != dtype:
-        if not (isinstance(dtype, np.dtype) and np.can_cast(new.dtype, dtype, "same_kind")):
-            raise ValueError(f"Invalid dtype for `swap`: the Ref has dtype {dtype}, the value {new.dtype}")
+        if not (is_number and isinstance(dtype, np.dtype) and np.can_cast(new.dtype, dtype, "same_kind")):
+            raise ValueError(f"Invalid dtype for `{name}`: the Ref has dtype {dtype}, the value {new.dtype}")
         new = new.astype(dtype)
-    if new.shape != before.shape:
-        new = jnp.broadcast_to(new, before.shape)
-    return swap_p.bind(held, new, *arrays, index=index)
+    return new if new.shape == shape else jnp.broadcast_to(new, shape)
 
 
-def addupdate(ref: Ref | Row, idx: Any, x: Any) -> None:
+def addupdate(ref: Ref | Row | TransformedRef, idx: Any, x: Any) -> None:
     """ref[idx] += x, where what comes several times is added several times."""
+    if isinstance(ref, TransformedRef):
+        whole = get(ref._of, ref._index)
+        set(ref._of, ref._index, whole.at[... if idx is None else idx].add(x))
+        return
     held, index, arrays = _where(ref, ... if idx is None else idx)
-    addupdate_p.bind(held, jnp.asarray(x), *arrays, index=index)
+    part = get_p.abstract_eval(held.ref_aval, *map(typeof, arrays), index=index)
+    addupdate_p.bind(held, _fitting("addupdate", x, part.shape, held.ref_aval.dtype), *arrays, index=index)
+
+
+def _add_to(self: Any, x: Any, idx: Any = ()) -> None:
+    """self[idx] += x, where what comes several times is added several times."""
+    addupdate(self, idx, x)
 
 
 def _iterate(self: Any) -> Iterator[Any]:
@@ -161,11 +227,30 @@ def _length(self: Any) -> int:
     return self.shape[0]
 
 
-_SUBSCRIPTS: dict[str, Any] = {"__getitem__": get, "__setitem__": set, "__len__": _length, "__iter__": _iterate}
-for _class in (Ref, Row, StagedReference):
-    for _name, _method in _SUBSCRIPTS.items():
+_METHODS: dict[str, Any] = {
+    "__getitem__": get,
+    "__setitem__": set,
+    "__len__": _length,
+    "__iter__": _iterate,
+    "addupdate": _add_to,
+    "at": property(_At, doc="Views of parts: ref.at[index]."),
+}
+for _class in (Ref, Row, TransformedRef, StagedReference):
+    for _name, _method in _METHODS.items():
         setattr(_class, _name, _method)
 
 hooks.fill(reference=Ref, row=Row)
 
-__all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
+__all__ = [
+    "AbstractRef",
+    "Ref",
+    "TransformedRef",
+    "addupdate",
+    "empty_ref",
+    "free_ref",
+    "freeze",
+    "get",
+    "new_ref",
+    "set",
+    "swap",
+]

@@ -181,12 +181,15 @@ def test_what_is_not_supported_says_so():
     def write(x):
         r[...] = x
 
+    def write_one(x):
+        r[0] = x
+
     def write_under_vmap(c, x):
-        jax.vmap(write)(jnp.ones(3))
+        jax.vmap(write_one)(jnp.ones(3))
         return c, x
 
-    for bad in (lambda: jax.vmap(write)(jnp.ones(3)), lambda: jax.jit(jax.vmap(write))(jnp.ones(3)),
-                lambda: jax.vmap(jax.jit(write))(jnp.ones(3)),
+    for bad in (lambda: jax.vmap(write_one)(jnp.ones(3)), lambda: jax.jit(jax.vmap(write_one))(jnp.ones(3)),
+                lambda: jax.vmap(jax.jit(write_one))(jnp.ones(3)),
                 lambda: jax.lax.scan(write_under_vmap, 1.0, None, 3)):  # fmt: skip
         with pytest.raises(Exception, match="vmapped value on an unbatched array reference of type"):
             bad()
@@ -531,9 +534,72 @@ def test_custom_rules_inside_of_jitted_functions_that_refer():
 
     scaled.defvjp(lambda x: (x * r[...], None), lambda _, bar: (bar * 100,))
     assert float(jax.grad(scaled)(2.0)) == 100 and float(jax.jit(scaled)(2.0)) == 2
-    assert float(jax.jit(jax.grad(scaled))(2.0)) == 100
-    with pytest.raises(NotImplementedError, match="differentiate inside of that"):
-        jax.grad(jax.jit(scaled))(2.0)
+    assert float(jax.jit(jax.grad(scaled))(2.0)) == 100 == float(jax.grad(jax.jit(scaled))(2.0))
+
+
+def test_custom_rules_write_references_from_inside_of_what_is_differentiated():
+    r, x = jax.new_ref(jnp.zeros(2)), jnp.array([1.0, 2.0])
+
+    @jax.custom_vjp
+    def stash(x, r):
+        return x
+
+    def bwd(r, bar):
+        r[...] += bar
+        return bar, None
+
+    stash.defvjp(lambda x, r: (x, r), bwd)
+    loss = lambda x, r: (stash(jnp.sin(x), r) ** 2).sum()
+    inside = lambda x, r: jax.jit(loss)(x, r)
+    by_scan = lambda x, r: lax.scan(lambda c, _: (stash(c, r), None), jnp.sin(x), None, length=1)[0]
+    by_cond = lambda x, r: lax.cond(x[0] > 0, lambda c: stash(c, r), lambda c: c, jnp.sin(x))
+    for f in (jax.jit(loss), jax.jit(inside), jax.checkpoint(loss), lambda x, r: (by_scan(x, r) ** 2).sum(),
+              jax.jit(lambda x, r: (by_cond(x, r) ** 2).sum())):  # fmt: skip
+        for g in (jax.grad(f), jax.jit(jax.grad(f)), lambda x, r, f=f: jax.vjp(lambda x: f(x, r), x)[1](1.0)[0]):
+            r[...] = jnp.zeros(2)
+            np.testing.assert_allclose(g(x, r), jnp.sin(2 * x), rtol=1e-5)
+            np.testing.assert_allclose(r[...], 2 * jnp.sin(x), rtol=1e-5)
+    rows = jax.new_ref(jnp.zeros((3, 2)))
+    jax.vmap(jax.grad(jax.jit(loss)))(jnp.stack([x] * 3), rows)
+    np.testing.assert_allclose(rows[...], [2 * jnp.sin(x)] * 3, rtol=1e-5)
+
+
+def test_custom_rules_write_what_they_close_over():
+    calls = jax.new_ref(0.0)
+
+    @jax.custom_vjp
+    def same(x):
+        return x
+
+    def fwd(x):
+        calls[...] += 1
+        return x, None
+
+    def bwd(_, bar):
+        calls[...] += 100
+        return (2 * bar,)
+
+    same.defvjp(fwd, bwd)
+    scanned = lambda x: lax.scan(lambda c, _: (same(c), None), x, None, length=3)[0]
+    chosen = lambda x: lax.cond(x > 0, same, lambda c: c, x)
+    for f, n in ((same, 1), (scanned, 3), (chosen, 1), (lambda x: lax.fori_loop(0, 3, lambda _, c: same(c), x), 3)):
+        for g in (jax.grad(f), jax.grad(jax.jit(f)), jax.jit(jax.grad(f))):
+            calls[...] = 0.0
+            assert float(g(1.0)) == 2**n and float(calls[...]) == 101 * n
+
+    @jax.custom_jvp
+    def moved(x):
+        return x
+
+    @moved.defjvp
+    def _(primals, tangents):
+        calls[...] += 1
+        return primals[0], 3 * tangents[0]
+
+    loop = lambda x: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, moved(c[1])), (0, x))[1]
+    for f, n in ((moved, 1), (jax.jit(moved), 1), (loop, 2), (jax.jit(loop), 2)):
+        calls[...] = 0.0
+        assert float(jax.jvp(f, (1.0,), (1.0,))[1]) == 3**n and float(calls[...]) == n
 
 
 def test_solves_and_linear_calls_read_references():
@@ -556,3 +622,61 @@ def test_solves_and_linear_calls_read_references():
     np.testing.assert_array_equal(jax.grad(lambda b: g(b).sum())(b), [2, 2, 2])
     with pytest.raises(NotImplementedError, match="writes a Ref that was made outside"):
         lax.custom_linear_solve(lambda x: (scale.__setitem__(..., 3.0), x)[1], b, lambda m, b: b, symmetric=True)
+
+
+def test_views_of_parts():
+    r = jax.new_ref(jnp.arange(12.0).reshape(3, 4))
+    row = r.at[1]
+    assert row.shape == (4,) and row.ndim == 1 and row.size == 4 and row.dtype == np.float32 and "[4]" in repr(row)
+    row[0] = 9.0
+    row.addupdate(1.0, 1)
+    rows = r.at[1:3]
+    assert float(rows.at[0][1]) == 6 and float(refs.swap(rows, (1, 0), 7.0)) == 8
+    rows.at[1][1:] = jnp.zeros(3)
+    np.testing.assert_array_equal(r[...], [[0, 1, 2, 3], [9, 6, 6, 7], [7, 0, 0, 0]])
+    for bad in (lambda: r.at[5], lambda: rows.__setitem__(0, jnp.ones(2)), lambda: row.__setitem__(0, jnp.int32(1))):
+        with pytest.raises(ValueError):
+            bad()
+
+    def g(x, i):
+        r = jax.new_ref(jnp.zeros((2, 2)))
+        r.at[i][1] = x
+        r.at[1].at[...][...] = jnp.ones(2) * x * x
+        return r[...].sum()
+
+    for run in (jax.grad(g), jax.jit(jax.grad(g)), jax.grad(jax.jit(g))):
+        assert float(run(3.0, 0)) == 13
+    np.testing.assert_array_equal(jax.vmap(g, (0, None))(jnp.arange(3.0), 0), [0, 3, 10])
+    r.addupdate(jnp.ones((3, 4)))
+    assert float(r[0, 0]) == 1 and r.aval == jax.typeof(r) and r.unsafe_buffer_pointer() > 0
+
+
+def test_what_does_not_fit():
+    r = jax.new_ref(jnp.zeros(3))
+    for bad in (lambda: r.__setitem__(0, jnp.int32(2)), lambda: r.__setitem__(slice(0, 2), jnp.ones(1)),
+                lambda: refs.addupdate(r, 0, jnp.int32(1)), lambda: refs.addupdate(r, ..., jnp.ones(1)),
+                lambda: jax.new_ref(jnp.float16(3)).__setitem__(..., jnp.float32(1))):  # fmt: skip
+        with pytest.raises(ValueError, match=r"Invalid (shape|dtype)"):
+            bad()
+    r[...] = 1
+    r[0] += 1
+    np.testing.assert_array_equal(r[...], [2, 1, 1])
+
+
+def test_references_are_arguments_of_shard_map():
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec("i")
+    r = jax.new_ref(jnp.arange(4.0))
+    double = jax.shard_map(lambda r: r.__setitem__(..., r[...] * 2), mesh=mesh, in_specs=spec, out_specs=None)
+    assert jax.jit(double)(r) is None and double(r) is None
+    np.testing.assert_array_equal(r[...], [0, 4, 8, 12])
+    read = jax.shard_map(lambda r, x: r[...] + x, mesh=mesh, in_specs=(spec, spec), out_specs=spec)
+    np.testing.assert_array_equal(jax.jit(read)(r, jnp.ones(4)), [1, 5, 9, 13])
+
+    def made_inside(x):
+        r = jax.new_ref(x)
+        double(r)
+        return r[...]
+
+    np.testing.assert_array_equal(jax.jit(made_inside)(jnp.ones(2)), [2, 2])
+    np.testing.assert_array_equal(jax.grad(lambda x: made_inside(x).sum())(jnp.ones(2)), [2, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -57,6 +58,12 @@ class _Split:
         rest = iter(leaves)
         n = len(self.avals) + len(self.references)
         return tree_unflatten(self.tree, [self.references[k] if k in self.references else next(rest) for k in range(n)])
+
+    def with_references(self, references: dict[int, Any]) -> _Split:
+        """The same with other references."""
+        found = copy.copy(self)
+        found.references = references
+        return found
 
     def full(self, leaves) -> list[Any]:
         """The arguments with new leaves."""
@@ -128,6 +135,21 @@ class _Custom:
 
         return _named(flat, self.fun)
 
+    def _rules(self, *args: Any) -> list[Callable]:
+        raise NotImplementedError(type(self).__name__)
+
+    def _marked(self, flat: list[Callable], rules: tuple, split: _Split, out_tree: list) -> list[Callable]:
+        """Flat rules that say which references they get, and how they are made for others: those of a program, which
+        end with its trace, stand for those that it is called with.
+        """
+        if split.references:
+            for rule in flat:
+                rule.references = split.references  # type: ignore[attr-defined]
+                rule.rules_with = lambda found: self._rules(  # type: ignore[attr-defined]
+                    *rules, split.with_references(found), list(out_tree)
+                )
+        return flat
+
 
 class custom_jvp(_Custom):
     """A function whose forward derivative is given by `defjvp` or `defjvps`; the reverse one is its transpose.
@@ -172,6 +194,14 @@ class custom_jvp(_Custom):
             raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp.")
         split = _Split(arguments.positional("custom_jvp", self.fun, args, kwargs), self.nondiff_argnums, self._name)
         out_tree: list[Any] = []
+        (flat_jvp,) = self._rules(jvp, split, out_tree)
+        outs = current_interpreter().process_custom_jvp(
+            CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.take()
+        )
+        return tree_unflatten(out_tree[0], outs)
+
+    def _rules(self, jvp: Callable, split: _Split, out_tree: list[Any]) -> list[Callable]:
+        """The flat rule, alone in a list."""
 
         def flat_jvp(primals, tangents):
             xs = split.whole(primals)
@@ -182,11 +212,7 @@ class custom_jvp(_Custom):
             pair = jvp(*split.fixed_values, tuple(xs), tuple(split.whole(ts)))
             return _checked_pair(pair, self._name, out_tree)
 
-        _named(flat_jvp, jvp, self.symbolic_zeros)
-        outs = current_interpreter().process_custom_jvp(
-            CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.take()
-        )
-        return tree_unflatten(out_tree[0], outs)
+        return self._marked([_named(flat_jvp, jvp, self.symbolic_zeros)], (jvp,), split, out_tree)
 
 
 def _checked_pair(pair, name, out_tree):
@@ -282,6 +308,14 @@ class custom_vjp(_Custom):
         split = _Split(arguments.positional("custom_vjp", self.fun, args, kwargs), self.nondiff_argnums, self._name)
         split.check_fixed(self._name)
         out_tree: list[Any] = []
+        flat_fwd, flat_bwd = self._rules(fwd, bwd, split, out_tree)
+        outs = current_interpreter().process_custom_vjp(
+            CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.take()
+        )
+        return tree_unflatten(out_tree[0], outs)
+
+    def _rules(self, fwd: Callable, bwd: Callable, split: _Split, out_tree: list[Any]) -> list[Callable]:
+        """The two flat rules."""
         kept: list[_Residuals] = []
 
         def flat_fwd(*leaves, perturbed=None):
@@ -309,12 +343,8 @@ class custom_vjp(_Custom):
             bars = bwd(*split.fixed_values, kept[0].restored(residuals), tree_unflatten(out_tree[0], outs_bar))
             return _argument_cotangents(bars, split, self._name)
 
-        _named(flat_fwd, fwd, self.symbolic_zeros)
-        _named(flat_bwd, bwd, self.symbolic_zeros)
-        outs = current_interpreter().process_custom_vjp(
-            CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.take()
-        )
-        return tree_unflatten(out_tree[0], outs)
+        flat = [_named(flat_fwd, fwd, self.symbolic_zeros), _named(flat_bwd, bwd, self.symbolic_zeros)]
+        return self._marked(flat, (fwd, bwd), split, out_tree)
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, Tracer, hoist_tracers, hooks, trace
+from pullback.core.references import Entrance, has_references_among
 from pullback.core.staging import StagedTracer
 from pullback.core.types import type_on_mesh, vma_of
 from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
@@ -24,8 +25,9 @@ from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, 
 from pullback.sharding._current import current_mesh
 from pullback.sharding._specs import names_of
 from pullback.transforms.batching import BatchTracer
+from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import JVPTracer
-from pullback.util.pytree import broadcast_prefix, tree_map, tree_unflatten
+from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
 
@@ -73,10 +75,41 @@ def shard_map(
         used = mesh if mesh is not None else current_mesh()
         if used is None:
             raise ValueError(f"shard_map of {name}: argument 'mesh' was not given, and no mesh was set by set_mesh")
-        specs = _found(name, args, used) if in_specs is _BY_TYPES else in_specs
+        given, tree = tree_flatten(args)
+        with_references = has_references_among(given)
+        plain = tree_unflatten(tree, Entrance(given).values) if with_references else args
+        specs = _found(name, plain, used) if in_specs is _BY_TYPES else in_specs
+        if with_references:
+            return _with_references(
+                function, name, given, tree, used, specs, out_specs, frozenset(axis_names), check_vma
+            )
         return _run(function, name, args, used, specs, out_specs, frozenset(axis_names), check_vma)
 
     return _core.named_after(wrapped, function)
+
+
+def _with_references(
+    function: Callable, name: str, given: list, tree: Any, mesh: Any, in_specs: Any, out_specs: Any, chosen: frozenset,
+    check: bool,
+) -> Any:  # fmt: skip
+    """The result where references are among the arguments: they enter by their parts, and are put together after it."""
+    if hasattr(out_specs, "made"):
+        raise NotImplementedError(f"smap of {name}: an argument is a Ref; pass its value, or use shard_map")
+    references = Entrance(given)
+    arguments_tree = tree_unflatten(tree, references.values)
+    specs = [
+        PartitionSpec() if spec is None else spec
+        for spec in broadcast_prefix(
+            in_specs, arguments_tree, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec)
+        )
+    ]
+    through = references.through(lambda *leaves: function(*tree_unflatten(tree, leaves)))
+    after_specs = [specs[n] for n in references.cells]
+    out, after = _run(
+        through, name, tuple(references.values), mesh, tuple(specs), (out_specs, after_specs), chosen, check
+    )
+    references.leave(after)
+    return out
 
 
 def _run(
@@ -121,6 +154,7 @@ def _run(
     parts = [part_type(type_on_mesh(x), spec, mesh, manual, check) for x, spec in zip(leaves, specs, strict=True)]
     with inside(mesh, manual, check):
         closed, consts = hoist_tracers(trace(body, parts, DebugInfo("shard_map", name)))
+        closed, consts = reading("shard_map", closed, consts)
     if check:
         _check_results(closed.out_avals, result[1], axes, name)
     outs = shard_map_p.bind(

@@ -38,6 +38,7 @@ class Interpreter:
 
     lets_out = False  # whether references from outside may be given values that this does not hold
     stages_references = False  # whether reads and writes of references are recorded
+    differentiates = False  # whether rules of the user's for derivatives are run, at once or later
 
     def process(self, primitive, args: tuple, params: dict) -> Any:
         """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""

@@ -136,6 +136,7 @@ class Primitive:
         effects: Callable | None = None,
         collective_axes: Callable | None = None,
         discharge: Callable | None = None,
+        outer: Callable | None = None,
         register: bool = True,
     ):
         self.name = name
@@ -156,6 +157,7 @@ class Primitive:
         self.effects = effects
         self.collective_axes = collective_axes
         self.discharge = discharge
+        self.outer = outer
         self.partition: Callable | None = None  # partition/rules fill it
         self.applications: dict[Any, Any] = {}  # jaxprs of one equation each (transforms/remembered.py)
         if register:
@@ -178,6 +180,8 @@ class Primitive:
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""
         interpreter = current_interpreter()
+        if self.outer is not None and closes_over_references(params):
+            args, params = self.outer(args, params)
         if self.discharge is not None and not interpreter.stages_references and uses_references(args, params):
             return self.discharge(*args, **params)
         return interpreter.process(self, args, params)
@@ -259,6 +263,15 @@ class Primitive:
 
     def __reduce__(self):
         return _by_name, (self.name,)
+
+
+def closes_over_references(params: dict[str, Any]) -> bool:
+    """Whether programs among the parameters hold references."""
+    for value in params.values():
+        for program in value if type(value) is tuple else (value,):
+            if isinstance(program, Program) and any([isinstance(c, Reference) for c in program.consts]):  # type: ignore[attr-defined]
+                return True
+    return False
 
 
 def uses_references(args: tuple, params: dict[str, Any]) -> bool:

@@ -158,10 +158,10 @@ class Entrance:
         """(result of fun(*leaves), values afterwards), as a function of the leaves."""
 
         def entered(*values: Any) -> tuple[Any, list[Any]]:
-            inside = {n: hooks.reference(values[n]) for n in self.cells}
+            inside = {n: hooks.new_reference(values[n]) for n in self.cells}
             with lent(self.cells.values()):
                 out = fun(*(inside.get(n, value) for n, value in enumerate(values)))
-            after = [cell.shown() for cell in inside.values()]
+            after = [hooks.read_reference(ref) for ref in inside.values()]
             for k, n in enumerate(inside):
                 self.is_written[k] = self.is_written[k] or after[k] is not values[n]
             return out, after

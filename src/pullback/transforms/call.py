@@ -13,7 +13,7 @@ from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_ja
 from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.lowering import Inline
 from pullback.transforms.batching import batch_jaxpr, to_front
-from pullback.transforms.discharge import discharge_call
+from pullback.transforms.discharge import discharge_call, with_outer
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import (
     dce_jaxpr,
@@ -94,6 +94,13 @@ def _resize(params: dict[str, Any], count: int) -> dict[str, Any]:
     return params
 
 
+def _outer(args, params):
+    closed, outer = with_outer(params["jaxpr"], args)
+    if not outer:
+        return args, params
+    return (*outer, *args), _resize(params, len(outer) + len(args)) | {"jaxpr": closed}
+
+
 def _rebuild_call(jaxpr, params, known):
     return _resize(params, len(jaxpr.jaxpr.invars)) | {"jaxpr": jaxpr}
 
@@ -122,6 +129,7 @@ def _fill(primitive: Primitive) -> None:
     primitive.batch = _unnamed(primitive)
     primitive.reference = lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
     primitive.discharge = functools.partial(discharge_call, primitive)
+    primitive.outer = _outer
 
 
 def _unnamed(primitive):

@@ -11,14 +11,17 @@ fwd(*args) -> (outs, residuals);  bwd(residuals, outs_bar) -> args_bar, entries 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import (
+    ClosedJaxpr,
     DebugInfo,
     NoRule,
     Primitive,
     UndefinedPrimal,
     Zero,
+    current_interpreter,
     eval_jaxpr,
     hoist_tracers,
     hooks,
@@ -29,7 +32,7 @@ from pullback.core import (
 from pullback.core.avals import Reference
 from pullback.core.lowering import Inline
 from pullback.transforms.batching import batch_flat, batch_jaxpr, move_batch_axis, run_batched, to_front
-from pullback.transforms.discharge import discharged, note, values_of
+from pullback.transforms.discharge import discharged, is_differentiated, note, values_of, with_leading
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tangent
 
@@ -38,13 +41,27 @@ def _debug_info(fun) -> DebugInfo:
     return DebugInfo("custom_rules", getattr(fun, "__name__", "<unknown>"))
 
 
+def _traced(fun: Any, args: Sequence[Any], rules: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """(program, what it closes over, which are leading arguments). References that the rules get are among these, and
+    each rule notes which, by the number of the argument that it is.
+    """
+    closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args], _debug_info(fun)))
+    given = getattr(rules[0], "references", None)
+    if given:
+        (closed,), consts = with_leading([(closed, consts)], list(given.values()))
+        places = {n: next(k for k, c in enumerate(consts) if c is ref) for n, ref in given.items()}
+        for rule in rules:
+            rule.places = places
+    return closed, consts
+
+
 class CustomJVP:
     """The operations of interpreters on calls with a custom jvp."""
 
     @staticmethod
     def stage_jvp(interpreter, fun, jvp, args):
         """Record a custom_jvp_call equation."""
-        closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args], _debug_info(fun)))
+        closed, consts = _traced(fun, args, [jvp])
         return interpreter.emit(
             custom_jvp_call_p,
             [*consts, *args],
@@ -84,7 +101,7 @@ class CustomVJP:
     @staticmethod
     def stage_vjp(interpreter, fun, fwd, bwd, args):
         """Record a custom_vjp_call equation."""
-        closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args], _debug_info(fun)))
+        closed, consts = _traced(fun, args, [fwd, bwd])
         return interpreter.emit(
             custom_vjp_call_p,
             [*consts, *args],
@@ -213,6 +230,18 @@ def _custom_vjp_batch(axis, args, dims, *, call_jaxpr, fwd, bwd, num_consts):
 
 
 def _discharge(primitive, *args, call_jaxpr, num_consts, **rules):
+    if is_differentiated():
+        outer, given = args[:num_consts], args[num_consts:]
+
+        def fun(*values):
+            return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *outer, *values)
+
+        process = "process_custom_jvp" if primitive is custom_jvp_call_p else "process_custom_vjp"
+        operations = CustomJVP if primitive is custom_jvp_call_p else CustomVJP
+        found = list(rules.values())
+        if places := getattr(found[0], "places", None):
+            found = found[0].rules_with({n: outer[k] for n, k in places.items()})
+        return getattr(current_interpreter(), process)(operations, fun, *found, given)
     closed, written = discharged(call_jaxpr)
     if any([isinstance(a, Reference) for a in args]):
         refuse = _refusing(call_jaxpr.jaxpr.debug_info.func_name)

@@ -12,10 +12,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import ClosedJaxpr, DebugInfo, Primitive, current_interpreter, eval_jaxpr, hooks, trace
-from pullback.core.atoms import has_references
+from pullback.core import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    Primitive,
+    Var,
+    current_interpreter,
+    eval_jaxpr,
+    hoist_tracers,
+    hooks,
+    trace,
+)
+from pullback.core.atoms import has_references, subjaxprs
 from pullback.core.avals import AbstractRef, Reference
 from pullback.core.references import Cell
+from pullback.core.staging import StagingInterpreter
 
 
 def on_values(fun: Callable[..., Sequence[Any]], avals: Sequence[Any], debug_info: DebugInfo | None) -> ClosedJaxpr:
@@ -65,8 +77,101 @@ def note(args: Sequence[Any], written: Sequence[int], values: Sequence[Any]) -> 
         hooks.write_reference(args[n], value)
 
 
+def with_outer(closed: ClosedJaxpr, args: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """(closed', references): what a program closes over is leading arguments of it.
+
+    Rules of derivatives that the user wrote may use references from outside, which no equation had before they ran.
+    """
+    (found,), outer = with_outer_of([closed], args)
+    return found, outer
+
+
+def with_outer_of(programs: Sequence[ClosedJaxpr], args: Sequence[Any]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """The same for programs that take the same arguments."""
+    found, outer = with_leading([_hoisted(closed) for closed in programs], [])
+    for ref in outer:
+        if any([ref is a for a in args]):
+            raise ValueError(
+                f"a mutable array reference of type {ref.ref_aval} was both closed over and passed as an argument of a "
+                "function"
+            )
+    return found, outer
+
+
+def with_leading(
+    programs: Sequence[tuple[ClosedJaxpr, list[Any]]], more: Sequence[Any]
+) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """(programs', values) of programs with what their leading arguments are: these and `more` lead all of them."""
+    values = list({id(value): value for _, given in programs for value in given}.values())
+    values += [value for value in more if not any([value is v for v in values])]
+    return [c if len(given) == len(values) else _widened(c, given, values) for c, given in programs], values
+
+
+def _hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    if not any([isinstance(c, Reference) for c in closed.consts]):
+        return closed, []
+    return closed.cached("outer references", lambda: hoist_tracers(closed))
+
+
+def _widened(closed: ClosedJaxpr, has: Sequence[Any], wanted: Sequence[Any]) -> ClosedJaxpr:
+    invars = closed.jaxpr.invars
+    own = {id(value): var for value, var in zip(has, invars)}
+    new = [own[id(value)] if id(value) in own else Var(value.ref_aval) for value in wanted]
+    return ClosedJaxpr(closed.jaxpr.replace(invars=[*new, *invars[len(has) :]]), closed.consts)
+
+
+def is_differentiated() -> bool:
+    """Whether what runs is differentiated before anything stages it."""
+    found = current_interpreter()
+    while found is not None and not isinstance(found, StagingInterpreter):
+        if found.differentiates:
+            return True
+        found = found.parent
+    return False
+
+
+def rules_get_references(*programs: ClosedJaxpr) -> bool:
+    """Whether a loop or branches are differentiated, and have rules of the user's in them that get references.
+
+    Such rules write the references themselves, some of them when the derivative runs: so the bodies close over the
+    references (`closing_over`), which the transformed bodies then have as arguments again (`with_outer`).
+    """
+    return is_differentiated() and any(map(gives_references_to_rules, programs))
+
+
+def closing_over(closed: ClosedJaxpr, args: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """(closed', the other arguments): the program closes over those of its leading arguments that are references."""
+    jaxpr = closed.jaxpr
+    lead, rest = jaxpr.invars[: len(args)], jaxpr.invars[len(args) :]
+    held = [(v, a) for v, a in zip(lead, args) if isinstance(a, Reference)]
+    others = [(v, a) for v, a in zip(lead, args) if not isinstance(a, Reference)]
+    new = jaxpr.replace(constvars=[*jaxpr.constvars, *(v for v, _ in held)], invars=[*(v for v, _ in others), *rest])
+    return ClosedJaxpr(new, [*closed.consts, *(a for _, a in held)]), [a for _, a in others]
+
+
+def gives_references_to_rules(closed: ClosedJaxpr) -> bool:
+    """Whether functions with derivative rules of the user's get references there, or in what is called there."""
+    return closed.cached("references of rules", lambda: _gives_references(closed.jaxpr))
+
+
+def _gives_references(jaxpr: Jaxpr) -> bool:
+    return any(
+        [
+            ("call_jaxpr" in eqn.params and any([type(atom.aval) is AbstractRef for atom in eqn.invars]))
+            or any(map(_gives_references, subjaxprs(eqn.params)))
+            for eqn in jaxpr.eqns
+        ]
+    )
+
+
 def discharge_call(primitive: Primitive, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The rule of a primitive that is its 'jaxpr' parameter."""
+    """The rule of a primitive that is its 'jaxpr' parameter.
+
+    Where it is differentiated and has rules of the user's that get references, it runs as if it were no call: such
+    rules write the references themselves, some of them when the derivative runs.
+    """
+    if gives_references_to_rules(jaxpr) and is_differentiated():
+        return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
     closed, written = discharged(jaxpr)
     outs = primitive.bind(*values_of(args), jaxpr=closed, **params)
     count = len(outs) - len(written)
@@ -92,4 +197,18 @@ def discharge_program(closed: ClosedJaxpr) -> ClosedJaxpr:
     return discharged(closed)[0]
 
 
-__all__ = ["discharge_call", "discharge_program", "discharged", "note", "on_values", "reading", "values_of"]
+__all__ = [
+    "discharge_call",
+    "discharge_program",
+    "closing_over",
+    "discharged",
+    "is_differentiated",
+    "note",
+    "on_values",
+    "reading",
+    "rules_get_references",
+    "values_of",
+    "with_leading",
+    "with_outer",
+    "with_outer_of",
+]

@@ -68,6 +68,7 @@ class JVPInterpreter(Interpreter):
 
     transformation = "differentiation (grad, jvp)"
     lets_out = True
+    differentiates = True
 
     def __init__(self, parent: Interpreter):
         self.parent = parent

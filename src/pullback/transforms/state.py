@@ -279,4 +279,4 @@ def write(ref: Any, value: Any) -> None:
     swap_p.bind(ref, value, index=_whole)
 
 
-hooks.fill(read_reference=read, write_reference=write)
+hooks.fill(new_reference=new_ref_p.bind, read_reference=read, write_reference=write)

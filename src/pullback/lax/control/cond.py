@@ -20,6 +20,7 @@ from pullback.core import (
     UndefinedPrimal,
     Var,
     Zero,
+    current_interpreter,
     eval_jaxpr,
     hooks,
     trace,
@@ -31,7 +32,7 @@ from pullback.core.references import Reference, has_references_among
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
-from pullback.transforms.discharge import discharged, note, values_of
+from pullback.transforms.discharge import closing_over, discharged, note, rules_get_references, values_of, with_outer_of
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr
 from pullback.transforms.transpose import backward_pass_with_residuals
@@ -368,7 +369,16 @@ def _effects(params):
     return frozenset().union(*(b.effects for b in params["branches"]))
 
 
+def _outer(args, params):
+    branches, outer = with_outer_of(params["branches"], args)
+    return (args[0], *outer, *args[1:]), params | {"branches": tuple(branches)}
+
+
 def _discharge(index, *operands, branches):
+    if rules_get_references(*branches):
+        closed = [closing_over(branch, operands) for branch in branches]
+        others = closed[0][1]
+        return current_interpreter().process(cond_p, (index, *others), {"branches": tuple([c for c, _ in closed])})
     found = [discharged(branch) for branch in branches]
     written = sorted({n for _, numbers in found for n in numbers})
     count = len(branches[0].out_avals)
@@ -405,5 +415,6 @@ cond_p = Primitive(
     dce=_dce,
     effects=_effects,
     discharge=_discharge,
+    outer=_outer,
     lower=Nest(_lower),
 )

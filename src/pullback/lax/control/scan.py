@@ -25,6 +25,7 @@ from pullback.core import (
     Primitive,
     UndefinedPrimal,
     Zero,
+    current_interpreter,
     eval_jaxpr,
     hooks,
     trace,
@@ -36,7 +37,7 @@ from pullback.core.references import Reference, has_references_among
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr
-from pullback.transforms.discharge import discharged, note, values_of
+from pullback.transforms.discharge import closing_over, discharged, note, rules_get_references, values_of, with_outer
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
 from pullback.transforms.transpose import backward_pass_with_residuals
@@ -486,7 +487,19 @@ def _lower(ctx):
     ctx.carry_loop(jaxpr, length, reverse, consts, init, xs, results[:n_carry], results[n_carry:])
 
 
+def _outer(args, params):
+    body, outer = with_outer(params["jaxpr"], args)
+    n = len(outer)
+    changed = {"jaxpr": body, "num_consts": n + params["num_consts"], "linear": (False,) * n + params["linear"]}
+    return (*outer, *args), params | changed
+
+
 def _discharge(*args, jaxpr, num_consts, num_carry, linear, **params):
+    if rules_get_references(jaxpr):
+        body, consts = closing_over(jaxpr, args[:num_consts])
+        rest = args[num_consts:]
+        changed = {"jaxpr": body, "num_consts": len(consts), "linear": (False,) * (len(consts) + len(rest))}
+        return current_interpreter().process(scan_p, (*consts, *rest), params | changed | {"num_carry": num_carry})
     body, written = discharged(jaxpr)
     kept = [n for n in range(num_consts) if n not in written]
     count = len(jaxpr.out_avals)
@@ -526,6 +539,7 @@ scan_p = Primitive(
     dce=_dce,
     effects=_effects,
     discharge=_discharge,
+    outer=_outer,
     lower=Nest(_lower, shared=_shared),
     traits={"stacked"},
 )

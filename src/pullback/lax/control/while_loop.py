@@ -17,6 +17,7 @@ from pullback.core import (
     Tracer,
     Var,
     Zero,
+    current_interpreter,
     eval_jaxpr,
     hooks,
     is_array_like,
@@ -30,7 +31,7 @@ from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import scan
 from pullback.transforms.batching import batch_jaxpr
-from pullback.transforms.discharge import discharged, note, values_of
+from pullback.transforms.discharge import closing_over, discharged, note, rules_get_references, values_of, with_outer
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
 from pullback.transforms.zeros import instantiate
@@ -321,7 +322,26 @@ def _lower(ctx):
     ctx.while_loop(params["cond_jaxpr"], params["body_jaxpr"], cond_consts, body_consts, init, results)
 
 
+def _outer(args, params):
+    count = params["cond_nconsts"]
+    cond, read = with_outer(params["cond_jaxpr"], ())
+    body, outer = with_outer(params["body_jaxpr"], args[count:])
+    changed = {
+        "cond_jaxpr": cond,
+        "cond_nconsts": len(read) + count,
+        "body_jaxpr": body,
+        "body_nconsts": len(outer) + params["body_nconsts"],
+    }
+    return (*read, *args[:count], *outer, *args[count:]), params | changed
+
+
 def _discharge(*args, cond_nconsts, cond_jaxpr, body_nconsts, body_jaxpr):
+    if rules_get_references(body_jaxpr):
+        first = cond_nconsts + body_nconsts
+        cond, read = closing_over(cond_jaxpr, args[:cond_nconsts])
+        body, consts = closing_over(body_jaxpr, args[cond_nconsts:first])
+        changed = {"cond_jaxpr": cond, "cond_nconsts": len(read), "body_jaxpr": body, "body_nconsts": len(consts)}
+        return current_interpreter().process(while_p, (*read, *consts, *args[first:]), changed)
     cond, written_by_cond = discharged(cond_jaxpr)
     if written_by_cond:
         raise NotImplementedError("while_loop: cond_fun writes a Ref; write it in body_fun")
@@ -377,5 +397,6 @@ while_p = Primitive(
     partial_eval=_partial_eval,
     effects=_effects,
     discharge=_discharge,
+    outer=_outer,
     lower=Nest(_lower, shared=_shared),
 )

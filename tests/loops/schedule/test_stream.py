@@ -1,12 +1,16 @@
 """Results that the caches cannot keep go past them: what is marked, and that each element arrives."""
 
+import re
+
 import numpy as np
 import pytest
 from tests.loops.emit.kit import sample
 
 import pullback
 import pullback.numpy as jnp
+from pullback.loops.emit.cpu.target import host_target
 from pullback.loops.emit.jit import compile_function
+from pullback.loops.emit.module import build_module
 from pullback.loops.ir import NP_DTYPE, Builder, Loop
 from pullback.loops.ir.ir import STREAMED
 from pullback.loops.ir.visit import statements, with_nests
@@ -67,6 +71,14 @@ def test_several_results_whose_lines_begin_together_or_not(dtypes, apart):
         results.append(outputs)
     for plain, past in zip(*results):
         assert plain.tobytes() == past.tobytes()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_body_is_written_twice(known):
+    text = build_module(of_all(sums(100_000, known=known)), {}, host_target()).text
+    vectors = re.findall(r"store <\d+ x float>", text)
+    assert len(vectors) == 2 and text.count("!nontemporal") == 1
+    assert text.count("store float") == (not known)  # where there may be too few iterations for a vector
 
 
 def test_what_is_marked(monkeypatch):

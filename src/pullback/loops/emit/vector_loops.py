@@ -45,9 +45,8 @@ class VectorFunctionEmitter(FunctionEmitter):
         if lanes < 2:
             return False
         ev = self.eval
-        if isinstance(loop.extent, Const):
-            ev.ranges[loop.var] = 0, max(loop.extent.value - 1, 0)
-        elif (bounds := ev.interval(loop.extent)) is not None:
+        bounds = ev.interval(loop.extent)
+        if bounds is not None:
             ev.ranges[loop.var] = 0, max(bounds[1] - 1, 0)
         ev.begin(expressions(loop)[: 1 + sum(len(group.inits) for group in loop.carried)])
         extent = ev.scalar(loop.extent).ref
@@ -58,7 +57,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         elif extent[0] != "%":
             self._parallel_known(loop, int(extent), lanes)
         else:
-            self._parallel(loop, extent, lanes)
+            self._parallel(loop, extent, lanes, bounds[0] if bounds else 0)
         return True
 
     # Parallel.
@@ -91,22 +90,23 @@ class VectorFunctionEmitter(FunctionEmitter):
         starts = itertools.accumulate(sizes, initial=start)
         return [(at, few) for at, few in zip(starts, sizes) if few > 1]
 
-    def _parallel(self, loop: Loop, n: str, lanes: int) -> None:
+    def _parallel(self, loop: Loop, n: str, lanes: int, least: int) -> None:
+        """n iterations, which are known to be at least so many."""
         code = self.code
-        if STREAMED in loop.attrs and repeatable(loop):
-            enough = code.inst(f"icmp sge i64 {n}, {LEAST_STREAMED * lanes}", n)
-            plain = Loop(loop.var, loop.extent, loop.role, loop.body)
-            self.branch(
-                enough,
-                lambda: streamed(self, loop, n, lanes, lambda: self._whole(loop, n, lanes, overlap=True)),
-                lambda: self._parallel(plain, n, lanes),
-            )
-            return
         if repeatable(loop):
+
+            def vectors() -> None:
+                whole = lambda: self._whole(loop, n, lanes, overlap=True)
+                if STREAMED in loop.attrs:
+                    streamed(self, loop, n, lanes, whole)
+                else:
+                    whole()
+
+            if least >= lanes:
+                vectors()
+                return
             enough = code.inst(f"icmp sge i64 {n}, {lanes}", n)
-            self.branch(
-                enough, lambda: self._whole(loop, n, lanes, overlap=True), lambda: self.scalar_loop(loop, "0", n)
-            )
+            self.branch(enough, vectors, lambda: self.scalar_loop(loop, "0", n))
             return
         whole = code.inst(f"and i64 {n}, {-lanes}", n)
         self._whole(loop, whole, lanes, overlap=False)

@@ -77,7 +77,9 @@ def test_several_results_whose_lines_begin_together_or_not(dtypes, apart):
 def test_the_body_is_written_twice(known):
     text = build_module(of_all(sums(100_000, known=known)), {}, host_target()).text
     vectors = re.findall(r"store <\d+ x float>", text)
-    assert len(vectors) == 2 and text.count("!nontemporal") == 1
+    past = text.count("!nontemporal")
+    assert past == 1 or not known  # lanes of a loop of unknown length may be less than a line
+    assert len(vectors) == 1 + past
     assert text.count("store float") == (not known)  # where there may be too few iterations for a vector
 
 

@@ -4,11 +4,11 @@ Such a store does not read its line first, and leaves the caches to others; it h
 the first line on are stored so, then the first and the last one as usual: iterations may be repeated. Where lines of
 several results do not begin together, all is stored as usual; that is known only when the loop runs.
 
-    y[i] = f(x[i]), i < n      =>      k = elements to the first line
-                                       if lines begin together: for i = k; i + L <= n; i += L: store past the caches
-                                       for i = 0; i < (together ? 2 L : n); i += L: store at min(together ? i n : i, n - L)
+    y[i] = f(x[i]), i < n    =>    k = elements to the first line
+                                   if lines begin together: for i = k; i + L <= n; i += L: store past the caches
+                                   for i = 0; i < (together ? 2 L : n); i += L: store at min(together ? i n : i, n - L)
 
-The body is written twice, not for each of the four cases by itself: exp of a large array is compiled in 0.6 of the time.
+The body is written twice, not for each of the four cases: exp of a large array is compiled in 0.7 of the time.
 """
 
 from __future__ import annotations

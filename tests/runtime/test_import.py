@@ -16,9 +16,11 @@ import pullback as pb, pullback.numpy as jnp
 x = jnp.ones(3)
 for _ in range(3):
     x + 1, x * x, jnp.sum(x), jnp.exp(x), x[0], x.T, x < 2, -x, x @ x, jnp.where(x > 0, x, 0), pb.grad(jnp.sum)(x)
+pb.nn.relu
 heavy = ("llvmlite", "scipy", "opt_einsum", "pullback.loops.emit", "pullback.compiler.lower",
-    "pullback.loops.passes", "pullback.loops.schedule")
+    "pullback.loops.passes", "pullback.loops.schedule", "pullback.random")
 print([m for m in sys.modules if m.startswith(heavy)])
+assert pb.nn.initializers.zeros and "initializers" in dir(pb.nn)
 w = jnp.ones((40, 40))
 print(pb.jit(pb.grad(lambda w: jnp.tanh(w @ w).sum()))(w).shape)
 compiler = ("llvmlite", "pullback.compiler.pipelines", "pullback.compiler.graph.fuse", "pullback.loops.schedule")

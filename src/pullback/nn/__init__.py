@@ -1,9 +1,11 @@
 """Activations, softmax and its kin, attention, and initial values of weights (`initializers`)."""
 
+import importlib as _importlib
+
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.nn import PAGES as _PAGES
-from pullback.nn import _parameters, initializers
+from pullback.nn import _parameters
 from pullback.nn._activations import (
     celu,
     elu,
@@ -51,3 +53,13 @@ __all__ = [
 
 _explain_all(globals(), _parameters.NN, _parameters.NN_OWN)
 _add_pages(globals(), _PAGES)
+
+
+def __getattr__(name: str):
+    if name == "initializers":  # with pullback.random, which costs as much to import as all that is here
+        return _importlib.import_module("pullback.nn.initializers")
+    raise AttributeError(f"module 'pullback.nn' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*globals(), "initializers"})

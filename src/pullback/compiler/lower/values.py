@@ -78,9 +78,8 @@ class Region:
         self.ready: set[Var] = set()  # values that are there
         self.levels = [Level(statements)]
         self._level_of_var: dict[LoopVar, int] = {}
-        self._level_of_expr: dict[int, int] = {}
-        self._depths: dict[int, int] = {}
-        self._keep: list[Expr] = []
+        self._level_of_expr: dict[Expr, int] = {}
+        self._depths: dict[Expr, int] = {}
         self._canonical: dict[tuple[Any, ...], Index] = {}  # by index and shape: with 0 along axes of size 1
         self._zero = intern(b.index(0))
         self._depth = 0  # elementwise operations on the way to the value that is asked for now
@@ -244,37 +243,42 @@ class Region:
     def level_of(self, root: Expr) -> int:
         """The innermost level that an expression depends on."""
         memo, depths = self._level_of_expr, self._depths
-        done = memo.get(id(root))
+        done = memo.get(root)
         if done is not None:
             return done
         stack = [root]
         while stack:
             expr = stack[-1]
-            if id(expr) in memo:
+            if expr in memo:
                 stack.pop()
                 continue
-            parts = expr.args if isinstance(expr, Op) else (expr.index,) if isinstance(expr, Load) else ()
             level, depth = 0, -1
-            missing = False
-            for part in parts:
-                known = memo.get(id(part))
-                if known is None:
-                    stack.append(part)
-                    missing = True
-                elif not missing:
-                    level, depth = max(level, known), max(depth, depths[id(part)])
-            if missing:
-                continue
+            kind = type(expr)
+            if kind is Op or kind is Load:
+                missing = False
+                for part in expr.args if kind is Op else (expr.index,):  # type: ignore[attr-defined]
+                    known = memo.get(part)
+                    if known is None:
+                        stack.append(part)
+                        missing = True
+                    elif not missing:
+                        if known > level:
+                            level = known
+                        if depths[part] > depth:
+                            depth = depths[part]
+                if missing:
+                    continue
+            elif kind is Read:
+                level = self._level_of_var.get(expr.var, 0)  # type: ignore[attr-defined]
             stack.pop()
-            self._keep.append(expr)
-            memo[id(expr)] = self._level_of_var.get(expr.var, 0) if isinstance(expr, Read) else level
-            depths[id(expr)] = 1 + depth
-        return memo[id(root)]
+            memo[expr] = level
+            depths[expr] = 1 + depth
+        return memo[root]
 
     def depth_of(self, expr: Expr) -> int:
         """The length of the longest chain of operations in an expression."""
         self.level_of(expr)
-        return self._depths[id(expr)]
+        return self._depths[expr]
 
 
 def split(region: Region, counter: Expr, run: Sequence[int], extents: Sequence[int]) -> dict[int, Expr]:

@@ -24,7 +24,7 @@ def replace_float0(closed: ClosedJaxpr) -> ClosedJaxpr:
     have no memory.
     """
     jaxpr = closed.jaxpr
-    if float0 not in dtypes_in(jaxpr):
+    if float0 not in dtypes_in(closed):
         return closed
     eqns: list[JaxprEqn] = []
     zeros: dict[tuple[int, ...], Any] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
@@ -41,11 +41,16 @@ def map_closed(params: dict[str, Any], rewrite: Pass) -> dict[str, Any]:
     return params | changed if changed else params
 
 
-def dtypes_in(jaxpr: Jaxpr) -> set[Any]:
-    """The types of all elements in a program, also inside of loops and branches."""
-    found = {atom.aval.dtype for atom in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)}
+def dtypes_in(closed: ClosedJaxpr) -> Set[Any]:
+    """The types of all elements in a program, also inside of loops and branches; three passes ask."""
+    return closed.cached("dtypes", lambda: frozenset([aval.dtype for aval in _avals_in(closed.jaxpr)]))
+
+
+def _avals_in(jaxpr: Jaxpr) -> set[Any]:
+    found = {atom.aval for atom in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)}
     for eqn in jaxpr.eqns:
-        found.update([atom.aval.dtype for atom in (*eqn.invars, *eqn.outvars)])
+        found.update([atom.aval for atom in eqn.invars])
+        found.update([var.aval for var in eqn.outvars])
         if has_inner(eqn):
-            found.update(*map(dtypes_in, jaxprs_in_params(eqn.params)))
+            found.update(*map(_avals_in, jaxprs_in_params(eqn.params)))
     return found

@@ -21,7 +21,7 @@ def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program on words, also inside of loops and branches; NotImplementedError names a primitive that has no
     rule here.
     """
-    if all(isinstance(dtype, np.dtype) for dtype in dtypes_in(closed.jaxpr)):
+    if all(isinstance(dtype, np.dtype) for dtype in dtypes_in(closed)):
         return closed
     jaxpr = closed.jaxpr
     env: dict[Var, Any] = {}

@@ -34,7 +34,7 @@ _BITS_OF_UNSIGNED = {"shift_right_logical", "population_count", "clz"}
 
 def replace_narrow(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program on bytes, also inside of loops and branches."""
-    if not any(map(is_narrow, dtypes_in(closed.jaxpr))):
+    if not any(map(is_narrow, dtypes_in(closed))):
         return closed
     done = _Narrowing()
     jaxpr = closed.jaxpr

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.compiler.graph.structure.facts import diagonal
 from pullback.compiler.graph.structure.few_results import LONG
 from pullback.core.jaxpr import JaxprEqn, Literal
+from pullback.util.record import record
 
 MOST_TERMS, MOST_FACTORS, DEPTH = 4, 6, 12
 SUMMED = 8  # contracted elements up to which a product is written out as a sum, which fuses with what follows
@@ -49,7 +50,7 @@ class Label:
 Axis = tuple[Label, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Factor:
     """An array, or its reciprocal, with the labels of its axes."""
 
@@ -63,7 +64,7 @@ class Factor:
         return [x for axis in self.axes for x in axis]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Term:
     """coefficient * the product of the factors, over axes."""
 
@@ -84,12 +85,18 @@ class Term:
 
     def renamed(self, names: dict[Label, Axis]) -> Term:
         """The term with labels replaced by lists of labels."""
+        if not names:
+            return self
 
-        def axis(labels: Axis) -> Axis:
-            return tuple(y for x in labels for y in names.get(x, (x,)))
+        def renamed(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+            return tuple([tuple([y for x in labels for y in names.get(x, (x,))]) for labels in axes])
 
-        factors = tuple(replace(f, axes=tuple(map(axis, f.axes))) for f in self.factors)
-        return replace(self, axes=tuple(map(axis, self.axes)), factors=factors)
+        factors = tuple([Factor(f.atom, renamed(f.axes), f.inverse) for f in self.factors])
+        return Term(renamed(self.axes), factors, self.coefficient)
+
+    def over(self, axes: Sequence[Axis]) -> Term:
+        """The same product with other axes."""
+        return Term(tuple(axes), self.factors, self.coefficient)
 
 
 class NotTerms(Exception):
@@ -448,7 +455,7 @@ def _read(r: Rewriter, atom: Any, depth: int) -> list[Term] | None:
         case "broadcast_in_dim":
             return [_broadcast(t, shape, params["broadcast_dimensions"]) for t in of(0)]
         case "transpose":
-            return [replace(t, axes=tuple(t.axes[a] for a in params["permutation"])) for t in of(0)]
+            return [t.over([t.axes[a] for a in params["permutation"]]) for t in of(0)]
         case "reshape" if params.get("dimensions") is None and atom.aval.size:
             return [_reshaped(t, shape) for t in of(0)]
         case "neg":
@@ -467,7 +474,7 @@ def _read(r: Rewriter, atom: Any, depth: int) -> list[Term] | None:
         case "dot_general" if _is_outer(eqn) and len({a.aval.dtype for a in (*eqn.invars, atom)}) == 1:
             _, (bx, by) = params["dimension_numbers"]
             found = [_product(s, t, (), (), bx, by) for s in _apart(of(0)) for t in _apart(of(1))]
-            return [replace(both, axes=axes) for axes, both in found]
+            return [both.over(axes) for axes, both in found]
         case "div":
             below = _grown(of(1), eqn.invars[1], shape)
             if len(below) != 1 or below[0].is_sparse or below[0].coefficient != 1.0:
@@ -492,7 +499,7 @@ def _grown(terms: list[Term], atom: Any, shape: Sequence[int]) -> list[Term]:
 def _times(s: Term, t: Term) -> Term:
     count = range(len(s.axes))
     axes, both = _product(s, t, (), (), tuple(count), tuple(count))
-    return replace(both, axes=axes)
+    return both.over(axes)
 
 
 def _broadcast(term: Term, shape: Sequence[int], dims: Sequence[int]) -> Term:
@@ -500,7 +507,7 @@ def _broadcast(term: Term, shape: Sequence[int], dims: Sequence[int]) -> Term:
     for axis, d in zip(term.axes, dims):
         if axis:
             axes[d] = axis
-    return replace(term, axes=tuple(axes))
+    return term.over(axes)
 
 
 def _reshaped(term: Term, shape: Sequence[int]) -> Term:
@@ -523,4 +530,4 @@ def _reshaped(term: Term, shape: Sequence[int]) -> Term:
                 break
             axes.append(tuple(labels[start:position]))
         if len(axes) == len(shape):
-            return replace(term, axes=tuple(axes))
+            return term.over(axes)

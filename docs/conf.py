@@ -19,7 +19,6 @@ exclude_patterns = ["_build", "jupyter_execute"]
 html_theme = "sphinx_book_theme"
 html_title = "pullback"
 html_theme_options = {"show_toc_level": 2, "home_page_in_toc": True, "use_download_button": False}
-html_static_path = ["_static"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

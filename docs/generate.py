@@ -67,15 +67,46 @@ def write_module(folder: Path, name: str, title: str) -> None:
 
 
 def write_errors(folder: Path) -> None:
-    """The index of errors."""
-    from pullback.util import errors
+    """The index of errors, to whose sections the notes below messages lead."""
+    from pullback.explain import address, bases, explained
 
-    lines = ["# Errors", "", "Each class of error, what causes it, and what to do.", ""]
-    for name, value in sorted(vars(errors).items()):
-        if inspect.isclass(value) and issubclass(value, BaseException) and value.__module__ == errors.__name__:
-            bases = ", ".join(f"`{b.__name__}`" for b in value.__mro__[1:] if b not in (object, BaseException))
-            lines += [f"## {name}", "", f"A kind of {bases}.", "", fenced(inspect.getdoc(value) or ""), ""]
+    known = explained()
+    lines = [
+        "# Errors",
+        "",
+        "Each class of error: what causes it, and what to do. `python -m pullback explain NAME` prints the same.",
+        "",
+        "| error | |",
+        "| --- | --- |",
+        *[f"| [`{name}`](#{name.lower()}) | {first_line(kinds[0])} |" for name, kinds in known.items()],
+        "",
+    ]
+    for name, kinds in known.items():
+        lines += [f"({name.lower()})=", f"## {name}", ""]
+        for kind in kinds:
+            lines += [f"`{address(kind)}`" + (f", a kind of {bases(kind)}." if bases(kind) else ".")]
+            lines += ["", *explanation(inspect.getdoc(kind) or ""), ""]
     write(folder / "errors.md", "\n".join(lines))
+
+
+def first_line(kind: type) -> str:
+    """The sentence that a docstring begins with."""
+    return (inspect.getdoc(kind) or "").splitlines()[0]
+
+
+def explanation(text: str) -> list[str]:
+    """A docstring in Markdown: what stands further to the right is a program."""
+    lines: list[str] = []
+    for part in text.split("\n\n"):
+        is_code = part.startswith("    ")
+        joined = lines and lines[-1] == "```" and is_code  # an empty line of a program
+        if joined:
+            lines[-1:] = [""]
+        elif is_code:
+            lines += ["```python"]
+        lines += [line.removeprefix("    ") for line in part.splitlines()] if is_code else [part]
+        lines += ["```"] if is_code else [""]
+    return lines
 
 
 def write_all(folder: Path) -> None:

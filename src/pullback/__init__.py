@@ -19,6 +19,7 @@ from pullback.util.collector import collector_rests as _collector_rests
 with _collector_rests(all_stays=True):
     from pullback import _ext as _ext  # first: it says where this package cannot be used
     from pullback import core, lax, runtime, tree, tree_util  # runtime fills core.hooks.evaluate before anything runs
+    from pullback import errors as errors
     from pullback import numpy as numpy
     from pullback.api import (
         ShapeDtypeStruct,
@@ -74,7 +75,7 @@ with _collector_rests(all_stays=True):
         process_index,
         process_indices,
     )
-    from pullback.util import dtypes, errors
+    from pullback.util import dtypes
     from pullback.util.config import (
         check_tracer_leaks,
         checking_leaks,

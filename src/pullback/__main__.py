@@ -17,12 +17,14 @@ USAGE = """usage: python -m pullback run FILE [args...]
        python -m pullback launch -n N [options of mpiexec] FILE | -m MODULE [args...]
        python -m pullback tune
        python -m pullback doctor
+       python -m pullback explain [ERROR]
        python -m pullback version
 
 run: a program whose imports of jax get pullback
 launch: the program on N processes, by the installed mpiexec; it calls jax.distributed.initialize()
 tune: measure this machine, for what as_text("schedule") expects; kept in the folder of compiled programs
-doctor: what is installed, a short self-test, what is wrong and how to mend it"""
+doctor: what is installed, a short self-test, what is wrong and how to mend it
+explain: what causes an error, and what to do; without a name, a list"""
 
 
 def run(arguments: list[str]) -> int:
@@ -76,6 +78,10 @@ def main(arguments: list[str]) -> int:
         from pullback import doctor
 
         return doctor.main()
+    if arguments[:1] == ["explain"] and len(arguments) <= 2:
+        from pullback import explain
+
+        return explain.main(arguments[1:])
     if arguments == ["version"]:
         from pullback import version
 

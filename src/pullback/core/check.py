@@ -6,9 +6,10 @@ Run after tracing and between passes when PULLBACK_CHECK is set; the message sho
 from __future__ import annotations
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from pullback.util.errors import Explained
 
 
-class JaxprTypeError(TypeError):
+class JaxprTypeError(Explained, TypeError):
     """A jaxpr is ill-formed: a fault of the pass that made it."""
 
 

@@ -21,10 +21,14 @@ from pullback.core.hooks import hooks
 from pullback.core.interpreter import Interpreter, current_interpreter
 from pullback.core.staging import StagedReference
 from pullback.core.tracer import Tracer
+from pullback.util.errors import Explained
 
 
-class CrossingError(NotImplementedError):
-    """A reference is to hold a value of a trace that ends before it."""
+class CrossingError(Explained, NotImplementedError):
+    """A reference is to hold a value of a trace that ends before it.
+
+    Give the value back as a result of the transformed function, and write it into the reference outside.
+    """
 
 
 class Cell(Reference):

@@ -45,13 +45,14 @@ from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.lowering import Inline, InlineFunction
 from pullback.transforms.discharge import discharge_program
 from pullback.util import dtypes
+from pullback.util.errors import Explained
 
 
-class JaxRuntimeError(ValueError):
+class JaxRuntimeError(Explained, ValueError):
     """A check failed."""
 
 
-class JaxException(Exception):
+class JaxException(Explained):
     """Base of the kinds of errors that checks find."""
 
 

@@ -18,9 +18,10 @@ from pullback.core.tracer import Array
 from pullback.runtime.arrays.devices import process_count, process_index
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.util.absent import absent_names
+from pullback.util.errors import Explained
 
 
-class ProcessFailureError(RuntimeError):
+class ProcessFailureError(Explained, RuntimeError):
     """Other processes have failed: `failed_devices` are theirs."""
 
     def __init__(self, failed_devices: Any = ()) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pullback.sharding._mesh import AbstractMesh, Mesh, is_local
 from pullback.sharding._specs import PartitionSpec, names_of
+from pullback.util.errors import Explained
 
 Index = tuple[slice, ...]
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
@@ -25,11 +26,11 @@ class MemorySpace(enum.Enum):
     Any = "any"
 
 
-class DuplicateSpecError(Exception):
-    """A spec names a mesh axis twice."""
+class DuplicateSpecError(Explained):
+    """A spec names a mesh axis twice: `P("x", "x")`; an axis of the mesh can cut one dimension."""
 
 
-class IndivisibleError(ValueError):
+class IndivisibleError(Explained, ValueError):
     """A dimension cannot be cut into as many equal parts as its sharding says."""
 
 

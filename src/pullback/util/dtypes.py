@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from . import config as _config
-from .errors import UnhashableArgumentError
+from .errors import Explained, UnhashableArgumentError
 from .warning import warn
 
 # ----------------------------------------------------------------------------------------------- the types themselves
@@ -129,7 +129,7 @@ _X32 = {
 _HELD = {False: {d: _X32.get(d, d) for d in _ALL}, True: {d: d for d in _ALL}}  # by whether x64 is on
 
 
-class TypePromotionError(ValueError):
+class TypePromotionError(Explained, ValueError):
     """Operands of an operation have types with no implicit promotion to a common one: convert one with `.astype`."""
 
 

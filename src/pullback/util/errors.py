@@ -1,7 +1,8 @@
 """The exception classes of JAX users' programs, one per kind of mistake.
 
-Each docstring says what the mistake is and how to mend it; the message of an instance names the value, where it came
-from, and the line of the user's own code.
+Each docstring says what the mistake is and how to mend it, with an example; the message of an instance names the value,
+where it came from, and the line of the user's own code. A note below it says where that docstring is found: on the page
+of errors of the site, and by `python -m pullback explain NAME`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ def _again(kind: type[BaseException], args: tuple, attributes: dict) -> BaseExce
     return error
 
 
-class _Described(Exception):
+class Explained(Exception):
+    """An error that the page of errors explains: it has a note of one line, which tracebacks show below the message."""
+
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls, *args, **kwargs)
+        # The public one of a family of names that are private.
+        name = next(c.__name__ for c in cls.__mro__ if not c.__name__.startswith("_"))
+        self.add_note(f"Explained: python -m pullback explain {name}, or errors.html#{name.lower()} of the site.")
+        return self
+
+
+class _Described(Explained):
     """An error that is made from a tracer, and pickled by its message."""
 
     def __reduce__(self):
@@ -26,22 +38,37 @@ class _Described(Exception):
 
 
 class JAXTypeError(_Described, TypeError):
-    """Base of the type errors below."""
+    """Base of the errors about traced values and types."""
 
 
 class JAXIndexError(_Described, IndexError):
-    """Base of the index errors below."""
+    """Base of the errors about indices that are traced."""
 
 
-class JaxRuntimeError(RuntimeError):
-    """A compiled program failed while it ran."""
+class JaxRuntimeError(Explained, RuntimeError):
+    """A compiled program failed while it ran, or was asked for what is not possible, as unknown compiler options.
+
+    The message says what failed. Where a Python function that the program calls (`jax.pure_callback`, `io_callback`)
+    raised an error, that is the cause, with its own traceback.
+    """
 
 
 class ConcretizationTypeError(JAXTypeError):
     """A traced value was used where a concrete one is needed.
 
-    Mend it by marking the argument static (`static_argnums`), or by using `lax.cond`, `lax.scan`, `jnp.where` in
-    place of Python control flow.
+    Inside of `jit`, `grad` and `vmap` arrays stand for values that are not known yet. What needs a value, as
+    `float(x)`, `int(x)` or a shape does, cannot have one.
+
+        @jax.jit
+        def f(x, n):
+            return x * float(n)  # wrong: n is traced
+
+        @partial(jax.jit, static_argnames="n")
+        def f(x, n):
+            return x * float(n)  # right: one program for each n
+
+    Mend it by marking the argument static (`static_argnums`, `static_argnames`), by functions of arrays (`x * n`), or
+    by `lax.cond`, `lax.scan`, `jnp.where` in place of Python's control flow.
     """
 
     def __init__(self, tracer, context: str = ""):
@@ -53,7 +80,19 @@ class ConcretizationTypeError(JAXTypeError):
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """A traced value was used in `if`, `while`, `and`, `or`, `not` or `assert`; use `lax.cond` or `jnp.where`."""
+    """A traced value was used in `if`, `while`, `and`, `or`, `not` or `assert`; use `lax.cond` or `jnp.where`.
+
+        @jax.jit
+        def f(x):
+            return x if x > 0 else -x  # wrong: which branch is not known yet
+
+        @jax.jit
+        def f(x):
+            return jnp.where(x > 0, x, -x)  # right: both are computed, one is taken
+
+    For branches that are dear use `lax.cond(x > 0, f, g, x)`, for loops `lax.while_loop`, for `a > 0 and b > 0`
+    `(a > 0) & (b > 0)`. If the value is an option of the program, mark the argument static.
+    """
 
     def __init__(self, tracer):
         JAXTypeError.__init__(
@@ -68,7 +107,13 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
 
 class TracerArrayConversionError(JAXTypeError):
-    """A traced value was handed to NumPy; use the function of `pullback.numpy` with the same name."""
+    """A traced value was handed to NumPy; use the function of `pullback.numpy` with the same name.
+
+        jax.jit(lambda x: np.sin(x))(1.0)   # wrong: NumPy needs the value
+        jax.jit(lambda x: jnp.sin(x))(1.0)  # right
+
+    What has no counterpart can be called from a compiled program by `jax.pure_callback`.
+    """
 
     def __init__(self, tracer):
         super().__init__(
@@ -82,7 +127,13 @@ class TracerArrayConversionError(JAXTypeError):
 
 
 class TracerIntegerConversionError(JAXTypeError):
-    """A traced value was used as a Python integer, such as an index into a list or a shape."""
+    """A traced value was used as a Python integer, such as an index into a list or a shape.
+
+        jax.jit(lambda i: [1.0, 2.0][i])(0)             # wrong: a list needs an integer
+        jax.jit(lambda i: jnp.array([1.0, 2.0])[i])(0)  # right: an array takes a traced index
+
+    A shape must be known: mark the argument that it comes from static (`static_argnums`).
+    """
 
     def __init__(self, tracer):
         super().__init__(
@@ -96,7 +147,13 @@ class TracerIntegerConversionError(JAXTypeError):
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
-    """A traced boolean mask was used as an index; its result would have a shape that depends on values."""
+    """A traced boolean mask was used as an index; its result would have a shape that depends on values.
+
+    jax.jit(lambda y: y[y > 0].sum())(y)              # wrong: how many are taken is not known yet
+    jax.jit(lambda y: jnp.where(y > 0, y, 0).sum())(y)  # right
+    jax.jit(lambda y: y.at[y < 0].set(0))(y)          # right: as many elements as before
+    jax.jit(lambda y: y[jnp.nonzero(y > 0, size=3)])(y)  # right: at most 3, and filled up to that
+    """
 
     def __init__(self, tracer):
         super().__init__(
@@ -110,29 +167,54 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A traced value outlived its trace: a function under transformation stored it in a global, list or attribute."""
+    """A traced value outlived its trace: a function under transformation stored it in a global, list or attribute.
+
+        seen = []
+
+        @jax.jit
+        def f(x):
+            seen.append(x)  # wrong: after the call, x means nothing
+            return x + 1
+
+    Mend it by returning the value, or by `jax.debug.print` and `jax.debug.callback`, which get the value when the
+    program runs. `jax.checking_leaks()` finds the line that lets it out.
+    """
 
     def __init__(self, message):
         super().__init__(message)
 
 
-class ArgumentError(TypeError, ValueError):
+class ArgumentError(Explained, TypeError, ValueError):
     """An argument is not of the kind that the function takes: text for an array, say, or a list for a number.
 
-    JAX raises a TypeError or a ValueError for it, by which of its own functions meets the argument first; this is both.
+        jnp.sin([1.0, 2.0])             # wrong: a list; functions take arrays and numbers
+        jnp.sin(jnp.array([1.0, 2.0]))  # right
+
+    The message names the function, the argument, what came, and what is accepted. JAX raises a TypeError or a
+    ValueError for it, by which of its own functions meets the argument first; this is both.
     """
 
 
-class UnsupportedArgumentError(NotImplementedError, ArgumentError):
-    """An argument that nothing else than its default is implemented for was given something of the wrong kind."""
+class UnsupportedArgumentError(ArgumentError, NotImplementedError):
+    """An argument that nothing else than its default is implemented for was given something of the wrong kind.
+
+    Leave the argument out.
+    """
 
 
 class DimensionsError(ArgumentError, IndexError):
-    """An array has fewer dimensions than the function needs; give it more, with `reshape` or `x[None]`."""
+    """An array has fewer dimensions than the function needs; give it more, with `reshape` or `x[None]`.
+
+    jnp.linalg.inv(jnp.ones(3))       # wrong: an inverse is of a matrix
+    jnp.linalg.inv(jnp.ones((1, 1)))  # right
+    """
 
 
 class UnhashableArgumentError(ArgumentError):
-    """A list, dict or array was given for a static argument; give a number, a name or a tuple."""
+    """A list, dict or array was given for a static argument; give a number, a name or a tuple.
+
+    A program is compiled for each value of a static argument, and found again by its hash, which lists have none of.
+    """
 
 
 class TracedArgumentError(ConcretizationTypeError, TracerIntegerConversionError, ValueError):
@@ -154,19 +236,31 @@ class TracedFlagError(TracerBoolConversionError, ValueError):
         JAXTypeError.__init__(self, _describe(what, tracer, context))
 
 
-class InconclusiveDimensionOperation(Exception):
+class InconclusiveDimensionOperation(Explained):
     """A comparison of symbolic dimensions that has no answer, or the use of one where an integer is needed.
 
     It may be decided by `constraints=` of `jax.export.symbolic_shape`.
     """
 
 
-class ShardingTypeError(Exception):
-    """How a result is cut along explicit mesh axes is ambiguous, or its operands disagree."""
+class ShardingTypeError(Explained):
+    """How a result is cut along explicit mesh axes is ambiguous, or its operands disagree.
+
+    Say how it is to be cut: many functions take `out_sharding=`, and `jax.reshard(x, spec)` moves an operand.
+    """
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was consumed twice."""
+    """A random key was consumed twice, so that numbers come again that are taken for independent.
+
+        key = jax.random.key(0)
+        a, b = jax.random.normal(key), jax.random.normal(key)  # wrong: a == b
+
+        key1, key2 = jax.random.split(key)
+        a, b = jax.random.normal(key1), jax.random.normal(key2)  # right
+
+    It is raised under `jax.debug_key_reuse(True)`.
+    """
 
 
 def _describe(what: str, tracer, advice: str) -> str:

@@ -9,11 +9,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from pullback.util.errors import Explained
+
 # The functions behind the methods. They are in modules that import this one, and the package hands them over.
 operations: Any = types.SimpleNamespace()
 
 
-class SparseEfficiencyError(ValueError):
+class SparseEfficiencyError(Explained, ValueError):
     """A layout was asked for that would store much more than before."""
 
 

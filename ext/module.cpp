@@ -19,6 +19,7 @@
 #include "threads/fork_gate.h"
 #include "programs/host_call.h"
 #include "programs/progress.h"
+#include "programs/spans.h"
 #include "arrays/indexing.h"
 #include "programs/loader.h"
 #include "post_order.h"
@@ -65,6 +66,7 @@ nb::dict symbol_addresses() {
     add("pb_parallel_for", pb_parallel_for);
     add("pb_interrupt_pending", pb_interrupt_pending);
     add("pb_step", pb_step);
+    add("pb_span", pb_span);
     add("pb_host_call", pb_host_call);
     add("pb_host_call_index", pb_host_call_index);
     add("pb_show", pb_show);
@@ -111,6 +113,7 @@ NB_MODULE(_core, m) {
     check(pb::add_transformed(m.ptr()));
     check(pb::add_host_calls(m.ptr()));
     check(pb::add_progress(m.ptr()));
+    check(pb::add_spans(m.ptr()));
     check(pb::add_foreign(m.ptr()));
     check(pb::add_fork_gate(m.ptr()));
     check(pb::add_loader(m.ptr()));

@@ -7,6 +7,7 @@
 #include "calls/call_arguments.h"
 #include "arrays/donation.h"
 #include "programs/executable.h"
+#include "programs/spans.h"
 #include "threads/fork_gate.h"
 #include "gil.h"
 #include "arrays/placement.h"
@@ -190,6 +191,7 @@ bool execute(Executable* executable, const Program& p, const Arguments& argument
 
 bool execute(Executable* executable, const Arguments& arguments, PyObject** outputs) {
     const Program& p = *executable->program;
+    Span span(executable->name, p.plan ? "plan" : "program");
     if (p.apart && !current_frame && on_main_thread()) {
         auto task = std::make_unique<RunApart>(executable, arguments);
         if (!task->run.prepare()) return false;
@@ -213,6 +215,7 @@ bool execute(Executable* executable, const Arguments& arguments, PyObject** outp
 bool execute_sized(Executable* executable, int ndim, const npy_intp* dims, const Arguments& arguments,
                    PyObject** outputs) {
     const Program& model = *executable->program;
+    Span span(executable->name, "program");
     int64_t total = 1;
     for (int d = 0; d < ndim; ++d) total *= dims[d];
     Program p;

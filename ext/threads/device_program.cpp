@@ -14,6 +14,7 @@
 #include "threads/device_team.h"
 #include "arrays/donation.h"
 #include "programs/executable.h"
+#include "programs/spans.h"
 #include "threads/fork_gate.h"
 #include "gil.h"
 #include "ref.h"
@@ -87,6 +88,7 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     const Program& p = *executable->program;
     const Facts& facts = *self->facts;
     const int size = facts.size;
+    Span span(executable->name, "devices");
     const size_t n_in = p.in.size(), n_const = p.constants.size(), n_out = p.out.size();
     if (size_t(PyTuple_GET_SIZE(sequence)) != n_in)
         return PyErr_Format(PyExc_TypeError, "program '%U' takes %zu inputs; got %zd", executable->name, n_in,

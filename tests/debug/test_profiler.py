@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
+import subprocess
+import sys
 import threading
+import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -14,10 +19,19 @@ import pullback.numpy as jnp
 from pullback import dlpack, monitoring, profiler
 
 
-def events(folder):
-    (path,) = folder.glob("plugins/profile/*/perfetto_trace.json.gz")
+def events(folder, name="*.trace.json.gz"):
+    (path,) = folder.glob(f"plugins/profile/*/{name}")
     with gzip.open(path, "rt") as file:
         return json.load(file)["traceEvents"]
+
+
+def spans_of(folder):
+    """The spans of a trace by name, each list in order."""
+    found = {}
+    for event in events(folder):
+        if event["ph"] == "X":
+            found.setdefault(event["name"], []).append(event)
+    return found
 
 
 def test_spans_are_written(tmp_path):
@@ -48,6 +62,137 @@ def test_spans_are_written(tmp_path):
     assert {e["args"]["name"] for e in found if e["name"] == "thread_name"} >= {"worker"}
 
 
+def inside(inner, outer):
+    return outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
+
+
+def test_kernels_with_the_lines_of_the_user(tmp_path):
+    traces = []
+
+    def layers(x, w):
+        traces.append(1)
+        step = lambda c, _: (jnp.tanh(c @ w), c.sum())
+        return pullback.lax.scan(step, x, length=3)
+
+    run = pullback.jit(layers, donate_argnums=0)
+    w = jnp.eye(40) / 2
+    before = np.asarray(run(jnp.ones((40, 40)), w)[1])
+    with profiler.trace(tmp_path):
+        for step in range(2):
+            x = jnp.ones((40, 40))
+            with profiler.StepTraceAnnotation("train", step_num=step):
+                during = np.asarray(run(x, w)[1])
+            assert x.is_deleted()
+        large = jnp.ones(100_000)
+        (large * 2).block_until_ready()
+    np.testing.assert_array_equal(before, during)
+    np.testing.assert_array_equal(before, run(jnp.ones((40, 40)), w)[1])
+    assert len(traces) == 1  # nothing is traced again, only compiled
+    found = spans_of(tmp_path)
+    runs = found["layers"]
+    assert len(runs) == 2 and {e["args"]["what"] for e in runs} == {"program"}
+    assert len(found["compile layers"]) == 1 and inside(found["compile layers"][0], found["train"][0])
+    for run_, step in zip(runs, found["train"]):
+        kernels = [e for e in found["tanh"] if inside(e, run_)]
+        assert len(kernels) == 3 and inside(run_, step)
+        assert all(e["args"]["source"].startswith("test_profiler.py:") for e in kernels)
+        assert kernels[0]["args"]["program"] == "layers" and kernels[0]["args"]["bytes"] > 0
+    processes = {e["pid"]: e["args"]["name"] for e in events(tmp_path) if e["name"] == "process_name"}
+    assert [processes[e["pid"]] for e in (runs[0], found["tanh"][0])] == ["/host:CPU", "/device:CPU:0"]
+    assert {"mul", "multiply"} & set(found)  # outside of jit, too
+
+
+PROGRAM_OF_DEVICES = """
+import sys, pullback as jax, pullback.numpy as jnp
+jax.config.update("jax_num_cpu_devices", 2)
+f = jax.pmap(lambda x: jax.lax.psum(jnp.sin(x), "i"), axis_name="i")
+x = jnp.ones((2, 1000))
+mesh = jax.make_mesh((2,), ("d",))
+y = jax.device_put(jnp.ones((8, 300)), jax.NamedSharding(mesh, jax.P("d")))
+g = jax.jit(lambda y: jnp.cos(y).sum(0))
+f(x), g(y)
+with jax.profiler.trace(sys.argv[1]):
+    jax.block_until_ready((f(x), g(y)))
+"""
+
+
+def test_each_device_has_a_row(tmp_path):
+    subprocess.run([sys.executable, "-c", PROGRAM_OF_DEVICES, str(tmp_path)], check=True, timeout=300)
+    processes = {e["pid"]: e["args"]["name"] for e in events(tmp_path) if e["name"] == "process_name"}
+    assert list(processes.values()) == ["/host:CPU", "/device:CPU:0", "/device:CPU:1"]
+    rows = {}
+    for event in events(tmp_path):
+        if event["ph"] == "X" and event["args"].get("what") == "kernel":
+            rows.setdefault(processes[event["pid"]], []).append(event["args"].get("operations", ""))
+    for row in rows.values():
+        assert any("sin" in text for text in row) and any("cos" in text for text in row)
+        assert any("exchange" in text or "psum" in text for text in row)
+
+
+def test_the_file_for_tensorboard(tmp_path):
+    with profiler.trace(tmp_path), profiler.StepTraceAnnotation("train", step_num=7):
+        jnp.sin(jnp.ones(5)).block_until_ready()
+    (path,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
+    planes = [list(fields(value)) for number, value in fields(path.read_bytes()) if number == 1]
+    (host,) = [plane for plane in planes if dict(plane)[2] == b"/host:CPU"]
+    tables = {}
+    for key in (4, 5):
+        entries = [dict(fields(value)) for number, value in host if number == key]
+        tables[key] = {e[1]: dict(fields(e[2]))[2].decode() for e in entries}
+    (line,) = [list(fields(value)) for number, value in host if number == 3]
+    found = {}
+    for number, value in line:
+        if number == 4:
+            event = dict(fields(value))
+            stats = [dict(fields(v)) for n, v in fields(value) if n == 4]
+            found[tables[4][event[1]]] = event, {tables[5][s[1]]: s.get(4, s.get(5)) for s in stats}
+    event, stats = found["train"]
+    assert stats == {"step_num": 7, "_r": 1}
+    inner, _ = found["sin"]
+    assert event[2] <= inner[2] and inner[2] + inner[3] <= event[2] + event[3]  # ps
+
+
+@pytest.mark.parametrize("level, kinds", [("host_tracer_level", {"kernel"}), ("device_tracer_level", {"program"})])
+def test_levels_and_names(tmp_path, level, kinds):
+    options = profiler.ProfileOptions()
+    setattr(options, level, 0)
+    options.session_id = "mine"
+    with profiler.trace(tmp_path, create_perfetto_trace=True, profiler_options=options):
+        pullback.jit(lambda x: jnp.sin(x) + 1)(jnp.ones(5000)).block_until_ready()
+    assert {path.parent.name for path in tmp_path.rglob("*.gz")} == {"mine"}
+    found = events(tmp_path, "perfetto_trace.json.gz")
+    what = {e["args"]["what"] for e in found if e["ph"] == "X" and "args" in e}
+    assert what & {"kernel", "program"} == kinds
+
+
+def test_a_link_for_perfetto(tmp_path, capsys, monkeypatch):
+    from pullback.profiler import _link
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(_link, "PORT", free.getsockname()[1])
+    address = f"http://127.0.0.1:{_link.PORT}/perfetto_trace.json.gz"
+    got = []
+
+    def browser():
+        for _ in range(200):
+            try:
+                with urllib.request.urlopen(address, timeout=10) as answer:
+                    got.append((answer.headers["Access-Control-Allow-Origin"], answer.read()))
+                return
+            except OSError:
+                time.sleep(0.05)
+
+    thread = threading.Thread(target=browser)
+    thread.start()
+    with profiler.trace(tmp_path, create_perfetto_link=True):
+        pass
+    thread.join()
+    assert address in capsys.readouterr().out
+    (path,) = tmp_path.rglob("perfetto_trace.json.gz")
+    assert got == [("https://ui.perfetto.dev", path.read_bytes())]
+
+
 def test_one_trace_at_a_time(tmp_path):
     profiler.start_trace(str(tmp_path), create_perfetto_trace=True, profiler_options=profiler.ProfileOptions())
     with pytest.raises(RuntimeError, match="Only one profile"):
@@ -60,8 +205,9 @@ def test_one_trace_at_a_time(tmp_path):
 
 
 def test_what_is_not_there_says_so(tmp_path):
-    with pytest.raises(NotImplementedError, match="create_perfetto_link"):
-        profiler.start_trace(tmp_path, create_perfetto_link=True)
+    with pytest.raises(TypeError, match="must be ProfileOptions"):
+        profiler.start_trace(tmp_path, profiler_options={})
+    assert not profiler.TraceAnnotation.is_enabled()
     with pytest.raises(NotImplementedError, match="profiles are written to files"):
         profiler.start_server(9999)
     with pytest.raises(ValueError, match="No active profiler server"):

@@ -185,6 +185,7 @@ def symbol_addresses() -> dict[str, int]:
     void pb_parallel_for(void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx, int64_t n, int64_t grain)
     int  pb_interrupt_pending(void)                         nonzero: return 2 from the program soon
     int  pb_step(int64_t step, int64_t steps, int64_t loop) the same, of a loop that is counted (progress.h)
+    int  pb_span(int64_t program, int64_t kernel, int64_t edge) a kernel begins (0), or has ended (1) (spans.h)
     int  pb_host_call(void *record, void **buffers)         nonzero: return that from the program at once
     int  pb_host_call_index(int64_t index, void **buffers)  callable number `index` of the running Executable
     """
@@ -201,6 +202,14 @@ def watch_progress(wanted: bool, /) -> None:
 def read_progress() -> tuple[int, int, int, int, bool, str | None]:
     """(number of the run of a loop, number of the loop in its program, steps done, all steps or 0, whether its program
     still runs, the program's name while it does).
+    """
+
+def record_spans(wanted: bool, /) -> None:
+    """Whether runs of programs are written down, and kernels that say when they begin and end (programs/spans.h)."""
+
+def take_spans() -> tuple[list[tuple[str, str, int, int, int]], list[tuple[int, int, int, int, int, int]], int]:
+    """(runs, kernels, how many were too many) since the last time. A run: name, "program", "plan" or "devices", thread,
+    beginning and end in ns; a kernel: numbers of program, kernel and device, thread, beginning and end.
     """
 
 # ---- foreign functions (ext/programs/foreign.h) ----------------------------------------------------------------------

@@ -45,6 +45,7 @@ from pullback.core.source import Origin, located
 from pullback.core.staging import StagingInterpreter, raise_leak
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.devices import Device
+from pullback.runtime.programs import spans
 from pullback.sharding import Mesh
 from pullback.transforms.call import jit_p
 from pullback.transforms.discharge import discharged, note, values_of
@@ -378,7 +379,8 @@ class _Jit:
         if config.config.jax_explain_cache_misses:
             explain(self.name, self.fun, key, self.traces, paths)
         started = time.perf_counter()
-        closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
+        with spans.span(f"trace {self.name}", "compile"):
+            closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
         if logs_compilations():
             warn(STAGES, f"Finished tracing {self.name} for jit in {time.perf_counter() - started:.9f} sec")
         closed, consts = hoist_tracers(closed)
@@ -417,7 +419,7 @@ class _Jit:
     def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree, wanted, leaves):
         """(cache entry, callable on the kept arrays) of a traced function."""
         layout = layout_of_call(closed, leaves, wanted)
-        key = (closed, donated, out_tree) if layout is None else (closed, donated, out_tree, layout)
+        key = (closed, donated, out_tree, layout, spans.is_recording())
         found = self.programs.get(key)
         if found is None:
             for const in closed.consts:
@@ -520,11 +522,12 @@ class _Shared:
 def _tell_context() -> None:
     """Keep the call caches' view of the configuration up to date."""
     process_wide, own = config.context_tokens()
-    _core.set_trace_context_token(process_wide)
+    _core.set_trace_context_token((*process_wide, spans.is_recording()))
     _core.set_thread_context_token(own)
     mesh = config.mesh_in_force.value
     _core.set_has_mesh(isinstance(mesh, Mesh) and not mesh.empty)
 
 
 config.add_listener(_tell_context)
+spans.add_listener(_tell_context)
 _tell_context()

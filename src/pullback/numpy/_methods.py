@@ -49,6 +49,7 @@ def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         other = _operand(other)
         return NotImplemented if other is NotImplemented else function(self, other)
 
+    operator.__name__ = getattr(function, "__name__", "operator")  # which traces show
     return operator
 
 
@@ -57,6 +58,7 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
         other = _operand(other)
         return NotImplemented if other is NotImplemented else function(other, self)
 
+    operator.__name__ = getattr(function, "__name__", "operator")
     return operator
 
 

@@ -8,4 +8,5 @@ HOST_SLOT = "host_call"
 PARALLEL_FOR = "pb_parallel_for"
 INTERRUPT = "pb_interrupt_pending"
 STEP = "pb_step"  # the same question of a loop that is counted, which says how far it is
+SPAN = "pb_span"  # a kernel begins or has ended: programs that are compiled for a trace (runtime/programs/spans.py)
 KERNEL = "pb_panels_"  # what the names of kernels of products begin with (compiler/products/symbols.py)

@@ -16,6 +16,8 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from pullback._ext import _core
+from pullback.util.protobuf import field, packed
+from pullback.util.protobuf import number as number_of
 
 
 def held_arrays() -> Iterator[tuple[Any, str]]:
@@ -71,40 +73,19 @@ def _encoded(found: dict[tuple[str, str], list[int]]) -> bytes:
     places: dict[str, int] = {}
     out = bytearray()
     for kind, unit in (("allocations", "count"), ("space", "bytes")):
-        out += _field(1, _number(1, strings[kind]) + _number(2, strings[unit]))
+        out += field(1, number_of(1, strings[kind]) + number_of(2, strings[unit]))
     for (holder, shape), values in found.items():
         ids = [places.setdefault(name, len(places) + 1) for name in (shape, holder)]
-        label = _number(1, strings["kind"]) + _number(2, strings["buffer"])
-        out += _field(2, _packed(1, ids) + _packed(2, values) + _field(3, label))
+        label = number_of(1, strings["kind"]) + number_of(2, strings["buffer"])
+        out += field(2, packed(1, ids) + packed(2, values) + field(3, label))
     for name, number in places.items():
-        out += _field(4, _number(1, number) + _field(4, _number(1, number)))
-        out += _field(5, _number(1, number) + _number(2, strings[name]) + _number(3, strings[name]))
+        out += field(4, number_of(1, number) + field(4, number_of(1, number)))
+        out += field(5, number_of(1, number) + number_of(2, strings[name]) + number_of(3, strings[name]))
     default = strings["space"]
     for text in strings:
-        out += _field(6, text.encode())
-    out += _number(9, time.time_ns()) + _number(14, default)
+        out += field(6, text.encode())
+    out += number_of(9, time.time_ns()) + number_of(14, default)
     return gzip.compress(bytes(out))
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _field(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
-def _packed(field: int, values: list[int]) -> bytes:
-    return _field(field, b"".join(map(_varint, values)))
 
 
 __all__ = ["held_arrays", "profile"]

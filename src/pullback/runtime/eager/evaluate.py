@@ -9,6 +9,7 @@ functions.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from pullback.runtime.arrays.placement import SAYS, Placing, place_results
 from pullback.runtime.eager import blocks, checks
 from pullback.runtime.eager.blocks import LARGE
 from pullback.runtime.eager.plan import is_too_long, make_plan, uses_before_compilation, work
+from pullback.runtime.programs import spans
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util.pytree import tree_structure
 from pullback.util.switches import switches
@@ -132,7 +134,8 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
             program = record.program = _compile(primitive, record, params).executable
         else:
             places = _core.places_of(args)
-            result = _run_reference(primitive, args, record, params)
+            with spans.span(primitive.name, "eager") if spans.is_recording() else nullcontext():
+                result = _run_reference(primitive, args, record, params)
             if places is not None or primitive.name in SAYS:
                 result = _placed(primitive, args, record, params, result)
             if checks.is_active():

@@ -7,21 +7,25 @@ without (runtime/programs/compiler.py). Measured: a process's first call of a pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 
 from pullback.compiler import pipelines
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.lower.program import Lowered, lower_program
+from pullback.compiler.lower.sources import NotedLowering
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.loops.emit.cpu.target import host_target
 from pullback.loops.emit.interrupt import has_long_calls
 from pullback.loops.emit.jit import assembly, compile_function
 from pullback.loops.emit.module import ModuleText, build_module
-from pullback.loops.emit.symbols import INTERRUPT, PARALLEL_FOR, STEP
+from pullback.loops.emit.symbols import INTERRUPT, PARALLEL_FOR, SPAN, STEP
 from pullback.loops.ir import Buffer, Function
+from pullback.loops.ir.ir import Call, Const
 from pullback.loops.ir.visit import forget_facts
 from pullback.loops.passes.count import transcendentals
+from pullback.runtime.programs import spans
+from pullback.runtime.programs.kernel_list import clocked, kernels_of, prepared
 from pullback.runtime.programs.kernels import object_cache
 from pullback.runtime.programs.libraries import addresses, called_symbols
 from pullback.runtime.programs.native import Native, among, ready, variant
@@ -48,8 +52,10 @@ def optimized(closed: ClosedJaxpr, keep_unused: bool, name: str) -> tuple[Closed
     return flat, kept
 
 
-def lower(flat: ClosedJaxpr, name: str, donated: Sequence[int]) -> tuple[Lowered, dict[int, int]]:
-    """(the loop nests, which results take the place of which donated arguments).
+def lower(
+    flat: ClosedJaxpr, name: str, donated: Sequence[int], note: Callable[[], NotedLowering] | None = None
+) -> tuple[Lowered, dict[int, int]]:
+    """(the loop nests, which results take the place of which donated arguments); `note` makes what takes notes of it.
 
     A donated argument and a result of its type are one buffer to the lowering, as a loop's carry is, and the array
     gives its memory away if nobody else holds it (else it is copied first). A pair that would have to be computed
@@ -60,7 +66,7 @@ def lower(flat: ClosedJaxpr, name: str, donated: Sequence[int]) -> tuple[Lowered
     barred: set[tuple[int, int]] = set()
     for attempt in range(len(flat.jaxpr.outvars) + ATTEMPTS):
         aliases = {} if switches.interpret else _possible_aliases(flat, donated, barred)
-        lowered = lower_program(flat, symbol_of(name), forwarded, aliases)
+        lowered = lower_program(flat, symbol_of(name), forwarded, aliases, note and note())
         # What cannot be computed in place would only be copied once more: another argument may suit it better.
         late = lowered.copied & aliases.keys()
         if not late:
@@ -131,13 +137,28 @@ def _compiling() -> Iterator[None]:
 
 @_compiling()
 def make(
-    closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, key: str | None, clock: Clock
+    closed: ClosedJaxpr,
+    keep_unused: bool,
+    donated: tuple[int, ...],
+    name: str,
+    key: str | None,
+    clock: Clock,
+    with_spans: bool = False,
 ) -> Native:
-    """The program, stored on disk under `key` if that is given; what each stage took goes to `clock`."""
+    """The program, stored on disk under `key` if that is given; what each stage took goes to `clock`.
+
+    with_spans: its kernels say when they begin and end (runtime/programs/spans.py); such a program has no `key`.
+    """
     flat, kept = optimized(closed, keep_unused, name)
     clock("graph")
     dump("jaxpr", name, lambda: str(flat))
-    lowered, aliases = lower(flat, name, among(donated, kept))
+    notes: list[NotedLowering] = []  # of each attempt
+
+    def note() -> NotedLowering:
+        notes.append(NotedLowering())
+        return notes[-1]
+
+    lowered, aliases = lower(flat, name, among(donated, kept), note if with_spans else None)
     long = (
         lowered.bytes_moved > RELEASE_BYTES
         or bool(lowered.host_calls)
@@ -154,15 +175,16 @@ def make(
         return Native(facts, 0, None, clock.seconds)
 
     def optimize(function: Function) -> tuple[Function, dict[Buffer, int], int]:
-        final = pipelines.optimize_loops(function)
+        final = _with_spans(function, name, lowered, notes[-1]) if with_spans else pipelines.optimize_loops(function)
         return final, *plan_arena(function, final)
 
     packed = None if key is None else pack(facts, function, closed.consts)
     compiled = compile_function(
         function,
         optimize=optimize,
-        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT, STEP}),
-        cache=None if any(variant()) else object_cache(),  # which knows a function as it was before its passes
+        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT, STEP, SPAN}),
+        # The cache knows a function as it was before its passes.
+        cache=None if with_spans or any(variant()) else object_cache(),
         key=None if packed is None else key,
         facts=packed or b"",
         verify=bool(switches.check),
@@ -173,6 +195,20 @@ def make(
     dump("llvm", name, lambda: emitted().text)
     dump("asm", name, lambda: assembly(emitted()))
     return ready(Native(facts, compiled.arena_bytes, compiled, clock.seconds))
+
+
+def _with_spans(function: Function, name: str, lowered: Lowered, notes: NotedLowering) -> Function:
+    """All passes over an ordered function, and calls that read the clock around each of its kernels."""
+    ready = prepared(function)
+    kernels = kernels_of(ready, notes.units, lowered)
+    program = Const("i64", spans.add_program(name, kernels))
+
+    def around(number: int) -> tuple[list[Call], list[Call]]:
+        begins, ends = (Call(SPAN, (program, Const("i64", number), Const("i64", edge))) for edge in (0, 1))
+        return [begins], [ends]
+
+    final = ready.scheduled
+    return Function(final.name, final.buffers, clocked(ready, kernels, around))
 
 
 def forwards_of(flat: ClosedJaxpr) -> list[int]:

@@ -14,6 +14,7 @@ user's.
 from __future__ import annotations
 
 import functools
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -34,6 +35,7 @@ from pullback.loops.emit.symbols import HOST_SLOT, INTERRUPT, STEP
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import Placing, place_results, says_where
 from pullback.runtime.eager import checks
+from pullback.runtime.programs import spans
 from pullback.runtime.programs.canonical import holds_functions, jaxpr_key
 from pullback.runtime.programs.fingerprint import fingerprint
 from pullback.runtime.programs.host_call import native_callback
@@ -87,6 +89,7 @@ class Program:
         self._keep_unused = keep_unused
         self._donated = donated
         self._form = switches.form
+        self._with_spans = spans.is_recording() and not switches.interpret
         self._finished: Native | None = None
         self._lock = Lock()
 
@@ -99,7 +102,9 @@ class Program:
                 found = self._finished
                 if found is None:
                     with self._as_made():
-                        found = self._finished = _native(self.closed, self._keep_unused, self._donated, self.name)
+                        found = self._finished = _native(
+                            self.closed, self._keep_unused, self._donated, self.name, self._with_spans
+                        )
         return found
 
     def _as_made(self) -> AbstractContextManager[None]:
@@ -313,7 +318,9 @@ _natives: weakref.WeakValueDictionary[Any, Native] = weakref.WeakValueDictionary
 _recent: Recent[Native] = Recent(switches.cache_programs, MAX_CODE)
 
 
-def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> Native:
+def _native(
+    closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str, with_spans: bool = False
+) -> Native:
     """Code for a traced program: what this process has, what is on disk, or new."""
     seconds: dict[str, float] = {}
     clock = Clock(seconds)
@@ -322,24 +329,26 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
     known = jaxpr_key(closed) if print_ is None else print_
     x64 = bool(config.config.jax_enable_x64)
     target = identity_of(switches.cpu)
-    key = (known, keep_unused, x64, donated, target, *variant())
+    key = (known, keep_unused, x64, donated, target, with_spans, *variant())
     # A key that may hold the user's objects is in no table: these could hold the program in turn, and never go.
     lasts = print_ is not None or not holds_functions(closed)
     found = (_recent.get(key) or _natives.get(key)) if lasts else None
     if found is None:
         clock("fingerprint")
         on_disk = None
-        if print_ is not None and not any(variant()):
+        if print_ is not None and not with_spans and not any(variant()):
             on_disk = key_of(print_, keep_unused, x64, donated, target)
         # Who wants to see the stages of programs has them made.
         native = _from_disk(on_disk, closed.consts, clock) if on_disk and not switches.dump.stages else None
         if native is None:
             try:
-                native = making().make(closed, keep_unused, donated, name, on_disk, clock)
+                native = making().make(closed, keep_unused, donated, name, on_disk, clock, with_spans)
             except (TypeError, InconclusiveDimensionOperation):
                 refuse_symbolic(closed, name)
                 raise
         found = native
+        if spans.is_recording():
+            _note_compilation(name, seconds)
         say_slow(name, sum(seconds.values()))
         if lasts:
             native.named_by = closed if print_ is None else None
@@ -352,6 +361,15 @@ def _native(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], na
             parts = ", ".join(f"{k} {v * 1e3:.1f}" for k, v in seconds.items())
             warn(STAGES, f"Finished compilation of jit({name}) in {sum(seconds.values()):.6f} sec ({parts} ms)")
     return found
+
+
+def _note_compilation(name: str, seconds: dict[str, float]) -> None:
+    """A span of the compilation that has just ended, and one of each stage."""
+    at = time.perf_counter_ns() - int(sum(seconds.values()) * 1e9)
+    spans.add(f"compile {name}", "compile", at, time.perf_counter_ns(), {"stages": ", ".join(seconds)})
+    for stage, took in seconds.items():
+        spans.add(stage, "compile", at, at + int(took * 1e9), {"program": name})
+        at += int(took * 1e9)
 
 
 def _from_disk(key: str, consts: Sequence[Any], clock: Clock) -> Native | None:
@@ -384,7 +402,7 @@ def compile_jaxpr(
     if (autotune or switches.tune) and not (switches.form or switches.interpret or checked):
         with switches.set(form=_tuned(closed, donated, name, keep_unused), tune=False):
             return compile_jaxpr(closed, donated, name, keep_unused)
-    how = ("program", donated, keep_unused, switches.cpu, *variant(), checked and checks.kinds())
+    how = ("program", donated, keep_unused, switches.cpu, spans.is_recording(), *variant(), checked and checks.kinds())
     return closed.derived.get(how) or closed.cached(how, lambda: _program(closed, name, donated, keep_unused, how))
 
 

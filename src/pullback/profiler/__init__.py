@@ -1,22 +1,24 @@
-"""Profiles: what runs between `start_trace` and `stop_trace`, as JSON that Perfetto and chrome://tracing read.
+"""Profiles: what runs between `start_trace` and `stop_trace`, in files that Perfetto, chrome://tracing and TensorBoard
+open.
 
-A trace holds the annotated spans (`TraceAnnotation`, `StepTraceAnnotation`, `annotate_function`) by thread.
-What is inside of compiled programs is not recorded.
+A trace holds the spans of the user's program (`TraceAnnotation`, `StepTraceAnnotation`, `annotate_function`), each
+tracing and compilation, each run of a compiled program or of an operation outside of `jit`, and in compiled programs
+each kernel with the user's lines. Programs are compiled anew, with clocks in them, where they run first inside of a
+trace: run a step before those that you want to look at, inside of the trace, too.
 """
 
 from __future__ import annotations
 
 import functools
 import gzip
-import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pullback.runtime.programs import spans
 from pullback.util.absent import absent_names
 from pullback.util.locks import Lock
 
@@ -29,51 +31,55 @@ __all__ = [
 
 
 class ProfileOptions:
-    """Options that programs set for other profilers; they are kept and have no effect here."""
+    """What a trace holds: `host_tracer_level` 0 leaves out what runs in Python, `device_tracer_level` 0 the kernels.
+
+    `session_id` is the name of the trace's folder, else the time is. Calls of Python functions are not recorded
+    (`python_tracer_level`); the other fields are for devices and servers that are not here.
+    """
 
     def __init__(self) -> None:
         self.host_tracer_level = 2
         self.python_tracer_level = 1
         self.device_tracer_level = 1
+        self.session_id = ""
         self.advanced_configuration: dict[str, Any] = {}
+        self.duration_ms = 0
+        self.enable_hlo_proto = True
+        self.include_dataset_ops = True
+        self.raise_error_on_start_failure = False
+        self.repository_path = ""
+        self.start_timestamp_ns = 0
 
 
-class _Trace:
-    """The trace that is being recorded."""
+class _Wanted:
+    """Where and how the trace that is recorded is to be written."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.started = time.perf_counter_ns()
-        self.events: list[dict[str, Any]] = []
-        self.threads: dict[int, str] = {}
+    def __init__(self, folder: Path, perfetto: bool, link: bool, options: ProfileOptions) -> None:
+        self.folder, self.perfetto, self.link, self.options = folder, perfetto, link, options
 
-    def add(self, name: str, began: int, ended: int, metadata: dict[str, Any]) -> None:
-        thread = threading.get_ident()
-        self.threads.setdefault(thread, threading.current_thread().name)
-        event = {
-            "name": name, "ph": "X", "pid": os.getpid(), "tid": thread,
-            "ts": (began - self.started) / 1e3, "dur": (ended - began) / 1e3,
-        }  # fmt: skip
-        if metadata:
-            event["args"] = {k: v if isinstance(v, (int, float, str, bool)) else str(v) for k, v in metadata.items()}
-        self.events.append(event)
+    def write(self, found: spans.Recording) -> Path:
+        """<folder>/plugins/profile/<time>/<host>.xplane.pb, <host>.trace.json.gz and perfetto_trace.json.gz"""
+        from pullback.profiler._formats import host_name, trace_json, xspace
 
-    def write(self) -> Path:
-        """<folder>/plugins/profile/<time>/perfetto_trace.json.gz"""
-        folder = self.folder / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
+        if self.options.host_tracer_level == 0:
+            found.spans = [span for span in found.spans if span.kind == "kernel"]
+        if self.options.device_tracer_level == 0:
+            found.spans = [span for span in found.spans if span.kind != "kernel"]
+        session = self.options.session_id or time.strftime("%Y_%m_%d_%H_%M_%S")
+        folder = self.folder / "plugins" / "profile" / session
         folder.mkdir(parents=True, exist_ok=True)
-        names = [
-            {"name": "thread_name", "ph": "M", "pid": os.getpid(), "tid": thread, "args": {"name": name}}
-            for thread, name in self.threads.items()
-        ]
-        path = folder / "perfetto_trace.json.gz"
-        with gzip.open(path, "wt") as file:
-            json.dump({"displayTimeUnit": "ns", "traceEvents": [*names, *self.events]}, file)
+        (folder / f"{host_name()}.xplane.pb").write_bytes(xspace(found))
+        compressed = gzip.compress(trace_json(found).encode(), 6)
+        path = folder / f"{host_name()}.trace.json.gz"
+        path.write_bytes(compressed)
+        if self.perfetto or self.link:
+            path = folder / "perfetto_trace.json.gz"
+            path.write_bytes(compressed)
         return path
 
 
 _lock = Lock()
-_current: _Trace | None = None
+_wanted: _Wanted | None = None
 
 
 def start_trace(
@@ -84,33 +90,35 @@ def start_trace(
 ) -> None:
     """Record from now on; `stop_trace` writes below `log_dir`. RuntimeError while another trace is recorded.
 
-    NotImplementedError for `create_perfetto_link`, which would serve the trace on a port. The file is one for Perfetto
-    also without `create_perfetto_trace`. TypeError for other options than ProfileOptions, whose tracers of devices and
-    of the host's libraries are not there.
+    The files are `<host>.xplane.pb` for TensorBoard and `<host>.trace.json.gz` for Perfetto, too;
+    `create_perfetto_trace` writes the latter also as `perfetto_trace.json.gz`, and `create_perfetto_link` prints an
+    address that shows it in a browser, and waits until the browser has fetched it. TypeError for options that are not
+    ProfileOptions.
     """
-    global _current
+    global _wanted
     if profiler_options is not None and not isinstance(profiler_options, ProfileOptions):
         raise TypeError(f"start_trace: profiler_options must be ProfileOptions, got {profiler_options!r}")
-    if create_perfetto_link:
-        raise NotImplementedError(
-            "start_trace: create_perfetto_link=True is not possible; open the file that stop_trace writes in "
-            "https://ui.perfetto.dev"
-        )
     with _lock:
-        if _current is not None:
+        if not spans.start():
             raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
-        _current = _Trace(Path(log_dir))
+        options = profiler_options or ProfileOptions()
+        _wanted = _Wanted(Path(log_dir), create_perfetto_trace, create_perfetto_link, options)
 
 
 def stop_trace() -> None:
-    """End the trace and write it. RuntimeError if none is recorded."""
-    global _current
+    """End the trace and write it. RuntimeError if none is recorded; OSError if it cannot be written."""
+    global _wanted
     with _lock:
-        if _current is None:
+        wanted, _wanted = _wanted, None
+        if wanted is None:
             raise RuntimeError("No profile started")
-        done, _current = _current, None
-    done.add("trace", done.started, time.perf_counter_ns(), {})
-    done.write()
+        found = spans.stop()
+    assert found is not None
+    path = wanted.write(found)
+    if wanted.link:
+        from pullback.profiler._link import show
+
+        show(path)
 
 
 @contextmanager
@@ -120,7 +128,15 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
-    """Context manager: record what runs inside; arguments and errors as of `start_trace`."""
+    """Context manager: record what runs inside; arguments and errors as of `start_trace`.
+
+    >>> import pullback as jax, pullback.numpy as jnp
+    >>> step = jax.jit(lambda x: jnp.sin(x).sum())
+    >>> with jax.profiler.trace("/tmp/profile"):  # doctest: +SKIP
+    ...     for i in range(10):
+    ...         with jax.profiler.StepTraceAnnotation("step", step_num=i):
+    ...             step(jnp.ones(1000)).block_until_ready()
+    """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -139,9 +155,7 @@ class TraceAnnotation:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        found = _current
-        if found is not None:
-            found.add(self.name, max(self.began, found.started), time.perf_counter_ns(), self.metadata)
+        spans.add(self.name, "python", self.began, time.perf_counter_ns(), self.metadata)
 
     def set_metadata(self, **kwargs: Any) -> None:
         """Add metadata to the span."""
@@ -150,7 +164,7 @@ class TraceAnnotation:
     @staticmethod
     def is_enabled() -> bool:
         """Whether a trace is recorded."""
-        return _current is not None
+        return spans.is_recording()
 
 
 class StepTraceAnnotation(TraceAnnotation):

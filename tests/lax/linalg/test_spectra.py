@@ -77,7 +77,9 @@ def test_eigh(dtype, n):
     np.testing.assert_array_equal(np.asarray(got[0])[11], np.eye(n))
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (4, 4), (8, 8), (5, 3), (3, 5), (9, 2), (1, 4), (4, 1)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (2, 2), (3, 3), (4, 4), (8, 8), (5, 3), (3, 5), (9, 2), (1, 6), (4, 1), (13, 22)]
+)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_svd(dtype, shape):
     x = matrices(dtype, *shape)
@@ -96,11 +98,27 @@ def test_svd(dtype, shape):
     np.testing.assert_array_equal(right, got[2])
 
 
+def test_singular_values_where_the_bidiagonal_matrix_has_zeros():
+    """Matrices that are bidiagonal already stay so; each has zeros at other places, beside equal and tiny elements."""
+    n = 7
+    x = np.zeros((64, n, n))
+    for k in range(64):
+        on = [0.0 if k >> j % 6 & 1 else 1.0 + j for j in range(n)]
+        off = [(1.0, 0.0, 1e-9, 1e-20)[(k + j) % 4] for j in range(n - 1)]
+        x[k] = np.diag(on) + np.diag(off, 1)
+    got = pb.jit(lambda x: jnp.linalg.svd(x, full_matrices=False))(x.astype("f4"))
+    u, s, vt, a = exactly(*got, x.astype("f4"))
+    eps, scale = np.finfo("f4").eps, size(a)
+    np.testing.assert_allclose(s, np.linalg.svd(x, compute_uv=False), atol=2 * n * eps * scale.max())
+    assert max(orthogonality(u), orthogonality(vt.swapaxes(1, 2))) <= 6 * n * eps
+    assert (np.abs((u * s[:, None, :]) @ vt - a).max((1, 2)) <= 4 * n * eps * scale).all()
+
+
 def test_broken_matrices_spoil_no_others():
     x = matrices("f4", 3, 3, 20)
     x[14, 0, 0], x[15, 2, 1], x[16, 1, 1] = np.nan, np.inf, -np.inf
     good = np.delete(np.arange(20), [14, 15, 16])
-    for function in (jnp.linalg.eigh, jnp.linalg.svd):
+    for function in (jnp.linalg.eigh, jnp.linalg.svd, lambda x: jnp.linalg.svd(jnp.tile(x, (1, 2, 2)))):
         got = pb.jit(function)(x)
         for part, expected in zip(got, pb.jit(function)(np.where(np.isfinite(x), x, 0))):
             assert np.isnan(np.asarray(part)[14:17]).all()
@@ -147,6 +165,7 @@ def test_which_are_done_so():
         assert calls(function, (8, 8)) and calls(function, (100, 65, 65)) and calls(function, (100, 3, 3), "c8")
     for function in (jnp.linalg.eigh, jnp.linalg.eigvalsh):
         assert not calls(function, (20, 64, 64))
+    assert not calls(lambda x: jnp.linalg.svd(x, full_matrices=False), (20, 48, 33))
 
 
 def test_eager_results_are_those_of_compiled_code():

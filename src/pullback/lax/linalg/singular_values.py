@@ -12,7 +12,7 @@ from pullback.core.dimensions import min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER, NUMBER, optional
 from pullback.core.lowering import Nest
-from pullback.lax.linalg import small_matrices
+from pullback.lax.linalg import bidiagonal_qr, small_matrices
 from pullback.lax.linalg.jacobi import MOST_SVD, svd_in_lanes
 from pullback.lax.linalg.matrices import (
     adjoint,
@@ -42,8 +42,8 @@ Array = Any
 
 
 class SvdAlgorithm(enum.Enum):
-    """How a singular value decomposition is computed; on a CPU sizes decide: Jacobi's rotations for stacks of small
-    matrices, else LAPACK's divide and conquer.
+    """How a singular value decomposition is computed; on a CPU sizes decide: Jacobi's rotations or QR steps for stacks
+    of small matrices, else LAPACK's divide and conquer.
     """
 
     DEFAULT = "default"
@@ -179,11 +179,11 @@ def _nonzero(x):
 
 
 def _is_stack_of_small(avals, params):
-    """Whether Jacobi's rotations find the singular values."""
+    """Whether the singular values are found in lanes."""
     *batch, m, n = avals[0].shape
     if params["subset_by_index"] is not None or (params["compute_uv"] and params["full_matrices"] and m != n):
         return False
-    return small_matrices.suits(batch, avals[0].dtype, MOST_SVD, m, n)
+    return small_matrices.suits(batch, avals[0].dtype, bidiagonal_qr.MOST, m, n)
 
 
 def _svd_emit(ctx):
@@ -196,7 +196,8 @@ def _svd_emit(ctx):
     vectors = params["compute_uv"] and (ctx.is_read(1) or ctx.is_read(2))
     if _is_stack_of_small(ctx.in_avals, params | {"compute_uv": vectors}):
         sides = [ctx.result(k) if vectors and ctx.is_read(k) else None for k in (1, 2)]
-        svd_in_lanes(ctx, batch, m, n, ctx.operand(0), ctx.result(0), *sides)
+        in_lanes = svd_in_lanes if high <= MOST_SVD else bidiagonal_qr.svd
+        in_lanes(ctx, batch, m, n, ctx.operand(0), ctx.result(0), *sides)
         return
     kind, complex_ = letter(aval.dtype), is_complex(aval.dtype)
     # The matrix is copied column-major, though the transpose could be decomposed without: signs are then as NumPy's.

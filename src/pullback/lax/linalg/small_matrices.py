@@ -25,6 +25,7 @@ from pullback.util.record import record
 
 # Rows and columns, at most, with which LAPACK's blocks do no better: measured for 400 matrices.
 MOST_LU, MOST_SOLVE, MOST_CHOLESKY, MOST_QR = 16, 16, 32, 32
+GROUP = 4  # rows or columns whose sums are made at once: each waits for itself
 UNROLLED = 4  # iterations up to which a loop is straight code
 
 Index = Any  # int or expression
@@ -243,6 +244,18 @@ def fold(b: Any, low: Index, high: Index, starts: Sequence[Any], step: Callable[
         i = r.i if isinstance(low, int) and low == 0 else b.let(b.add(r.i, b.index(low)))
         r.update(*step(i, *r.vars))
     return list(r.results)
+
+
+def in_groups(b: Any, low: Any, high: int, body: Callable[[Sequence[Index]], None]) -> None:
+    """body(indices) for all indices from `low` on, GROUP of them at a time, the first ones singly."""
+    count = b.sub(b.index(high), low)
+    single = b.let(b.floormod(count, b.index(GROUP)))
+    with b.loop(single, "sequential") as i:
+        body([b.let(b.add(low, i))])
+    start = b.let(b.add(low, single))
+    with b.loop(b.floordiv(count, b.index(GROUP)), "sequential") as g:
+        first = b.let(b.add(start, b.mul(g, b.index(GROUP))))
+        body([first, *(b.let(b.add(first, q)) for q in range(1, GROUP))])
 
 
 def after(b: Any, i: Index) -> Index:

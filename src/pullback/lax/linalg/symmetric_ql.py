@@ -20,14 +20,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.lax.linalg.small_matrices import Block, Held, Index, Lanes, after, fold, in_blocks, number, repeat
+from pullback.lax.linalg.small_matrices import (
+    GROUP,
+    Block,
+    Held,
+    Index,
+    Lanes,
+    after,
+    fold,
+    in_blocks,
+    in_groups,
+    number,
+    repeat,
+)
 from pullback.lax.linalg.spectra import LEFT, POISON, SCALE, add_to_all, limits, prepare, rank
 from pullback.lax.linalg.stacks import CHUNKS
 from pullback.loops.ir import ITEMSIZE
 
 MOST = 64  # rows, at most: of more, a block of matrices leaves the second cache
 STEPS = 40  # for one eigenvalue, at most; seldom more than 4 are made
-GROUP = 4  # rows or columns whose sums are made at once: each waits for itself
 SHIFT = LEFT  # in the notes of a lane
 
 
@@ -120,7 +131,7 @@ def _reflect(b: Any, a: Lanes, d: Lanes, e: Lanes, pairs: Lanes, taus: Lanes, k:
         for i, total in zip(rows, fold(b, first, n, [zero] * len(rows), add)):
             pairs[i, 1] = b.mul(tau, total)
 
-    _in_groups(b, first, n, image)
+    in_groups(b, first, n, image)
     (inner,) = fold(b, first, n, [zero], lambda i, s: [b.add(s, b.term(pairs[i, 0], pairs[i, 1]))])
     half = b.let(b.mul(b.mul(b.const(dtype, 0.5), tau), inner))
     repeat(b, first, n, lambda i: _set(pairs, (i, 1), b.sub(pairs[i, 1], b.term(half, pairs[i, 0]))))
@@ -174,7 +185,7 @@ def _collect(b: Any, a: Lanes, pairs: Lanes, taus: Lanes, n: int) -> None:
 
                 repeat(b, first, n, row)
 
-            _in_groups(b, first, n, columns)
+            in_groups(b, first, n, columns)
     if n > 1:
         begin(0)
 
@@ -185,18 +196,6 @@ def _larger(b: Any, i: Index, j: Index) -> Any:
 
 def _smaller(b: Any, i: Index, j: Index) -> Any:
     return b.op("min", b.index(i), b.index(j))
-
-
-def _in_groups(b: Any, low: Any, high: int, body: Callable[[Sequence[Index]], None]) -> None:
-    """body(indices) for all indices from `low` on, GROUP of them at a time, the first ones singly."""
-    count = b.sub(b.index(high), low)
-    single = b.let(b.floormod(count, b.index(GROUP)))
-    with b.loop(single, "sequential") as i:
-        body([b.let(b.add(low, i))])
-    start = b.let(b.add(low, single))
-    with b.loop(b.floordiv(count, b.index(GROUP)), "sequential") as g:
-        first = b.let(b.add(start, b.mul(g, b.index(GROUP))))
-        body([first, *(b.let(b.add(first, q)) for q in range(1, GROUP))])
 
 
 def _diagonalize(block: Block, row: Any, n: int, vectors: bool) -> None:

@@ -117,7 +117,7 @@ SPREAD = {
     "product over the axis": (lambda: Y @ YS, ()),
     "element": (lambda: XS[0], ()),
     "part": (lambda: XS[:4], ()),
-    "sort": (lambda: jnp.sort(XS), ()),
+    "sort": (lambda: jnp.sort(XS), ("X",)),
     "cumsum": (lambda: jnp.cumsum(XS), ("X",)),
     "broadcast": (lambda: XS[:, None] + jnp.ones(3), ("X",)),
     "broadcast behind": (lambda: XS[None] + jnp.ones((3, 1)), (None, "X")),

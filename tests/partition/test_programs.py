@@ -160,6 +160,15 @@ def test_random_bits_need_no_communication():
     np.testing.assert_array_equal(program(jax.random.key(0)), jax.random.normal(jax.random.key(0), (64, 64)))
 
 
+def test_an_axis_that_a_result_keeps_is_not_summed_over():
+    # x cuts what is summed over in the left operand, and columns of the result in the right one
+    both = NamedSharding(MESH, P(None, "x"))
+    for run in (lambda a, b: a @ b, jax.jit(lambda a, b: a @ b)):
+        got = run(jax.device_put(A, both), jax.device_put(B, both))
+        assert got.sharding.spec == P(None, "x")
+        np.testing.assert_allclose(got, A @ B, rtol=1e-5)
+
+
 def test_scatter_of_a_sum():
     # each device wants one part of a sum over all: a reduce-scatter moves less than a sum on all
     place = NamedSharding(MESH, P("x"))

@@ -148,9 +148,12 @@ def followed(factors: Factors, operand: Cut | None, cut: Cut) -> Cut:
 
 
 def operand_axes(factors: Factors, eqn: Any, cuts: Sequence[Cut | None], mesh: Sizes) -> dict[int, Axes]:
-    """The axes of each factor that operands say, the larger ones first."""
+    """The axes of each factor that operands say, the larger ones first; before all those that results have."""
     order = sorted(range(len(cuts)), key=lambda k: -eqn.invars[k].aval.size)
-    return factors.merged([factors.of_cut(cuts[k], factors.operands[k], mesh) for k in order], mesh)
+    parts = [factors.of_cut(cuts[k], factors.operands[k], mesh) for k in order]
+    kept = {f for dims in factors.results for dim in dims for f in dim}
+    first = [{f: axes for f, axes in part.items() if f in kept} for part in parts]
+    return factors.merged([*first, *parts], mesh)
 
 
 def joined(cuts: Sequence[Cut | None]) -> Cut:

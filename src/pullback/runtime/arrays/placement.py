@@ -2,10 +2,9 @@
 
 The devices of one machine share its memory, so every array is whole; what it carries is the Device, or the sharding
 over several, that it is committed to (`Array._device`). A program's results lie where its committed arguments do
-(ValueError where these lie apart). Over a mesh the spec of each result is found by the rules in spread.py, which are
-those of JAX's compiler for elementwise operations, broadcasts, transposes, reductions, products and reshapes; what has
-no rule is replicated. The extension decides the common cases by itself (ext/arrays/placement.h) and asks `placement_of`
-for the rest.
+(ValueError where these lie apart). Over a mesh the spec of each result is what the pass that partitions programs finds
+(partition/propagate.py), as where they are compiled. The extension decides the common cases by itself
+(ext/arrays/placement.h) and asks `placement_of` for the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from pullback.core.avals import ShapedArray, placed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
-from pullback.runtime.arrays.spread import RULES, elementwise, spread_by
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh
 from pullback.util.memory import make_room
@@ -201,9 +199,7 @@ def spec_of(parts: Sequence[tuple[Any, ...]], ndim: int, mesh: Any) -> Partition
 
 
 class _Rules:
-    """The places of a jaxpr's variables: None (not committed), a Device, or, over a mesh, the axes that each dimension
-    is cut along.
-    """
+    """Where the results of a program lie: not committed (None), on a Device, or cut over a mesh."""
 
     def __init__(self, mesh: Mesh | None, common: tuple[Any, str] | None) -> None:
         self.mesh: Any = mesh
@@ -216,13 +212,10 @@ class _Rules:
     def _take(self, place: Any) -> None:
         if isinstance(place, NamedSharding):
             self.mesh = self.mesh if self.mesh is not None and self.mesh.size == place.mesh.size else place.mesh
-        elif isinstance(place, Device):
+        else:  # one device, maybe in another kind of memory
             self.device = place
-        else:
-            self.device = place  # one device, in another kind of memory
 
     def results(self, placing: Placing, places: Sequence[Any], name: str) -> tuple[Any, ...]:
-        self.name = name
         for sharding in _shardings_said(placing.jaxpr):
             text = f"sharding_constraint inside jit with device ids {_ids(sharding)} on platform CPU"
             if self.common is None:
@@ -231,77 +224,50 @@ class _Rules:
             elif devices_of(self.common[0]) != devices_of(sharding):
                 raise incompatible(self.common[1], text)
         self.fixed = self.common is not None
-        values: dict[Any, Any] = {}
-        for var, place in zip(placing.arguments, places, strict=True):
-            values[var] = self._value(place)
-        outs = self.jaxpr(placing.jaxpr, values)
-        return tuple(self._place(v, a.aval) for v, a in zip(outs, placing.jaxpr.outvars, strict=True))
-
-    def _value(self, place: Any) -> Any:
-        if isinstance(place, NamedSharding):
-            return spread_by(place.spec)
-        return None if self.mesh is not None else place
-
-    def _place(self, value: Any, aval: Any) -> Any:
         if self.mesh is not None:
-            parts = value if isinstance(value, tuple) else ()
-            sizes = self.mesh.shape
-            kept = []
-            for said, extent in zip(parts, aval.shape):
-                names = tuple(n for n in said if n in sizes)  # a constraint over a mesh without devices may name others
-                count = 1
-                for n in names:
-                    count *= sizes[n]
-                kept.append(names if count and extent % count == 0 else ())
-            return place_of(NamedSharding(self.mesh, spec_of(kept, len(aval.shape), self.mesh)))
-        if self.fixed:
-            return self.device
-        return None if isinstance(value, tuple) else value  # a constraint over a mesh without devices commits nothing
+            return self._over_mesh(placing, places)
+        outs = self._jaxpr(placing.jaxpr, dict(zip(placing.arguments, places, strict=True)))
+        return tuple(self.device if self.fixed else place for place in outs)
 
-    def jaxpr(self, jaxpr: Jaxpr, values: dict[Any, Any]) -> list[Any]:
-        """The values of the results, from those of the arguments."""
+    def _over_mesh(self, placing: Placing, places: Sequence[Any]) -> tuple[Any, ...]:
+        """As the pass that partitions programs finds it."""
+        from pullback.partition import result_cuts  # with meshes, not at start-up
+        from pullback.partition.propagate import cut_by
+
+        jaxpr, sizes = placing.jaxpr, dict(self.mesh.shape)
+        variables = [*jaxpr.constvars, *jaxpr.invars]
+        lies = dict(zip(placing.arguments, places, strict=True))
+        cuts = [cut_by(lies.get(v), v.aval, sizes) for v in variables]
+        outs = result_cuts(ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), []), cuts, sizes)
+        if len(jaxpr.eqns) == 1 and jaxpr.eqns[0].primitive.name in _PARTS:
+            outs = [_whole_where_resized(jaxpr.eqns[0], cut) for cut in outs]
+        return tuple(place_of(NamedSharding(self.mesh, spec_of(cut, len(cut), self.mesh))) for cut in outs)
+
+    def _jaxpr(self, jaxpr: Jaxpr, values: dict[Any, Any]) -> list[Any]:
+        """The devices of the results, from those of the arguments: the first that any operand has."""
 
         def read(atom: Any) -> Any:
             return None if isinstance(atom, Literal) else values.get(atom)
 
         for eqn in jaxpr.eqns:
             operands = [read(a) for a in eqn.invars]
-            name = eqn.primitive.name
-            outs: list[Any]
-            inner = _called(eqn)
-            if name == "shard_map":
-                outs = list(map(spread_by, eqn.params["out_specs"]))
-            elif name in SAYS:
-                outs = [self._said(eqn, operands[0])]
-            elif inner is not None:
-                outs = self.jaxpr(inner, dict(zip(inner.invars, operands[len(operands) - len(inner.invars) :])))
-            elif self.mesh is None:
-                outs = [next((v for v in operands if v is not None), None)] * len(eqn.outvars)
-            elif name in RULES:
-                outs = RULES[name](eqn, operands)
-            elif "elementwise" in eqn.primitive.traits:
-                outs = elementwise(eqn, operands)
-            else:
-                outs = [None] * len(eqn.outvars)
+            found = next((v for v in operands if v is not None), None)
+            if eqn.primitive.name == "device_put" and not self.fixed and eqn.params["device"] is not None:
+                found = eqn.params["device"]
+            outs = [found] * len(eqn.outvars)
+            if (inner := _called(eqn)) is not None:
+                outs = self._jaxpr(inner, dict(zip(inner.invars, operands[len(operands) - len(inner.invars) :])))
             values.update(zip(eqn.outvars, outs))
         return [read(a) for a in jaxpr.outvars]
 
-    def _said(self, eqn: Any, operand: Any) -> Any:
-        if eqn.primitive.name == "device_put":
-            place = eqn.params["device"]
-            return operand if self.fixed or place is None else place
-        sharding = eqn.params["sharding"]
-        if not isinstance(sharding, NamedSharding):
-            return operand
-        said = spread_by(sharding.spec)
-        open_ = [k for k, part in enumerate(sharding.spec) if part is PartitionSpec.UNCONSTRAINED]
-        if isinstance(operand, tuple):
-            used = {n for names in said for n in names}
-            said = tuple(
-                operand[k] if k in open_ and k < len(operand) and not used & set(operand[k]) else names
-                for k, names in enumerate(said)
-            )
-        return said
+
+_PARTS = ("slice", "dynamic_slice")
+
+
+def _whole_where_resized(eqn: Any, cut: Any) -> Any:
+    """The cut of a part that is taken by itself, as JAX's is, whose indexing outside of jit gathers."""
+    before, after = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
+    return tuple(axes if n == m else () for axes, n, m in zip(cut, before, after, strict=True))
 
 
 def _called(eqn: Any) -> Jaxpr | None:

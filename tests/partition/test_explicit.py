@@ -43,6 +43,9 @@ RESULTS = {
     "random": (lambda x: jax.random.normal(jax.random.key(0), (8, 8)) + x, (P("x", "y"),), "float32[8@x,8@y]"),
     "mapped": (lambda x: jax.vmap(lambda r: r * 2)(x), (P("x", "y"),), "float32[8@x,8@y]"),
     "reshard": (lambda x: reshard(x, P("y")), (P("x"),), "float32[8@y,8]"),
+    "filled like": (lambda x: (jnp.zeros_like(x), lax.full_like(x, 2)), (P("x"),), "float32[8@x,8] float32[8@x,8]"),
+    "convolution": (lambda x: lax.conv_general_dilated(x[None, None], jnp.ones((1, 1, 3, 3)), (1, 1), "SAME"),
+                    (P("x", "y"),), "float32[1,1,8@x,8@y]"),
     "told": (lambda x, y: jnp.dot(x, y, out_sharding=P("y")), (P(None, "x"), P("x")), "float32[8@y,8]"),
     "einsum told": (lambda x, y: jnp.einsum("ij,jk->ik", x, y, out_sharding=P(None, "y")), (P(None, "x"), P("x")),
                     "float32[8,8@y]"),
@@ -80,6 +83,8 @@ AMBIGUOUS = (
     (lambda x, y: x @ y, (P(None, "x"), P("x")), "Contracting dimensions are sharded and it is ambiguous"),
     (lambda x, y: x @ y, (P(None, "x"), P("y")), "contracting dimensions to have consistent sharding, got ('x',) and"),
     (lambda x: x.reshape(64), (P(None, "x"),), "This reshape is not supported"),
+    (lambda x: x.reshape(16, 4), (P("x"),), "This reshape is not supported"),
+    (lambda x: x.at[0].set(1.0), (P("x"),), "dynamic_update_slice operand sharding must be equal"),
     (lambda x: jnp.sort(x, 0), (P("x"),), "must be unsharded over the sorting dimension"),
     (lambda x: jnp.cumsum(x, 0), (P("x"),), "Input should be unsharded over the axis being reduced"),
     (lambda x: x[np.array([1, 2])], (P("x"),), "Use `.at[...].get(out_sharding=)`"),
@@ -106,6 +111,24 @@ def test_carries_and_branches_keep_their_types():
             jax.jit(lambda x: lax.cond(True, lambda x: x, lambda x: reshard(x, P("y")), x))(x)
         with pytest.raises(AssertionError, match="acts as an assert"):
             jax.jit(lambda x: lax.with_sharding_constraint(x, P("y")))(x)
+
+
+def test_rows_of_a_loop_are_whole():
+    def sums(x, c):
+        return lax.scan(lambda c, row: (c + row, None), c, x)[0]
+
+    with jax.set_mesh(MESH):
+        columns, rows = (jax.device_put(A, spec) for spec in (P(None, "y"), P("x")))
+        got = jax.jit(sums)(columns, jax.device_put(A[0], P("y")))
+        assert got.sharding.spec == P("y")
+        np.testing.assert_array_equal(got, A.sum(0) + A[0])
+        with pytest.raises(ValueError, match="0th dimension of all xs should be replicated"):
+            jax.jit(sums)(rows, A[0])
+        with pytest.raises(TypeError, match="shardings do not match"):
+            jax.jit(sums)(columns, A[0])
+        with pytest.raises(ValueError, match="out_sharding"):
+            jnp.repeat(rows, 2, 0)
+        assert jax.typeof(jnp.repeat(columns, 2, 0)).sharding.spec == P(None, "y")
 
 
 def test_programs_as_text_and_shapes():

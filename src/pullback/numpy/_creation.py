@@ -14,7 +14,7 @@ from pullback.core.dimensions import is_symbolic, max_dim, min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
 from pullback.lax.collectives.sharding import out_placed
-from pullback.lax.movement.creation import full_extended, sharding_said
+from pullback.lax.movement.creation import cut_like, full_extended, sharding_said
 from pullback.numpy._arguments import (
     PYTHON_SCALAR_TYPES,
     PYTHON_SCALARS,
@@ -354,6 +354,7 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
         filled = _fill(tuple(shape), convert(value, target, weak), None)
     if device is None and out_sharding is None and tuple(shape) == tuple(a.shape):
         device = sharding_said(a)
+        filled = cut_like(filled, a)
     return place(filled, device, out_sharding, name)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
+from pullback.core.types import is_asked, place_of_type, type_of_operands
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     Array,
@@ -366,6 +367,9 @@ def repeat(
         count = int(np.asarray(repeats))
         if count < 0:
             raise TypeError(f"repeat: argument 'repeats' is {count}; expected at least 0")
+        spec = place_of_type(type_of_operands()(a))
+        if out_sharding is None and spec is not None and spec[axis] is not None and not is_asked():
+            raise ValueError("Please pass sharding to `jnp.repeat` via `out_sharding` parameter.")
         spread_shape = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
         kept = tuple(k for k in range(len(spread_shape)) if k != axis + 1)
         return out_placed(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import types
-from pullback.core.avals import ShapedArray
+from pullback.core.avals import ShapedArray, typed
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.types import LOOPS
 from pullback.partition.factors import Axes, Cut, Sizes, extent, fitting, whole
@@ -105,8 +105,18 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
     if name in ("argmax", "argmin"):
         gone = {a % len(cuts[0]) for a in params["axes"]}
         return [tuple(axes for d, axes in enumerate(cuts[0]) if d not in gone)] * len(outs)
+    if name == "conv_general_dilated":
+        return _convolved(in_avals, params, outs, mesh, primitive, cuts)
     if name in _RESIZED:
         return _resized(name, in_avals, cuts, outs, sizes)
+    return _by_factors(name, in_avals, params, outs, mesh, primitive, cuts)
+
+
+def _by_factors(
+    name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any, primitive: Any, cuts: list[Cut]
+) -> list[Cut]:
+    """The cuts of results as the factors of the operation say."""
+    sizes = dict(mesh.shape)
     eqn = _types.SimpleNamespace(
         primitive=primitive,
         params=params,
@@ -135,7 +145,7 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
     if name == "reshape":
         allowed = all(
             not axes.get(f) or axes.get(s) for dims in factors.results[0] for s, f in itertools.pairwise(dims)
-        )
+        ) and not _is_mixed(factors, axes)
     else:
         allowed = factors.fits(axes, sizes)
     if not allowed:
@@ -223,8 +233,53 @@ def _reshape_text(in_avals: Any, outs: Any) -> str:
     )
 
 
+def _is_mixed(factors: Any, axes: dict[int, Axes]) -> bool:
+    """Whether several dimensions of a reshape, of which one is cut, become several others that they do not split."""
+    before, after = (
+        [{f for f in dim if factors.sizes[f] > 1} for dim in dims[0]] for dims in (factors.operands, factors.results)
+    )
+    for factor in (f for f, along in axes.items() if along):
+        group = {factor}
+        while more := {f for dim in (*before, *after) if dim & group for f in dim} - group:
+            group |= more
+        if all(sum(bool(dim & group) for dim in dims) > 1 for dims in (before, after)):
+            return True
+    return False
+
+
+def _convolved(
+    in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any, primitive: Any, cuts: list[Cut]
+) -> list[Cut]:
+    """The cut of a convolution: along the positions of the image as it was, else by its factors."""
+    lhs, _, out = params["dimension_numbers"]
+    positions = dict(zip(lhs[2:], out[2:], strict=True))
+    if not any(cuts[0][d] for d in positions):
+        return _by_factors("conv_general_dilated", in_avals, params, outs, mesh, primitive, cuts)
+    rest = tuple(() if d in positions else axes for d, axes in enumerate(cuts[0]))
+    image = typed(in_avals[0], NamedSharding(mesh, spec_in_full(rest)), in_avals[0].vma)
+    avals = [image, *in_avals[1:]]
+    found = list(_by_factors("conv_general_dilated", avals, params, outs, mesh, primitive, [rest, *cuts[1:]])[0])
+    for d, to in positions.items():
+        found[to] = cuts[0][d]
+        if outs[0].shape[to] % extent(found[to], dict(mesh.shape)):
+            raise ShardingTypeError(
+                f"conv_general_dilated: {in_avals[0].str_short()} gives {outs[0].str_short()}, whose dimension {to} "
+                f"does not divide into {extent(found[to], dict(mesh.shape))} parts"
+            )
+    return [tuple(found)]
+
+
 def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Sizes) -> list[Cut]:
     """The operands' cut, whose parts must be equal in the results, too."""
+    if name == "dynamic_update_slice":
+        sizes_differ = [n != m for n, m in zip(in_avals[0].shape, in_avals[1].shape, strict=True)]
+        if any(a and (differ or (b and a != b)) for a, b, differ in zip(cuts[0], cuts[1], sizes_differ)) or (
+            any(b and a != b for a, b in zip(cuts[0], cuts[1]))
+        ):
+            raise ShardingTypeError(
+                "dynamic_update_slice operand sharding must be equal to update sharding, got operand sharding "
+                f"{in_avals[0].str_short(False)} and update sharding {in_avals[1].str_short(False)}."
+            )
     arrays = [(a, c) for a, c in zip(in_avals, cuts, strict=True) if len(a.shape) == len(in_avals[0].shape)]
     if name.startswith(("pad", "reduce_window", "dynamic")):
         arrays = arrays[:1]

@@ -22,11 +22,12 @@ from pullback.core import (
     typeof,
     types,
 )
-from pullback.core.avals import Reference
+from pullback.core.avals import Reference, typed
 from pullback.core.jaxpr import DebugInfo
 from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
 from pullback.lax.control import bodies
+from pullback.sharding import PartitionSpec
 from pullback.util import config
 from pullback.util.errors import REGISTER
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_structure, tree_unflatten
@@ -129,6 +130,16 @@ def same_types(left: Sequence, right: Sequence) -> bool:
         if a is not b and (a.shape != b.shape or a.dtype != b.dtype or (types.in_use() and not _lie_alike(a, b))):
             return False
     return True
+
+
+def row_type(aval: Any) -> Any:
+    """The type of an element along the leading axis; ValueError where explicit axes cut that, as rows come in order."""
+    row, placing = aval.update(shape=aval.shape[1:]), aval.placing
+    if placing is None or types.is_asked():
+        return row
+    if placing.spec[0] is not None:
+        raise ValueError(f"0th dimension of all xs should be replicated. Got {placing.spec}")
+    return typed(row, placing.update(spec=PartitionSpec(*placing.spec[1:])), aval.vma)
 
 
 def _lie_alike(a: Any, b: Any) -> bool:

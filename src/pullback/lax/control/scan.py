@@ -96,7 +96,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     if control.python_control_flow():
         return _scan_in_python(f, init, xs, xs_leaves, xs_tree, length, reverse)
 
-    x_avals = [a.update(shape=a.shape[1:]) for a in map(type_of_operands(), xs_leaves)]
+    x_avals = [control.row_type(a) for a in map(type_of_operands(), xs_leaves)]
     in_tree = treedef_tuple((init_tree, xs_tree))
 
     def carry_size(out_tree):

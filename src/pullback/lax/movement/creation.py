@@ -11,6 +11,7 @@ from pullback.core import extended, hooks
 from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.tracer import Tracer
+from pullback.core.types import cut_as, is_asked
 from pullback.lax.collectives.sharding import laid_out, out_placed
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape
@@ -181,6 +182,11 @@ def full_extended(name: str, shape: tuple[int, ...], fill_value: Any, dtype: Any
     return lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=axes) if shape else fill_value
 
 
+def cut_like(filled: Any, x: Any) -> Any:
+    """`filled`, cut along explicit axes as a traced value of its shape is, where nobody says otherwise."""
+    return cut_as(filled, x.aval) if isinstance(x, Tracer) and x.shape == filled.shape and not is_asked() else filled
+
+
 def sharding_said(x: Any) -> Sharding | None:
     """How x says that it lies, an array or something like one with a `sharding`; None where it is not committed."""
     if isinstance(x, _core.Array):
@@ -215,7 +221,7 @@ def full_like(
     )
     if sharding is None and not weak and tuple(x_shape) == np.shape(x):
         sharding = sharding_said(x)
-    return laid_out("full_like", filled, sharding)
+    return cut_like(laid_out("full_like", filled, sharding), x)
 
 
 empty_p = Primitive(

@@ -146,7 +146,8 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
             and said.mesh == layout.mesh
             and cut_by(said, atom.aval, layout.sizes) == cut
         ):
-            if not any(part is said.spec.UNCONSTRAINED for part in said.spec):
+            is_said = layout.mesh.are_all_axes_explicit or any(part is said.spec.UNCONSTRAINED for part in said.spec)
+            if not is_said:  # by types, or left open
                 found.append(said)
                 continue
         spec = spec_of(cut, len(cut), layout.mesh)

@@ -101,7 +101,7 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
     if placing is None:
         found: tuple[Any, ...] = tuple(_without_rules(places, mesh, len(a.shape)) for a in out_avals)
     else:
-        found = _by_types(placing, places) or _Rules(mesh, devices).results(placing, places, name)
+        found = _by_types(placing, places) or _Rules(mesh, devices).results(placing, places)
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
@@ -215,7 +215,7 @@ class _Rules:
         else:  # one device, maybe in another kind of memory
             self.device = place
 
-    def results(self, placing: Placing, places: Sequence[Any], name: str) -> tuple[Any, ...]:
+    def results(self, placing: Placing, places: Sequence[Any]) -> tuple[Any, ...]:
         for sharding in _shardings_said(placing.jaxpr):
             text = f"sharding_constraint inside jit with device ids {_ids(sharding)} on platform CPU"
             if self.common is None:

@@ -542,3 +542,47 @@ def test_meshes_without_devices_say_so():
         with pytest.raises(ValueError, match=f"AbstractMesh does not implement {name}"):
             getattr(mesh, name)
     assert ("a",) + jax.P("b") == jax.P("a", "b") == jax.P("a") + ("b",)
+
+
+def test_shardings_inside_of_a_program_are_told():
+    seen = []
+
+    def f(x):
+        y = jnp.sin(x).T
+        jax.debug.inspect_array_sharding(y, callback=seen.append)
+        return y.sum()
+
+    for run in (jax.jit(f), jax.jit(jax.grad(f)), jax.jit(jax.vmap(lambda x: f(x[None])))):
+        run(YS)
+    assert [s.spec for s in seen] == [P(None, "X"), P(None, "X"), P("X")]
+    again = jax.jit(f, in_shardings=on("X"))
+    again(Y), again(Y)
+    assert len(seen) == 4  # once for each program
+
+
+def test_what_is_no_place():
+    rows = jax.experimental.layout.Layout((0,))
+    mistakes = [
+        (TypeError, "Invalid value received for the layout", lambda: jax.experimental.layout.Format("rows", CUT)),
+        (ValueError, "Sharding has to be concrete", lambda: jax.experimental.layout.Format(rows)),
+        (TypeError, "context mesh cannot be empty", lambda: jax.ShapeDtypeStruct((8,), jnp.float32, sharding=P("X"))),
+        (ValueError, "global_shape", lambda: jax.make_array_from_process_local_data(CUT, X, (None,))),
+    ]
+    for error, text, f in mistakes:
+        with pytest.raises(error, match=text):
+            f()
+    with MESH, pytest.raises(RuntimeError, match="non-empty mesh"):
+        jax.jit(lambda x: x, in_shardings=P("X"))(X)
+    struct = jax.ShapeDtypeStruct((8,), jnp.float32, sharding=CUT)
+    assert struct.format == jax.experimental.layout.Format(None, CUT)
+
+
+def test_shardings_are_alike_over_the_same_devices_in_the_same_order():
+    other = Mesh(D[::-1], "X")
+    assert on().is_equivalent_to(NamedSharding(Mesh(D, "Y"), P()), 1)
+    assert not on().is_equivalent_to(NamedSharding(other, P()), 1)
+
+
+def test_results_that_do_not_divide_are_whole():
+    out = jax.jit(lambda x: lax.with_sharding_constraint(x, CUT))(np.ones(6, np.float32))
+    assert out.sharding == on()

@@ -171,8 +171,12 @@ def test_pictures_and_logs(capsys, caplog):
     seen = []
     jax.debug.inspect_array_sharding([jnp.ones(2)], callback=seen.append)
     assert seen == [jnp.ones(2).sharding]
-    with pytest.raises(NotImplementedError, match="traced value"):
-        jax.jit(lambda x: jax.debug.inspect_array_sharding(x, callback=seen.append))(1.0)
+    jax.jit(lambda x: jax.debug.inspect_array_sharding(x, callback=seen.append))(1.0)
+    assert seen == [jnp.ones(2).sharding] * 2
+    with pytest.raises(NotImplementedError, match="inside of loops"):
+        jax.jit(lambda x: jax.lax.map(lambda y: jax.debug.inspect_array_sharding(y, callback=seen.append), x))(
+            jnp.ones(2)
+        )
     with pytest.raises(ValueError, match="1 and 2 dimensions"):
         jax.debug.visualize_array_sharding(jnp.ones((1, 1, 1)))
     with caplog.at_level(logging.INFO, "pullback.debug"):

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, hooks
+from pullback.core.jaxpr import subjaxprs
 from pullback.lax import sharding_constraint_p
-from pullback.runtime.arrays.devices import Device, devices
+from pullback.runtime.arrays.devices import Device, default_device, devices
 from pullback.runtime.arrays.placement import Placing, check_devices, devices_of, place_of, placement_of, says_where
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
@@ -113,7 +114,6 @@ def _meant(given: Any, argument: str, x: Any, what: Callable[[], str]) -> Any:
                 "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
                 f"{argument} and then the mesh context manager is not required."
             ),
-            entered=True,
         )
     shape = getattr(x, "shape", ())
     try:
@@ -178,6 +178,23 @@ def layout_at(closed: ClosedJaxpr, places: Sequence[Any]) -> Any:
         if any(p is not None and devices_of(p) != frozenset(layout.mesh.devices.flat) for p in carried):
             placement_of(Placing(closed.jaxpr), carried, name, closed.out_avals)  # says what disagrees
     return layout
+
+
+def tell_inspectors(closed: ClosedJaxpr, layout: Any, leaves: Sequence[Any]) -> None:
+    """Tell those who ask for the shardings of values inside of a program."""
+    if not closed.cached("is inspected", lambda: (_is_inspected(closed.jaxpr),))[0]:
+        return
+    from pullback.runtime.programs.partitioned import inspected
+
+    place = next((d for x in leaves if isinstance(d := getattr(x, "_device", None), Device)), None)
+    alone = SingleDeviceSharding(default_device() if place is None else place)
+    for callback, sharding in inspected(closed, layout):
+        callback(alone if sharding is None else sharding)
+
+
+def _is_inspected(jaxpr: Any) -> bool:
+    names = {eqn.primitive.name for eqn in jaxpr.eqns}
+    return "inspect_sharding" in names or any(_is_inspected(j) for eqn in jaxpr.eqns for j in subjaxprs(eqn.params))
 
 
 def partitioned_results(closed: ClosedJaxpr, layout: Any) -> list[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from pullback.api.values import device_put
 from pullback.core import ShapedArray, hooks
 from pullback.runtime.arrays.arrays import asarray
+from pullback.runtime.arrays.devices import process_count
 from pullback.runtime.arrays.placement import place_of
 from pullback.sharding import Sharding
 from pullback.util import dtypes
@@ -124,7 +125,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
         x, place = np.asarray(x), _sharding(name, place)
         if place.is_fully_addressable:
             if wanted is not None:
-                if len(wanted) != x.ndim or any(w is not None and w != n for w, n in zip(wanted, x.shape, strict=True)):
+                known = None not in wanted or process_count() > 1
+                if not known or len(wanted) != x.ndim or any(w not in (None, n) for w, n in zip(wanted, x.shape)):
                     raise ValueError(f"{name}: global_shape {tuple(wanted)} is not the data's, {x.shape}")
             return device_put(x, place)
         shape, offsets = _global_shape(name, x, place, wanted)

@@ -25,6 +25,7 @@ from pullback.api._places import (
     held_to,
     layout_of_call,
     places_of_leaves,
+    tell_inspectors,
 )
 from pullback.api.cache_misses import explain
 from pullback.api.stages import Lowered, Traced, autotunes, check_options
@@ -425,6 +426,7 @@ class _Jit:
             for const in closed.consts:
                 if isinstance(const, Tracer):
                     raise_leak(const)
+            tell_inspectors(closed, layout, leaves)
             autotune = autotunes(self.compiler_options)
             donated = donation.usable(closed, donated, self.keep_unused)
             if layout is not None:

@@ -67,6 +67,11 @@ def pmap(
     for name, numbers in (("static_broadcasted_argnums", static), ("donate_argnums", donated)):
         if not all(hasattr(n, "__index__") for n in numbers):
             raise TypeError(f"pmap: {name} must be an integer or integers, got {numbers}")
+    if isinstance(in_axes, list):
+        raise TypeError(
+            "pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
+            f"to the function, but got {in_axes}."
+        )
     check_axes_tree("in_axes", in_axes, "pmap")
     check_axes_tree("out_axes", out_axes, "pmap")
     if set(static) & set(donated):
@@ -74,7 +79,7 @@ def pmap(
     return _Pmap(
         fun,
         _UNNAMED if axis_name is None else axis_name,
-        tuple(in_axes) if isinstance(in_axes, list) else in_axes,
+        in_axes,
         out_axes,
         static,
         donated,

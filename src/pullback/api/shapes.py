@@ -14,6 +14,7 @@ from pullback.core.avals import Reference, placed
 from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.source import Origin
 from pullback.sharding import PartitionSpec, Sharding
+from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten, tree_unflatten
@@ -44,6 +45,11 @@ class ShapeDtypeStruct:
                 f"`jax.experimental.layout.Format`. Got {sharding} of type {type(sharding)}."
             )
         sharding = sharding.sharding if isinstance(sharding, Format) else sharding
+        if isinstance(sharding, PartitionSpec) and current_mesh() is None:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
+                "`jax.set_mesh` to set the mesh context."
+            )
         if isinstance(sharding, Sharding):
             sharding.check(self.shape, "ShapeDtypeStruct arguments")
         self.sharding = sharding
@@ -55,6 +61,11 @@ class ShapeDtypeStruct:
             return cls(x.shape, x.dtype, sharding=x.sharding, weak_type=x.weak_type)
         aval = typeof(x)
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    @property
+    def format(self) -> Format:
+        """Where such an array lies, and how in memory, which is left open."""
+        return Format(None, self.sharding)
 
     @property
     def ndim(self):

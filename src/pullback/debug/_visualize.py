@@ -8,23 +8,21 @@ from typing import Any
 
 from pullback import tree_util
 from pullback.core import Tracer
+from pullback.lax.collectives.sharding import inspect_sharding_p
 from pullback.sharding import Sharding
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
-    """Call `callback` with the sharding of each array in `value`.
-
-    NotImplementedError for traced values: where these lie is known only when the program is called.
+    """Call `callback` with the sharding of each array in `value`; inside of jit when the program is made, for values as
+    they lie there. TypeError for a callback that is no function.
     """
     if not callable(callback):
         raise TypeError(f"inspect_array_sharding: argument 'callback' must be a function, got {callback!r}")
     for leaf in tree_util.tree_leaves(value):
         if isinstance(leaf, Tracer):
-            raise NotImplementedError(
-                "inspect_array_sharding: the sharding of a traced value is not known; ask for that of the arrays that "
-                "a function takes and gives"
-            )
-        callback(leaf.sharding)
+            inspect_sharding_p.bind(leaf, callback=callback)
+        else:
+            callback(leaf.sharding)
 
 
 def visualize_sharding(

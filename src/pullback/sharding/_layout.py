@@ -38,6 +38,15 @@ class Format:
     layout: Layout | _Auto | None = None
     sharding: Any = None
 
+    def __post_init__(self) -> None:
+        if self.layout is not None and not isinstance(self.layout, (Layout, _Auto)):
+            raise TypeError(
+                "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an "
+                f"instance of `Layout`. Got {self.layout} of type {type(self.layout)}"
+            )
+        if isinstance(self.layout, Layout):
+            self.with_sharding()
+
     def with_sharding(self) -> Any:
         """The sharding; ValueError if there is none."""
         if self.sharding is None:

@@ -97,6 +97,8 @@ class _Axes:
     are_all_axes_manual = property(lambda self: len(self.manual_axes) == len(self.axis_names))
 
     def __str__(self) -> str:
+        if not self.axis_names and isinstance(self, Mesh):
+            return "Mesh()"
         sizes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple) or "()"
         return f"{type(self).__name__}({sizes}, axis_types={self.axis_types})"
 

@@ -106,6 +106,8 @@ class Sharding:
             return True
         if not isinstance(other, Sharding) or self.memory_kind != other.memory_kind:
             return False
+        if self._device_assignment != other._device_assignment:
+            return False
         return self._places(ndim) == other._places(ndim)
 
     def _places(self, ndim: int) -> Any:

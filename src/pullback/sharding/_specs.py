@@ -56,6 +56,10 @@ class PartitionSpec:
             reduced=self.reduced if reduced is None else reduced,
         )
 
+    @property
+    def _partitions(self) -> tuple[Any, ...]:
+        return self.partitions  # libraries ask for this name
+
     def index(self, value: Any) -> int:
         """The first dimension that is cut along `value`; ValueError if there is none."""
         return self.partitions.index(value)

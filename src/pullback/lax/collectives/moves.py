@@ -360,9 +360,14 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(f"pcast: argument 'to' must be 'varying', 'reduced' or 'unreduced', got {to!r}")
     axis_size(axis_name)
+    checked = checked_axes()
+    if to != "varying" and any(name in checked for name in names_of(axis_name)):
+        raise (NotImplementedError if to == "unreduced" else ValueError)(
+            f"pcast: to={to!r} is not supported: values that are still to be summed over devices, or have been, are "
+            "not told from others"
+        )
     if to != "varying":
         return x
-    checked = checked_axes()
 
     def cast(leaf: Any) -> Any:
         for name in names_of(axis_name):

@@ -20,7 +20,7 @@ from pullback.sharding._current import current_mesh, on_current_mesh, operations
 from pullback.sharding._specs import names_of
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
 
-__all__ = ["device_put_p", "sharding_constraint_p", "with_sharding_constraint"]
+__all__ = ["device_put_p", "inspect_sharding_p", "sharding_constraint_p", "with_sharding_constraint"]
 
 
 def _identity(name: str, doc: str, samples: dict[str, Any]) -> Primitive:
@@ -68,6 +68,17 @@ sharding_constraint_p.transpose = lambda bar, x, sharding: [
 ]
 sharding_constraint_p.batch = lambda args, dims, **params: _constraint_batch(None, args, dims, **params)
 sharding_constraint_p.batch_axis = _constraint_batch
+
+# What it makes known is known where the program is made (runtime/programs/partitioned.py).
+inspect_sharding_p = _identity(
+    "inspect_sharding", "x, whose sharding `callback` is told.", {"callback": lambda sharding: None}
+)
+inspect_sharding_p.transpose = lambda bar, x, callback: [bar]
+inspect_sharding_p.jvp = lambda primals, tangents, callback: (
+    inspect_sharding_p.bind(*primals, callback=callback),
+    tangents[0],
+)
+inspect_sharding_p.batch = lambda args, dims, callback: (inspect_sharding_p.bind(*args, callback=callback), dims[0])
 
 device_put_p = _identity("device_put", "x, put on a device; `src`: where it comes from.", {"device": None, "src": None})
 device_put_p.transpose = lambda bar, x, device, src: [

@@ -110,6 +110,9 @@ class Shard(NamedTuple):
     replica_id: int
     data: Any
 
+    def __repr__(self) -> str:
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
+
 
 def devices_of(self: Any) -> set[Any]:
     """The devices that the array lies on."""

@@ -165,7 +165,7 @@ def _check_named(primitive: Primitive) -> None:
 
 
 def _own(item: Any) -> bool:
-    return getattr(item, "__module__", "").startswith("pullback.")
+    return (getattr(item, "__module__", None) or "").startswith("pullback.")
 
 
 def _found(function: Any) -> bool:

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback._ext import _core
+from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from pullback.partition import Cut, Partitioned, partition
 from pullback.partition.factors import extent
-from pullback.partition.propagate import cut_by
+from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import place_of, shardings_said, spec_of
@@ -100,6 +101,22 @@ def _shardings(jaxpr: Jaxpr) -> list[Any]:
     return found
 
 
+def inspected(closed: ClosedJaxpr, layout: Layout | None) -> list[tuple[Callable, Any]]:
+    """(callback, sharding) of each value of a program whose sharding is asked for; None: it lies on one device."""
+    flat = inline(closed)
+    asked = [e for e in flat.eqns if e.primitive.name == "inspect_sharding"]
+    if not asked:
+        raise NotImplementedError("inspect_array_sharding: inside of loops and branches it is not supported")
+    if layout is None:
+        return [(e.params["callback"], None) for e in asked]
+    known = propagate(flat.jaxpr, layout.cuts, layout.sizes)
+    found = []
+    for eqn in asked:
+        cut = cut_or_whole(known.get(eqn.outvars[0]), eqn.outvars[0].aval)
+        found.append((eqn.params["callback"], NamedSharding(layout.mesh, spec_of(cut, len(cut), layout.mesh))))
+    return found
+
+
 def partitioned(closed: ClosedJaxpr, layout: Layout) -> Partitioned:
     """One device's program; made once."""
     key = "partitioned", layout
@@ -145,6 +162,7 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
             isinstance(said, NamedSharding)
             and said.mesh == layout.mesh
             and cut_by(said, atom.aval, layout.sizes) == cut
+            and all(extent(axes, layout.sizes) == said._count(part) for axes, part in zip(cut, said.spec))
         ):
             is_said = layout.mesh.are_all_axes_explicit or any(part is said.spec.UNCONSTRAINED for part in said.spec)
             if not is_said:  # by types, or left open

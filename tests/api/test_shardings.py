@@ -586,3 +586,11 @@ def test_shardings_are_alike_over_the_same_devices_in_the_same_order():
 def test_results_that_do_not_divide_are_whole():
     out = jax.jit(lambda x: lax.with_sharding_constraint(x, CUT))(np.ones(6, np.float32))
     assert out.sharding == on()
+
+
+def test_a_mesh_of_one_device_moves_nothing():
+    one = Mesh(D[1:2], "X")
+    with jax.set_mesh(one):
+        for f in (lambda x: x + 1, lambda x: lax.slice_in_dim(x, 0, 4), jax.jit(lambda x: x + 1)):
+            assert f(ON1).sharding == SingleDeviceSharding(D[1])
+        assert jax.jit(lambda x: x + 1)(np.ones(3)).sharding == NamedSharding(one, P())

@@ -15,7 +15,7 @@ The design, from below:
 - arrays.py: an array of which this process has a part only. What a process has whole is an ordinary array, whatever
   its sharding says, so only such arrays are new. They are tracers of the interpreter that evaluates: operators, `jit`
   and transformations treat them as values without numbers, and hand what is to be done to `programs.py`.
-- mapping.py: the body of `shard_map` traced for one device.
+- store.py: keys and values that all see, for libraries (orbax, in background threads), which ask JAX's client.
 - local.py: from a program on whole arrays to that of one device, by the places of the arguments: what is mapped or
   elementwise stays local, all else is done on whole arrays, gathered where needed.
 - programs.py compiles that, compares it with the other processes' (once), and runs it on the devices of this process.

@@ -14,7 +14,7 @@ import zlib
 from typing import Any
 
 from pullback._ext import _core
-from pullback.distributed import ending, rendezvous
+from pullback.distributed import ending, rendezvous, store
 from pullback.runtime.arrays import devices
 from pullback.util.switches import switches
 
@@ -86,7 +86,8 @@ def join(
     state.rank, state.size, state.mpi, state.tag_limit = rank, size, mpi, min(limit, 1 << 28)
     state.shutdown_timeout = shutdown_timeout
     devices.join(rank, [n for *_, n in everybody])
-    _tell_jax_names(rank, size, address)
+    client = store.opened(rank, size, lambda value: world.bcast(value, root=0), len({h for h, *_ in everybody}) == 1)
+    _tell_jax_names(rank, size, address, client)
     ending.watch(rank, leave)
 
 
@@ -163,11 +164,11 @@ def _status_fields(mpi: Any) -> tuple[int, int]:
     return find(status.Set_source), find(status.Set_tag)
 
 
-def _tell_jax_names(rank: int, size: int, address: str | None) -> None:
+def _tell_jax_names(rank: int, size: int, address: str | None, client: Any) -> None:
     from pullback.jax_names.src.distributed import global_state
 
     state: Any = global_state
-    state.process_id, state.num_processes, state.coordinator_address = rank, size, address
+    state.process_id, state.num_processes, state.coordinator_address, state.client = rank, size, address, client
 
 
 # ---- what Python does with the other processes

@@ -98,6 +98,8 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
     if placing is not None and key in placing.found:
         return placing.found[key]
     devices = _common_devices(placing, places, mesh, name)
+    if devices is not None and isinstance(devices[0], Device):
+        mesh = None  # of that one device: results lie as the committed arguments say
     if placing is None:
         found: tuple[Any, ...] = tuple(_without_rules(places, mesh, len(a.shape)) for a in out_avals)
     else:

@@ -339,6 +339,7 @@ def test_what_is_known_is_computed_when_tracing_in_part():
 def test_layouts_other_than_rows_are_refused():
     from pullback.experimental.layout import Format, Layout
 
-    assert Format(Layout((0, 1))).layout.major_to_minor == (0, 1)
+    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    assert Format(Layout((0, 1)), place).layout.major_to_minor == (0, 1)
     with pytest.raises(NotImplementedError, match="arrays lie row by row"):
         Layout((1, 0))

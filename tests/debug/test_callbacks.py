@@ -151,3 +151,63 @@ def test_what_a_debug_callback_raises_is_an_error_of_the_program():
             f(1.0)
             jax.effects_barrier()
         assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_keys_reach_callbacks_as_their_words():
+    key, seen = jax.random.key(3), []
+    words = jax.random.key_data(key)
+    spec = jax.ShapeDtypeStruct((2,), np.uint32)
+    for run in (lambda f: f, jax.jit):
+        np.testing.assert_array_equal(run(lambda k: jax.pure_callback(lambda w: w, spec, k))(key), words)
+        np.testing.assert_array_equal(run(lambda k: io_callback(lambda w: w, spec, k))(key), words)
+    keys = jax.random.split(key, 3)
+    many = jax.vmap(lambda k: jax.pure_callback(lambda w: w, spec, k, vmap_method="broadcast_all"))(keys)
+    np.testing.assert_array_equal(many, jax.random.key_data(keys))
+    jax.debug.callback(seen.append, key)
+    jax.jit(lambda k: jax.debug.callback(seen.append, k))(key)
+    assert seen[0].dtype == key.dtype and seen[1].dtype == np.uint32
+    np.testing.assert_array_equal(seen[1], words)
+    with pytest.raises(TypeError, match="key<fry>"):
+        io_callback(lambda: key, key)
+
+
+def test_what_is_no_array_reaches_debug_callbacks_as_it_is(capsys):
+    seen, thing = [], object()
+    jax.jit(lambda x: jax.debug.callback(lambda *args: seen.append(args), thing, x, None, "s"))(1.0)
+    assert seen[0][0] is thing and float(seen[0][1]) == 1 and seen[0][2:] == (None, "s")
+    jax.jit(lambda x: jax.debug.print("{} {}", int, x))(2.0)
+    jax.debug.print("{}", jax.random.key(0))
+    assert capsys.readouterr().out.splitlines()[:2] == ["<class 'int'> 2.0", str(jax.random.key(0)).splitlines()[0]]
+
+
+def test_results_of_64_bits_are_refused_unless_they_are_switched_on():
+    for dtype in (np.float64, np.int64, np.complex128):
+        spec = jax.ShapeDtypeStruct((2,), dtype)
+        for call in (jax.pure_callback, io_callback):
+            with pytest.raises(ValueError, match="64-bit"):
+                call(lambda dtype=dtype: np.ones(2, dtype), spec)
+            with jax.enable_x64(True):
+                assert call(lambda dtype=dtype: np.ones(2, dtype), spec).dtype == dtype
+
+
+def test_effects_of_io_are_neither_repeated_nor_run_where_they_are_not_asked_for():
+    calls = []
+    note = lambda x: io_callback(lambda y: calls.append(float(y)), None, x)
+    chosen = lambda x: lax.cond(x > 0, lambda: note(x), lambda: None)
+    with pytest.raises(NotImplementedError, match="vmap-of-cond"):
+        jax.vmap(chosen)(jnp.arange(2.0))
+    loop = lambda x: lax.while_loop(lambda c: c < 2, lambda c: (note(c), c + 1)[1], x)
+    with pytest.raises(NotImplementedError, match="batched predicate"):
+        jax.vmap(loop)(jnp.arange(2.0))
+    f = jax.checkpoint(lambda x: (note(lax.stop_gradient(x)), jnp.sin(x))[1])
+    for run in (jax.grad(f), jax.jit(jax.grad(f))):
+        with pytest.raises(NotImplementedError, match="`checkpoint`"):
+            run(1.0)
+    assert not calls
+    f(1.0), loop(0.0), jax.jit(chosen)(2.0)
+    jax.effects_barrier()
+    assert calls == [1, 0, 1, 2]
+    kinds = [jax.debug.DebugEffect, jax.debug.OrderedDebugEffect]
+    for ordered in (False, True):
+        program = jax.make_jaxpr(lambda x, o=ordered: jax.debug.print("{}", x, ordered=o))(1.0)
+        assert [type(effect) for effect in program.effects] == [kinds[ordered]]

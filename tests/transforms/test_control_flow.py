@@ -306,3 +306,17 @@ def test_a_length_may_be_a_whole_float(length):
 def test_a_length_with_a_fraction_is_refused(length):
     with pytest.raises(TypeError, match="length"):
         lax.scan(lambda c, _: (c + 1, c), 0.0, None, length=length)
+
+
+def test_what_no_step_of_a_while_loop_changes_is_no_part_of_its_carry():
+    f = lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1], c[2]), (0, x, 1.0))
+    (eqn,) = jax.make_jaxpr(f)(2.0).eqns
+    assert len(eqn.outvars) == 1 and eqn.params["cond_nconsts"] == 0
+    for run in (lambda g: g, jax.jit):
+        assert float(run(jax.grad(lambda x: f(x)[1] * x))(2.0)) == 4
+        assert [float(v) for v in run(f)(2.0)] == [3, 2, 1]
+    np.testing.assert_array_equal(jax.vmap(f)(jnp.arange(2.0))[1], [0, 1])
+    swapped = lax.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, c[2], c[1]), (0, 1.0, 2.0))
+    assert [float(v) for v in swapped] == [1, 2, 1]
+    to_its_bound = lambda n: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1]), (0, n))
+    np.testing.assert_array_equal(jax.vmap(to_its_bound)(jnp.arange(3))[0], [0, 1, 2])

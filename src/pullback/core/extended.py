@@ -30,6 +30,11 @@ def register(array_type: type, unwrap: Callable[[Any], Any], wrap: Callable[[Any
     _unwrap, _wrap = unwrap, wrap
 
 
+def words(x: Any) -> Any:
+    """The words of an array or tracer of an extended element type."""
+    return _unwrap(x)
+
+
 def of_words(dtype: Any, words: Any) -> Any:
     """The array of an extended element type that has these words."""
     return _wrap(dtype, words)

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core import ShapedArray
 from pullback.debug._visualize import inspect_array_sharding, visualize_array_sharding, visualize_sharding
-from pullback.lax.control.callback import DEBUG, ORDERED_DEBUG, debug_callback
+from pullback.lax.control.callback import DebugEffect, OrderedDebugEffect, debug_callback
+from pullback.util import dtypes
 from pullback.util.static import check_flags
 
 
@@ -100,7 +102,9 @@ class _Any:
 
 def _readable(value: Any) -> Any:
     """A value whose format codes work: NumPy scalars for arrays without axes."""
-    array = np.asarray(value) if hasattr(value, "aval") else value
+    if dtypes.is_extended(getattr(value, "dtype", None)) or not isinstance(getattr(value, "aval", None), ShapedArray):
+        return value
+    array = np.asarray(value)
     return array[()] if isinstance(array, np.ndarray) and array.ndim == 0 else array
 
 
@@ -135,8 +139,6 @@ def breakpoint(
         "or debug.print and debug.callback"
     )
 
-
-DebugEffect, OrderedDebugEffect = type(DEBUG), type(ORDERED_DEBUG)
 
 __all__ = [
     "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log", "print",

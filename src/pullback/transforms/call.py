@@ -170,6 +170,8 @@ def _checkpoint_partial_eval(interpreter, args, params):
     saves.
     """
     closed: ClosedJaxpr = params["jaxpr"]
+    if bad := [effect for effect in closed.effects if getattr(effect, "must_run_once", False)]:
+        raise NotImplementedError(f"Effects not supported in partial-eval of `checkpoint`/`remat`: {bad}")
     unknown = tuple(map(interpreter.is_unknown, args))
     known, unknown_out, rest, kept = closed.cached(
         ("checkpoint", unknown, params["policy"]), lambda: _checkpoint_split(closed, unknown, params["policy"])

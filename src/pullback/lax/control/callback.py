@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import Primitive, ShapedArray, hooks, typeof
+from pullback.core import Primitive, ShapedArray, extended, hooks, typeof
 from pullback.core.lowering import HostCall
 from pullback.core.primitive import NoRule
 from pullback.lax.control.loops import map as lax_map
@@ -27,6 +27,10 @@ VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broad
 class Effect:
     """A mark on equations that must not be removed, repeated or merged."""
 
+    must_run_once = (
+        False  # as often as the function says: neither again for a gradient nor where no element asks for it
+    )
+
     def __init__(self, name: str = ""):
         self.name = name or type(self).__name__
 
@@ -34,7 +38,22 @@ class Effect:
         return self.name
 
 
-DEBUG, IO, ORDERED_IO, ORDERED_DEBUG = Effect("Debug"), Effect("IO"), Effect("OrderedIO"), Effect("OrderedDebug")
+class DebugEffect(Effect):
+    """Of debug.callback and debug.print."""
+
+
+class OrderedDebugEffect(Effect):
+    """The same, in the order of the program."""
+
+
+class IOEffect(Effect):
+    """Of io_callback."""
+
+    must_run_once = True
+
+
+DEBUG, ORDERED_DEBUG = DebugEffect("Debug"), OrderedDebugEffect("OrderedDebug")
+IO, ORDERED_IO = IOEffect("IO"), IOEffect("OrderedIO")
 
 
 def _check_sharding(name: str, sharding: Any) -> None:
@@ -123,11 +142,13 @@ class _Ignored:
 
     def __init__(self, function: Callable[..., Any], in_tree: Any, leaves: Sequence[Any]):
         self.function, self.in_tree = function, in_tree
-        self.positions = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, str)]
-        self.texts = [leaf if isinstance(leaf, str) else None for leaf in leaves]
+        self.positions = [i for i, leaf in enumerate(leaves) if _is_operand(leaf)]
+        self.others = [None if _is_operand(leaf) else leaf for leaf in leaves]
+        kinds = [getattr(leaves[i], "dtype", None) for i in self.positions]
+        self.kinds = [kind if dtypes.is_extended(kind) else None for kind in kinds]
 
     def __call__(self, *arrays: Any) -> None:
-        values: list[Any] = list(self.texts)
+        values: list[Any] = list(self.others)
         for i, array in zip(self.positions, arrays):
             values[i] = array
         args, kwargs = tree_unflatten(self.in_tree, values)
@@ -192,13 +213,34 @@ def _result_avals(name: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
     for leaf in leaves:
         if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
             raise TypeError(f"{name}: result_shape_dtypes must have leaves with shape and dtype, got {leaf!r}")
-        avals.append(ShapedArray(tuple(leaf.shape), dtypes.canonicalize_dtype(leaf.dtype)))
+        if dtypes.is_extended(leaf.dtype):
+            raise TypeError(f"{name}: Cannot interpret '{leaf.dtype}' as a data type of results; give their words")
+        dtype = dtypes.canonicalize_dtype(leaf.dtype)
+        if dtype != leaf.dtype:
+            raise ValueError(
+                f"{name}: result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled, but has "
+                f"{np.dtype(leaf.dtype)}"
+            )
+        avals.append(ShapedArray(tuple(leaf.shape), dtype))
     return tuple(avals), tree
 
 
 def as_operand(x: Any) -> Any:
-    """What a caller passed, as something that can be bound."""
+    """What a caller passed, as something that can be bound; keys by their words, which is what callbacks get."""
+    if dtypes.is_extended(getattr(x, "dtype", None)):
+        return extended.words(x)
     return x if hasattr(x, "aval") else hooks.asarray(x)
+
+
+def _is_operand(x: Any) -> bool:
+    """Whether an argument is an array, a number or a key; a debug callback gets others as they are."""
+    if isinstance(x, (str, bytes)):
+        return False
+    try:
+        typeof(x)
+    except TypeError:
+        return False
+    return True
 
 
 def _owned(arrays: Sequence[np.ndarray]) -> list[Any]:
@@ -312,7 +354,7 @@ def _debug_call(*arrays, callback, **_params):
 
 
 def _debug_evaluate(*arrays, callback, **_params):
-    callback(*arrays)
+    callback(*[a if kind is None else extended.of_words(kind, a) for a, kind in zip(arrays, callback.kinds)])
     return []
 
 

@@ -236,6 +236,8 @@ def _jvp(primals, tangents, *, branches):
 
 
 def _batch_axis(axis, args, dims, *, branches):
+    if any([effect.must_run_once for effect in _effects({"branches": branches}) if hasattr(effect, "must_run_once")]):
+        raise NotImplementedError("IO effect not supported in vmap-of-cond: every branch would run")
     index, *operands = args
     index_dim, *operand_dims = dims
     values, batched = to_front(operands, operand_dims)

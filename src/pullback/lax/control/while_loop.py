@@ -5,7 +5,7 @@ while cond(cond_consts, carry): carry = body(body_consts, carry)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,16 +73,46 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
             f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
             f"{[a.str_short() for a in outs]}."
         )
+    n_cond, n_body = len(cond_consts), len(body_consts)
+    fixed = cond.cached(("fixed", body, n_cond, n_body), lambda: _fixed(cond.jaxpr.invars[n_cond:], cond, body, n_body))
+    if fixed:
+        cond = cond.cached(("without", n_cond, fixed), lambda: _with_fixed(cond, n_cond, fixed, False))
+        body = body.cached(("fixed", n_body, fixed), lambda: _with_fixed(body, n_body, fixed, True))
+        body_consts = [*body_consts, *[init[k] for k in fixed]]
     outs = while_p.bind(
         *cond_consts,
         *body_consts,
-        *init,
+        *[value for k, value in enumerate(init) if k not in fixed],
         cond_nconsts=len(cond_consts),
         cond_jaxpr=cond,
         body_nconsts=len(body_consts),
         body_jaxpr=body,
     )
-    return tree_unflatten(tree, outs)
+    changed = iter(outs)
+    return tree_unflatten(tree, [init[k] if k in fixed else next(changed) for k in range(len(init))])
+
+
+def _fixed(carry: Sequence[Any], cond: ClosedJaxpr, body: ClosedJaxpr, n_consts: int) -> tuple[int, ...]:
+    """Which parts of the carry no step changes, and the condition does not read: they are constants of the body.
+
+    So what depends on them alone is no part of the carry: a derivative in such a part needs no step backwards.
+    """
+    read = {a for eqn in cond.jaxpr.eqns for a in eqn.invars if type(a) is Var} | {*cond.jaxpr.outvars}
+    pairs = zip(carry, body.jaxpr.invars[n_consts:], body.jaxpr.outvars)
+    return tuple([k for k, (seen, before, after) in enumerate(pairs) if before is after and seen not in read])
+
+
+def _with_fixed(closed: ClosedJaxpr, n_consts: int, fixed: Sequence[int], is_body: bool) -> ClosedJaxpr:
+    """The body with those parts of the carry after its constants, or the condition without them."""
+    jaxpr = closed.jaxpr
+    consts, carry = jaxpr.invars[:n_consts], jaxpr.invars[n_consts:]
+    others = [v for k, v in enumerate(carry) if k not in fixed]
+    if not is_body:
+        return ClosedJaxpr(jaxpr.replace(invars=[*consts, *others]), closed.consts)
+    outvars = [v for k, v in enumerate(jaxpr.outvars) if k not in fixed]
+    return ClosedJaxpr(
+        jaxpr.replace(invars=[*consts, *[carry[k] for k in fixed], *others], outvars=outvars), closed.consts
+    )
 
 
 def _refuse_references(name, init_val):
@@ -239,6 +269,11 @@ def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_
         else:
             operands.append(value if dim == 0 else hooks.moveaxis(value, dim, 0))
     if pred_b:
+        if any([getattr(effect, "must_run_once", False) for effect in body.effects | cond.effects]):
+            raise NotImplementedError(
+                "Unordered IO effects not supported in while_loop with batched predicate: steps run on for elements "
+                "that have ended"
+            )
         cond, body, operands, body_nconsts = _freeze_finished(cond, body, operands, cond_nconsts, body_nconsts)
     outs = while_p.bind(
         *operands, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts

@@ -11,6 +11,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax, tree_util
+from pullback.core import hooks
 from pullback.util import dtypes
 
 
@@ -25,7 +26,9 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         return jnp.zeros((0,), np.float32), lambda flat: tree_util.tree_unflatten(tree, _check_empty(flat))
     shapes, kinds = [leaf.shape for leaf in leaves], [leaf.dtype for leaf in leaves]
     common = dtypes.result_type(*kinds)
+    weak = all([leaf.weak_type for leaf in leaves]) and len(set(kinds)) == 1
     vector = jnp.concatenate([lax.convert_element_type(lax.reshape(x, (x.size,)), common) for x in leaves])
+    vector = hooks.convert(vector, common, True) if weak else vector
     sizes = [math.prod(s) for s in shapes]
     total, mixed = sum(sizes), any(k != common for k in kinds)
 

@@ -273,6 +273,16 @@ class SymbolicZero:
         """Number of elements."""
         return self.aval.size
 
+    @property
+    def weak_type(self):
+        """Whether it is one of a value of weak type."""
+        return self.aval.weak_type
+
+    @staticmethod
+    def from_primal_value(val: Any) -> Any:
+        """The zero tangent of a value."""
+        return SymbolicZero(tangent_aval(typeof(val)))
+
     def __repr__(self):
         return f"SymbolicZero({self.aval.str_short()})"
 
@@ -293,12 +303,12 @@ class custom_vjp(_Custom):
 
     fwd: Callable | None = None
     bwd: Callable | None = None
-    symbolic_zeros = False
+    symbolic_zeros = optimize_remat = False
 
     def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Set the two rules."""
         self.fwd, self.bwd = fwd, bwd
-        self.symbolic_zeros = symbolic_zeros
+        self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
     @api_boundary
     def __call__(self, *args, **kwargs):

@@ -55,7 +55,8 @@ class custom_vmap:
         if self.rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap.")
         if current_interpreter() is eval_interpreter():
-            return self.fun(*args)
+            outs, tree = arguments.flatten_result(self.fun(*args), self.fun, "custom_vmap")
+            return tree_unflatten(tree, [out if hasattr(out, "aval") else hooks.asarray(out) for out in outs])
         leaves, in_tree = arguments.checked_leaves(name, "argument ", args)
         out_tree: list[Any] = []
 

@@ -43,7 +43,7 @@ from pullback.core import (
 from pullback.core.avals import placed, type_of_operand
 from pullback.core.references import Reference, check_apart
 from pullback.core.source import Origin, located
-from pullback.core.staging import StagingInterpreter, raise_leak
+from pullback.core.staging import StagingInterpreter, raise_leak, raise_no_execution
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.programs import spans
@@ -53,6 +53,7 @@ from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
 from pullback.util.logs import STAGES, logs_compilations, warn
 from pullback.util.memory import forgetful, make_room
+from pullback.util.monitoring import record_event_duration_secs
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.static import check_flags
 from pullback.util.switches import switches
@@ -242,6 +243,8 @@ class _Jit:
         watched = None
         if config.config.jax_debug_key_reuse and extended.reuse is not None:
             watched = extended.reuse.called(self.name, closed, leaves)
+        if config.config.jax_no_execution:
+            raise_no_execution(f"jit({self.name})")
         entry, program = self.program(closed, donated, out_tree, wanted, leaves)
         arrays = [hooks.asarray(leaf) for leaf in leaves]
         outs = program([arrays[i] for i in entry.kept] if entry.kept is not None else arrays)
@@ -377,13 +380,17 @@ class _Jit:
             dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
             return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
 
+        if config.config.jax_no_tracing:
+            raise RuntimeError(f"re-tracing function {located(self.fun)} for `jit`, but 'no_tracing' is set")
         if config.config.jax_explain_cache_misses:
             explain(self.name, self.fun, key, self.traces, paths)
         started = time.perf_counter()
         with spans.span(f"trace {self.name}", "compile"):
             closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
+        took = time.perf_counter() - started
+        record_event_duration_secs("/jax/core/compile/jaxpr_trace_duration", took, fun_name=self.name)
         if logs_compilations():
-            warn(STAGES, f"Finished tracing {self.name} for jit in {time.perf_counter() - started:.9f} sec")
+            warn(STAGES, f"Finished tracing {self.name} for jit in {took:.9f} sec")
         closed, consts = hoist_tracers(closed)
         found = (closed, consts, out_tree[0])
         if not any([isinstance(c, Tracer) for c in consts]):  # closed-over tracers belong to one call

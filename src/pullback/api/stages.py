@@ -428,6 +428,8 @@ class Compiled(_Stage):
                     f"Detected argument of Tracer type {type(leaf)}: {leaf.describe()}; call the jitted function "
                     "itself."
                 )
+            if getattr(leaf, "is_only_a_type", False):
+                raise TypeError(f"Argument of type {type(leaf)} is not a valid JAX type: it has no value to run with")
         if tree != self.in_tree:
             raise TypeError(self._tree_mismatch(tree))
         avals = self._traced.jaxpr.in_avals

@@ -7,6 +7,7 @@ hash them by identity.
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from typing import Any, NamedTuple
 
@@ -58,7 +59,10 @@ class ShapedArray(AbstractValue):
             found = None
         if found is not None:
             return found
-        shape = tuple(d if isinstance(d, Dimension) else int(d) for d in shape)
+        try:
+            shape = tuple([d if isinstance(d, Dimension) else operator.index(d) for d in shape])
+        except TypeError:
+            raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}.") from None
         return _intern((shape, dtype, bool(weak_type)))
 
     def __setattr__(self, name, value):
@@ -172,7 +176,8 @@ class ShapedArray(AbstractValue):
         return f"{'~' if self.weak_type else ''}{name}[{self._extents()}]{self._varying()}"
 
     def __repr__(self):
-        return f"ShapedArray({getattr(self.dtype, 'name', self.dtype)}[{self._extents()}]{self._varying()}" + (
+        name = "float0" if self.dtype == dtypes.float0 else getattr(self.dtype, "name", self.dtype)
+        return f"ShapedArray({name}[{self._extents()}]{self._varying()}" + (
             ", weak_type=True)" if self.weak_type else ")"
         )
 

@@ -367,6 +367,8 @@ class EvalInterpreter(Interpreter):
         return hooks.run_eagerly(closed, args)
 
     def process(self, primitive, args, params):
+        if config.config.jax_no_execution:
+            raise_no_execution(primitive.name)
         for arg in args:
             if type(arg) is _core.Array:
                 continue
@@ -406,6 +408,11 @@ class ConcreteFirstInterpreter(Interpreter):
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args):
         return self.chosen(args).process_custom_vjp(custom, fun, fwd, bwd, args)
+
+
+def raise_no_execution(name: str) -> None:
+    """Raise the RuntimeError of `jax_no_execution`."""
+    raise RuntimeError(f"JAX tried to execute function {name}, but the no_execution config option is set")
 
 
 def raise_leak(tracer: Tracer) -> None:

@@ -159,9 +159,11 @@ linear_solve_p = Primitive(
 
 
 def _check_result(name: str, tree: Any, wanted: Sequence[Any], outs: Sequence[Any], out_tree: Any) -> None:
-    """TypeError for another structure than that of the argument, ValueError for other shapes."""
+    """ValueError for another number of results or other shapes than those of the argument, TypeError for another
+    structure.
+    """
     if out_tree != tree or [np.shape(o) for o in outs] != [a.shape for a in wanted]:
-        raise (TypeError if out_tree != tree else ValueError)(
+        raise (TypeError if out_tree != tree and len(outs) == len(wanted) else ValueError)(
             f"{name} must give arrays of the structure and shapes of its argument: expected {tree} of "
             f"{[a.str_short() for a in wanted]}, got {out_tree} of {[typeof(o).str_short() for o in outs]}"
         )

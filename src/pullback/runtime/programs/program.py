@@ -50,6 +50,7 @@ from pullback.util.errors import InconclusiveDimensionOperation
 from pullback.util.locks import Lock
 from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, say_slow, warn
 from pullback.util.memory import Recent
+from pullback.util.monitoring import record_event_duration_secs
 from pullback.util.switches import switches
 
 if TYPE_CHECKING:
@@ -350,6 +351,10 @@ def _native(
         if spans.is_recording():
             _note_compilation(name, seconds)
         say_slow(name, sum(seconds.values()))
+        before = sum([seconds.get(stage, 0.0) for stage in ("fingerprint", "lookup", "graph", "lower")])
+        record_event_duration_secs("/jax/core/compile/jaxpr_to_mlir_module_duration", before, fun_name=name)
+        took = sum(seconds.values()) - before
+        record_event_duration_secs("/jax/core/compile/backend_compile_duration", took, fun_name=name)
         if lasts:
             native.named_by = closed if print_ is None else None
             _natives[key] = native

@@ -1,4 +1,4 @@
-"""Products that are no work for a kernel: few long series, many point clouds, truth values; a blur of 5 x 5."""
+"""Products that are no work for a kernel: few long series, many point clouds, truth values, windows over images."""
 
 from __future__ import annotations
 
@@ -77,6 +77,31 @@ def _blurs() -> list[Any]:
     return [pixels, convolved]
 
 
+def _lives() -> list[Any]:
+    """A step of the game of life."""
+    around = [[1, 1, 1], [1, 0, 1], [1, 1, 1]]
+
+    def rule(jax, x, n):
+        return jax.numpy.where((n == 3) | ((x == 1) & (n == 2)), 1.0, 0.0)
+
+    def shifted(jax, x):
+        wide = jax.numpy.pad(x, 1)
+        return rule(jax, x, sum(wide[i : i + 512, j : j + 512] for i in range(3) for j in range(3) if i != 1 or j != 1))
+
+    def convolved(jax, x):
+        w = jax.numpy.asarray(around, "float32")
+        return rule(jax, x, jax.lax.conv(x[None, None], w[None, None], (1, 1), "SAME")[0, 0])
+
+    def by_function(jax, x):
+        return rule(jax, x, jax.scipy.signal.convolve2d(x, jax.numpy.asarray(around, "float32"), mode="same"))
+
+    return [shifted, convolved, by_function]
+
+
+def _board(rng):
+    return ((rng.random((512, 512)) < 0.3).astype("f4"),)
+
+
 def _graphs(rng):
     return tuple(rng.random((2, 200, 200)) < 0.1)
 
@@ -86,4 +111,5 @@ PROGRAMS = [
     *family("moments of 200 clouds of 1000", normal((200, 1000, 3), (200, 1000, 3)), *_clouds()),
     *family("two steps in a graph of 200", _graphs, *_reached()),
     *family("blur of 5 x 5, 512 x 512", normal((512, 512)), *_blurs()),
+    *family("game of life, 512 x 512", _board, *_lives()),
 ]

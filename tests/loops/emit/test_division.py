@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pullback
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import optimize_loops
 from pullback.loops.emit.jit import compile_function
@@ -51,3 +52,18 @@ def test_by_one_number(name):
         assert run([x, np.array([y], dtype)], results) == 0
         for got, want in zip(results, expected(x, int(y), dtype)):
             assert np.array_equal(got, want), (y, x[got != want][:5], got[got != want][:5], want[got != want][:5])
+
+
+@pytest.mark.parametrize("name", ["i8", "i16", "i32"])
+def test_floors_by_known_numbers_are_one_unsigned_division(name):
+    dtype = np.dtype(NP_DTYPE[name])
+    info = np.iinfo(dtype)
+    x = np.random.default_rng(0).integers(info.min, info.max, 300).astype(dtype)
+    x[:6] = info.min, info.min + 1, info.max, -1, 0, 1
+    for divisor in (dtype.type(n) for n in (3, 7, 10, 127, 641, 32767, 2**31 - 1) if n <= info.max):
+        both = pullback.jit(lambda x, divisor=divisor: (x // divisor, x % divisor))
+        text = both.lower(x).as_text("llvm")
+        assert "udiv" in text and "sdiv" not in text and "srem" not in text
+        quotient, rest = both(x)
+        np.testing.assert_array_equal(quotient, x // divisor)
+        np.testing.assert_array_equal(rest, x % divisor)

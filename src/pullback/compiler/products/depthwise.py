@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.compiler.graph.structure.thin_convolutions import PLAIN_TAPS, PLAIN_WINDOW, THIN
 from pullback.compiler.products.convolution_problem import (
     Copy,
     Problem,
@@ -14,9 +15,7 @@ from pullback.compiler.products.convolution_problem import (
 )
 from pullback.loops.ir import Expr
 
-THIN = 4  # features of a group below which the kernel's block is mostly empty
 LEAST_INNER = 32  # elements contracted from some channels, from which on the kernel takes 0.4 to 1.0 of the time
-PLAIN_TAPS, PLAIN_WINDOW = 9, 5  # with which nests are cut at the edges of x; else it is copied with zeros around it
 FEW_TAPS = 64  # of a window that is written out
 
 

@@ -268,6 +268,14 @@ def _floor_div(a: Asm, op: Op, x: Value, y: Value) -> Refs:
         divisor = a.select(a.cmp("eq", element, y.ref, a.imm(element, 0)), element, a.imm(element, 1), y.ref)
     if op.dtype[0] == "u" or (("nonneg", True) in op.attrs):
         return a.op("udiv" if op.name == "floordiv" else "urem", element, x.ref, divisor)
+    if known is not None and known > 0:  # not x of negative x is -x - 1, and not its quotient the next one down
+        bits = BITS[op.dtype] - 1
+        sign = a.op("ashr", element, x.ref, a.imm(element, bits))
+        magnitude = a.op("and", element, a.op("xor", element, x.ref, sign), a.imm(element, (1 << bits) - 1))
+        quotient = a.op("xor", element, a.op("udiv", element, magnitude, divisor), sign)
+        if op.name == "floordiv":
+            return quotient
+        return a.op("sub", element, x.ref, a.op("mul", element, quotient, divisor))
     rest = a.op("srem", element, x.ref, divisor)
     other_sign = a.cmp("slt", element, a.op("xor", element, rest, divisor), a.imm(element, 0))
     adjust = a.op("and", "i1", other_sign, a.cmp("ne", element, rest, a.imm(element, 0)))

@@ -28,6 +28,7 @@ from pullback.compiler.graph.structure.chains import in_other_order
 from pullback.compiler.graph.structure.facts import identity
 from pullback.compiler.graph.structure.few_results import few_results
 from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
+from pullback.compiler.graph.structure.thin_convolutions import thin_convolution
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.primitive import NoRule, Primitive, registry
@@ -44,7 +45,10 @@ def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with the products written out that are no matter of matrices; after the rules that look for
     products.
     """
-    rules = {"dot_general": (in_other_order, _few, few_results, _elementwise)}
+    rules: dict[str, tuple[Rule, ...]] = {
+        "dot_general": (in_other_order, _few, few_results, _elementwise),
+        "conv_general_dilated": (thin_convolution,),
+    }
     return Rewriter(closed, rules, "write_out").run(write_out_products)
 
 

@@ -472,3 +472,26 @@ def test_quantiles_of_more_halves_than_a_half_can_count(dtype):
 def test_interpolation_has_the_type_of_all_its_arguments(types, want):
     x, xp, fp = (jnp.ones(n, t) for n, t in zip((2, 3, 3), types))
     assert jnp.interp(x, xp, fp).dtype == want
+
+
+@pytest.mark.parametrize("bins", [2, 7, 100, 4095])
+def test_bins_found_by_division_are_those_of_the_edges(bins):
+    rng = np.random.default_rng(0)
+    n = 5000
+    some = rng.random(n).astype("f4")
+    assert "cond[" in str(pullback.make_jaxpr(lambda x: jnp.histogram(x, bins))(some))
+    samples = {
+        "normal": (rng.standard_normal(n), None),
+        "on edges": (rng.integers(0, 50, n), None),
+        "bins of few ulp": (1e6 + some, None),
+        "outside": (some, (0.25, 0.75)),
+        "nan": (np.where(some < 0.1, np.nan, some), (0.0, 1.0)),
+        "infinite": (np.where(some < 0.1, np.inf, some), (0.0, 1.0)),
+        "all equal": (np.ones(n), None),
+        "backwards": (some, (1.0, 0.0)),
+    }
+    for name, (x, ends) in samples.items():
+        x = x.astype("f4")
+        counts, edges = pullback.jit(lambda x, ends=ends: jnp.histogram(x, bins, range=ends))(x)
+        by_edges, _ = pullback.jit(jnp.histogram)(x, edges)
+        np.testing.assert_array_equal(counts, by_edges, err_msg=name)

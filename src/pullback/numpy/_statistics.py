@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer
+from pullback.core.dimensions import is_symbolic
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     arrays,
@@ -32,7 +33,7 @@ from pullback.numpy._comparison import greater_equal
 from pullback.numpy._creation import asarray, diagonal_mask
 from pullback.numpy._creation import diagonal as _diagonal
 from pullback.numpy._index_update import index_update
-from pullback.numpy._indexing import rewriting_take
+from pullback.numpy._indexing import rewriting_take, take_inside
 from pullback.numpy._join import concatenate
 from pullback.numpy._products import dot
 from pullback.numpy._ranges import linspace
@@ -307,24 +308,60 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
         if a.shape != weights.shape:
             raise ValueError("weights should have the same shape as a.")
     edges = histogram_bin_edges(a, bins, range)
-    counts = _count_in_bins(lax.reshape(a, (a.size,)), edges, lax.reshape(weights, (weights.size,)))
+    counts = _count_in_bins(lax.reshape(a, (a.size,)), edges, lax.reshape(weights, (weights.size,)), is_integer(bins))
     if density:
         width = lax.sub(lax.slice_in_dim(edges, 1, None, axis=0), lax.slice_in_dim(edges, 0, -1, axis=0))
         counts = lax.div(lax.div(counts, convert(width, counts.dtype)), broadcast_to(_sum(counts), counts.shape))
     return counts, edges
 
 
-def _bin_number(x: Any, edges: Any) -> Any:
-    """Number of the bin of each element; bins are open on the right but for the last, and -1 or n stand for outside."""
+# Elements from which their bins are found by division: for fewer, compiling a second way takes longer than it saves.
+# 100,000 elements in 100 bins took 0.96 ms by comparisons, by division 0.25.
+MANY = 1 << 12
+
+
+def _bin_number(x: Any, edges: Any, equal: bool) -> Any:
+    """Number of the bin of each element; bins are open on the right but for the last, and -1 or n stand for outside.
+
+    `equal`: the edges are those of `linspace`, so that a division says where an element is, up to one bin.
+    """
     x, edges = promote_dtypes(x, edges)
+    n = edges.shape[0] - 1
+    if not equal or is_symbolic(x.size) or x.size < MANY or n < 2 or x.dtype not in (np.float32, np.float64):
+        return _bin_by_search(x, edges)
+    x, edges = lax.stop_gradient(x), lax.optimization_barrier(lax.stop_gradient(edges))
+    low, high = (lax.index_in_dim(edges, k, 0, keepdims=False) for k in (0, n))
+    # Edges are rounded by an ulp of the larger end, which is to be little against a bin; with NaN it is not.
+    rounded = lax.mul(lax.max(lax.abs(low), lax.abs(high)), const(low, float(dtypes.finfo(x.dtype).eps)))
+    sure = lax.gt(lax.sub(high, low), lax.mul(rounded, const(low, 16.0 * n)))
+    return lax.cond(sure, _bin_by_division, _bin_by_search, x, edges)
+
+
+def _bin_by_search(x: Any, edges: Any) -> Any:
     number = searchsorted(edges, x, side="right")
     n = edges.shape[0] - 1
     at_end = lax.eq(x, lax.broadcast_in_dim(lax.index_in_dim(edges, n, 0, keepdims=False), x.shape, ()))
     return lax.sub(lax.select(at_end, lax.full_like(number, n), number), lax.full_like(number, 1))
 
 
-def _count_in_bins(x: Any, edges: Any, weights: Any) -> Any:
-    number = _bin_number(x, edges)
+def _bin_by_division(x: Any, edges: Any) -> Any:
+    """The same for equal bins: where the quotient says, or beside it where an edge next to that says otherwise."""
+    n, index = edges.shape[0] - 1, np.dtype(np.int32)
+    low, high = (lax.index_in_dim(edges, k, 0, keepdims=False) for k in (0, n))
+    each = lax.div(const(low, n), lax.sub(high, low))
+    low, high, each = (lax.broadcast_in_dim(value, x.shape, ()) for value in (low, high, each))
+    zero, last = lax.full(x.shape, 0, index), lax.full(x.shape, n - 1, index)
+    place = lax.clamp(zero, lax.convert_element_type(lax.mul(lax.sub(x, low), each), index), last)
+    below = lax.lt(x, take_inside(edges, place))
+    above = lax.ge(x, take_inside(edges, lax.add(place, lax.full_like(place, 1))))
+    place = lax.sub(lax.add(place, lax.convert_element_type(above, index)), lax.convert_element_type(below, index))
+    place = lax.min(place, last)
+    place = lax.select(lax.le(x, high), place, lax.full_like(place, n))  # NaN is above all
+    return lax.select(lax.lt(x, low), lax.full_like(place, -1), place)
+
+
+def _count_in_bins(x: Any, edges: Any, weights: Any, equal: bool) -> Any:
+    number = _bin_number(x, edges, equal)
     n = edges.shape[0] - 1
     inside = lax.select(lax.lt(number, lax.full_like(number, 0)), lax.full_like(number, n), number)
     return index_update(lax.full((n,), 0, weights.dtype), inside, weights, "add", mode="drop")
@@ -355,7 +392,7 @@ def histogramdd(
         column = lax.index_in_dim(sample, k, 1, keepdims=False)
         e = histogram_bin_edges(column, per_axis[k], None if range is None else range[k])
         edges.append(e)
-        numbers.append(_bin_number(column, e))
+        numbers.append(_bin_number(column, e, is_integer(per_axis[k])))
     shape = tuple(e.shape[0] - 1 for e in edges)
     flat, outside = None, None
     for number, n in zip(numbers, shape):

@@ -102,6 +102,25 @@ def _board(rng):
     return ((rng.random((512, 512)) < 0.3).astype("f4"),)
 
 
+def _steps() -> list[Any]:
+    """A step of the heat equation between edges that stay what they are."""
+
+    def inner(u):
+        return u[1:-1, 1:-1] + 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
+
+    def added(jax, u):
+        return u.at[1:-1, 1:-1].add(inner(u) - u[1:-1, 1:-1])
+
+    def inside_set(jax, u):
+        return u.at[1:-1, 1:-1].set(inner(u))
+
+    def joined(jax, u):
+        np = jax.numpy
+        return np.concatenate([u[:1], np.concatenate([u[1:-1, :1], inner(u), u[1:-1, -1:]], 1), u[-1:]])
+
+    return [added, inside_set, joined]
+
+
 def _graphs(rng):
     return tuple(rng.random((2, 200, 200)) < 0.1)
 
@@ -112,4 +131,5 @@ PROGRAMS = [
     *family("two steps in a graph of 200", _graphs, *_reached()),
     *family("blur of 5 x 5, 512 x 512", normal((512, 512)), *_blurs()),
     *family("game of life, 512 x 512", _board, *_lives()),
+    *family("heat between fixed edges, 400 x 300", normal((400, 300)), *_steps()),
 ]

@@ -116,3 +116,43 @@ def test_random_windows(seed):
     for a, b in zip(found, by_numpy(), strict=True):
         np.testing.assert_array_equal(a, b)
         assert a.dtype == b.dtype
+
+
+def test_the_inside_of_an_argument_made_of_its_neighbours_is_one_pass():
+    x = np.random.default_rng(0).standard_normal((40, 50)).astype("f4")
+
+    def heat(u):
+        around = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+        return u.at[1:-1, 1:-1].set(0.25 * around)
+
+    def added(u):
+        return u.at[1:-1].add(u[2:] + u[:-2])
+
+    def twenty(u):
+        return lax.fori_loop(0, 20, lambda _, u: heat(u), u)
+
+    def plain(u):
+        u = u.copy()
+        u[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+        return u
+
+    for f in (heat, added):
+        assert "dynamic_update_slice" not in pullback.jit(f).lower(x).as_text("jaxpr")
+    np.testing.assert_allclose(pullback.jit(heat)(x), plain(x), rtol=1e-6, atol=1e-6)
+    want = x.copy()
+    want[1:-1] += x[2:] + x[:-2]
+    np.testing.assert_allclose(pullback.jit(added)(x), want, rtol=1e-6, atol=1e-6)
+    want = x
+    for _ in range(20):
+        want = plain(want)
+    np.testing.assert_allclose(pullback.jit(twenty)(x), want, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_made_of_the_same_window_or_is_little_stays_an_update():
+    x = np.random.default_rng(0).standard_normal((40, 50)).astype("f4")
+    for f in (
+        lambda u: u.at[1:-1].set(u[1:-1] * 2),
+        lambda u: u.at[1:4].set(u[2:5] + u[:3]),
+        lambda u: u.at[1:-1].set(jnp.sort(u[2:], 0)),
+    ):
+        assert "dynamic_update_slice" in pullback.jit(f).lower(x).as_text("jaxpr")

@@ -29,7 +29,7 @@ from pullback.compiler.graph.structure.stacks import STACK_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
 from pullback.compiler.graph.structure.types import TYPE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
-from pullback.compiler.graph.structure.windows import WINDOW_RULES
+from pullback.compiler.graph.structure.windows import WHOLE, WINDOW_RULES
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.primitive import registry
 
@@ -38,7 +38,16 @@ _all: dict[str, tuple[Rule, ...]] = {}
 
 def apply_algebra(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with all rules applied, also inside of loops and branches; constants of one value become numbers."""
+    return _applied(closed, whole=True)
+
+
+def _inside(closed: ClosedJaxpr) -> ClosedJaxpr:
+    return _applied(closed, whole=False)
+
+
+def _applied(closed: ClosedJaxpr, whole: bool) -> ClosedJaxpr:
     r = Rewriter(closed, _rules(), "algebra")
+    r.notes[WHOLE] = whole
     for var, value in zip(closed.jaxpr.constvars, closed.consts):
         number = repeated_number(value)
         if number is not None:
@@ -46,7 +55,7 @@ def apply_algebra(closed: ClosedJaxpr) -> ClosedJaxpr:
             r.env[var] = r.broadcast(literal, var.aval.shape, ()) if var.aval.shape else literal
             del r.consts[var]
             r.changed = True
-    return r.run(apply_algebra)
+    return r.run(_inside)
 
 
 def _rules() -> dict[str, tuple[Rule, ...]]:

@@ -130,7 +130,8 @@ def test_exceptions_reach_the_caller_and_the_process_goes_on():
         (lambda: jax.debug.print(3.0), TypeError, "must be a string"),
         (lambda: jax.debug.print("no place", 1.0), ValueError, "does not use"),
         (lambda: jax.debug.callback(3), TypeError, "callable"),
-        (lambda: jax.debug.breakpoint(), NotImplementedError, "disable_jit"),
+        (lambda: jax.debug.breakpoint(backend="web"), ValueError, "must be None or 'cli', got 'web'"),
+        (lambda: jax.debug.breakpoint(num_frames=0), ValueError, "positive int, got 0"),
         (lambda: jax.vmap(lambda x: io_callback(sine, SCALAR, x, ordered=True))(jnp.ones(2)), ValueError, "ordered"),
     ],
 )

@@ -70,3 +70,18 @@ def test_integers_have_jacobians_of_zeros():
 def test_numpy_constants_of_other_dtypes():
     assert jax.jit(lambda x: np.arange(3))(1.0).dtype == np.int32
     assert jax.jit(lambda x: x + np.arange(3.0))(X).dtype == np.float32
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_results_of_branches_are_as_weak_as_the_first_branch_says(index):
+    def strong(x):
+        return np.float32(2) + 0 * jnp.asarray(x, np.float32)
+
+    def weak(x):
+        return x
+
+    for branches, expected in (((strong, weak), False), ((weak, strong), True), ((weak, weak), True)):
+        for call in (lax.switch, jax.jit(lax.switch, static_argnums=1)):
+            assert call(index, branches, 1.0).weak_type is expected
+    assert lax.cond(True, strong, weak, 1.0).weak_type and not lax.cond(False, weak, strong, 1.0).weak_type
+    assert not jax.vmap(lambda i: lax.switch(i, (weak, strong), 1.0))(np.arange(2)).weak_type

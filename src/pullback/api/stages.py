@@ -29,7 +29,7 @@ from pullback.runtime.programs.compiler import admit
 from pullback.sharding._layout import Format, Layout
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util.errors import JaxRuntimeError
-from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_unflatten
+from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
 DIALECTS = ("jaxpr", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
@@ -211,8 +211,8 @@ class _Stage:
 
     @property
     def out_info(self):
-        """The types of the result, as a tree of ShapeDtypeStruct."""
-        return self._traced.out_info
+        """The types of the result, as a tree of ShapeDtypeStruct; whether they are weak is not said."""
+        return tree_map(lambda a: a.update(weak_type=False), self._traced.out_info)
 
     @property
     def in_avals(self):

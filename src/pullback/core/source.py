@@ -123,6 +123,11 @@ def exclude(file: str) -> None:
     _is_users[file] = False
 
 
+def is_users(file: str) -> bool:
+    """Whether a file is neither of this package nor of a library that said so."""
+    return _is_users[file]
+
+
 def scopes() -> NameStack:
     """The named scopes in force."""
     return _names.get()

@@ -131,13 +131,27 @@ def breakpoint(
     num_frames: int | None = None,
     ordered: bool = False,
     token: Any = None,
-    **kwargs: Any,
-) -> None:
-    """There is no debugger inside compiled programs; raises NotImplementedError that says what to use."""
-    raise NotImplementedError(
-        "debug.breakpoint: programs can't be stopped inside; use pullback.disable_jit() with Python's breakpoint(), "
-        "or debug.print and debug.callback"
-    )
+    stdin: Any = None,
+    stdout: Any = None,
+) -> Any:
+    """Stop the program here each time it runs, and read commands of a debugger (see `help`) until one says go on.
+
+    Variables of the calls that led here are printed with the values of this run. `filter_frames`: without the calls of
+    libraries; `num_frames`: at most so many. With a `token`, a tree of arrays, the program stops before what is
+    returned, the same tree, is used. `stdin` and `stdout` are files, those of the process by default.
+
+    ValueError for a `backend` other than None and "cli"; SystemExit where the user quits.
+
+        jit(lambda x: (debug.breakpoint(), x + 1)[1])(2.0)
+    """
+    check_flags("debug.breakpoint", filter_frames=filter_frames, ordered=ordered)
+    if backend not in (None, "cli"):
+        raise ValueError(f"debug.breakpoint: argument 'backend' must be None or 'cli', got {backend!r}")
+    if num_frames is not None and not (isinstance(num_frames, int) and num_frames > 0):
+        raise ValueError(f"debug.breakpoint: argument 'num_frames' must be None or a positive int, got {num_frames!r}")
+    from pullback.debug import _debugger  # not loaded where programs run
+
+    return _debugger.stop(_debugger.calls(sys._getframe(1), filter_frames, num_frames), ordered, token, stdin, stdout)
 
 
 __all__ = [

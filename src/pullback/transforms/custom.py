@@ -30,6 +30,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.avals import Reference
+from pullback.core.interpreter import WrittenOut
 from pullback.core.lowering import Inline
 from pullback.transforms.batching import batch_flat, batch_jaxpr, move_batch_axis, run_batched, to_front
 from pullback.transforms.discharge import discharged, is_differentiated, note, values_of, with_leading
@@ -266,7 +267,60 @@ def _call_by_jaxpr(params):
     return params["call_jaxpr"]
 
 
-custom_jvp_call_p = Primitive(
+class _Ruled(Primitive):
+    """A primitive whose equations hold a program and rules, and which is bound to functions as well, `subfuns`: that is
+    how interpreters of jaxprs that are written for JAX call it again.
+    """
+
+    def get_bind_params(self, params: dict) -> dict:
+        """The functions of an equation on its operands: the call, and its rules."""
+        closed, count = params["call_jaxpr"], params["num_consts"]
+        names = [name for name in params if name not in ("call_jaxpr", "num_consts")]
+
+        def call(*args):
+            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+        call.__name__ = closed.jaxpr.debug_info.func_name
+        given = _of_operands([params[name] for name in names], count) if count else [params[name] for name in names]
+        symbolic_zeros = any(getattr(rule, "symbolic_zeros", False) for rule in given)
+        return {"subfuns": (WrittenOut(call), *map(WrittenOut, given)), "symbolic_zeros": symbolic_zeros}
+
+    def bind(self, *args, **params):
+        """`bind` of the parameters of an equation, or of the functions that `get_bind_params` makes of them."""
+        if "subfuns" not in params:
+            return super().bind(*args, **params)
+        functions = [fun.f if isinstance(fun, WrittenOut) else fun.call_wrapped for fun in params["subfuns"]]
+        if self is custom_jvp_call_p:
+            fun, jvp = functions
+            return current_interpreter().process_custom_jvp(CustomJVP, fun, jvp, args)
+        fun, fwd, bwd = functions
+        return current_interpreter().process_custom_vjp(CustomVJP, fun, fwd, bwd, args)
+
+
+def _of_operands(rules, count):
+    """The rules of a call for operands that begin with `count` constants, of which they say nothing."""
+    if len(rules) == 1:
+        (jvp,) = rules
+
+        def whole_jvp(primals, tangents):
+            return jvp(primals[count:], tangents[count:])
+
+        whole_jvp.symbolic_zeros = getattr(jvp, "symbolic_zeros", False)  # type: ignore[attr-defined]
+        return [whole_jvp]
+    fwd, bwd = rules
+
+    def whole_fwd(*args, **perturbed):
+        return fwd(*args[count:], **{name: which[count:] for name, which in perturbed.items()})
+
+    def whole_bwd(residuals, outs_bar):
+        return [None] * count + list(bwd(residuals, outs_bar))
+
+    for whole, rule in ((whole_fwd, fwd), (whole_bwd, bwd)):
+        whole.symbolic_zeros = getattr(rule, "symbolic_zeros", False)  # type: ignore[attr-defined]
+    return [whole_fwd, whole_bwd]
+
+
+custom_jvp_call_p = _Ruled(
     "custom_jvp_call",
     doc="A function with a jvp rule of the user's.",
     multiple_results=True,
@@ -282,7 +336,7 @@ custom_jvp_call_p = Primitive(
 )
 custom_jvp_call_p.discharge = functools.partial(_discharge, custom_jvp_call_p)
 
-custom_vjp_call_p = Primitive(
+custom_vjp_call_p = _Ruled(
     "custom_vjp_call",
     doc="A function with a vjp rule of the user's.",
     multiple_results=True,

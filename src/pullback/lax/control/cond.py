@@ -167,13 +167,12 @@ def _choose(name, index, branches, operands, labels):
         own = {id(c): v for c, v in zip(consts, invars)}
         new = [own[key] if key in own else Var(type_of_operand(c)) for key, c in all_consts.items()]
         closed_branches.append(ClosedJaxpr(closed.jaxpr.replace(invars=new + invars[len(consts) :]), closed.consts))
-    weak_free = [_strip_weak(c, outs) for c in closed_branches]
     values = [*all_consts.values(), *leaves]
-    same = [_same_operand(weak_free, k) for k in range(len(outs[0]))]
+    same = [_same_operand(closed_branches, k) for k in range(len(outs[0]))]
     if any(n is not None for n in same):
         left = [k for k, n in enumerate(same) if n is None]
-        weak_free = [_with_outputs(c, left) for c in weak_free]
-    chosen = iter(cond_p.bind(index, *values, branches=tuple(weak_free)))
+        closed_branches = [_with_outputs(c, left) for c in closed_branches]
+    chosen = iter(cond_p.bind(index, *values, branches=tuple(closed_branches)))
     return tree_unflatten(out_tree, [next(chosen) if n is None else values[n] for n in same])
 
 
@@ -193,19 +192,6 @@ def _with_outputs(closed: ClosedJaxpr, left: list[int]) -> ClosedJaxpr:
     return ClosedJaxpr(closed.jaxpr.replace(outvars=[closed.jaxpr.outvars[k] for k in left]), closed.consts)
 
 
-def _strip_weak(closed: ClosedJaxpr, outs) -> ClosedJaxpr:
-    """The branch with results weakly typed only where all branches' are."""
-    weak = [all(avals[i].weak_type for avals in outs) for i in range(len(outs[0]))]
-    if all(a.weak_type == w for a, w in zip(closed.out_avals, weak)):
-        return closed
-
-    def fun(*args):
-        values = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        return [v if typeof(v).weak_type == w else hooks.convert(v, typeof(v).dtype, w) for v, w in zip(values, weak)]
-
-    return trace(fun, closed.in_avals, closed.jaxpr.debug_info)
-
-
 def _abstract_eval(*_avals, branches):
     return branches[0].out_avals
 
@@ -217,8 +203,15 @@ def _reference(index, *operands, branches):
 
 
 def _evaluate(index, *operands, branches):
-    """On concrete arrays the branch is known: run it as a program."""
-    return hooks.run(branches[int(index)], operands)
+    """On concrete arrays the branch is known: run it as a program. Results are weakly typed where the first branch's
+    are, whichever runs.
+    """
+    chosen = branches[int(index)]
+    outs = hooks.run(chosen, operands)
+    if chosen.out_avals == branches[0].out_avals:
+        return outs
+    weak = [aval.weak_type for aval in branches[0].out_avals]
+    return [v if typeof(v).weak_type == w else hooks.convert(v, typeof(v).dtype, w) for v, w in zip(outs, weak)]
 
 
 def _jvp(primals, tangents, *, branches):

@@ -1,0 +1,61 @@
+"""Equations with a user's rules, called again by interpreters of jaxprs: through `get_bind_params` and `bind`."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+
+
+def again(jaxpr, consts, *args):
+    """What an interpreter does that evaluates a jaxpr, equation by equation."""
+    env: dict = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args]))
+    for eqn in jaxpr.eqns:
+        values = [v.val if hasattr(v, "val") else env[v] for v in eqn.invars]
+        outs = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
+        env |= zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs])
+    return env[jaxpr.outvars[0]]
+
+
+@jax.custom_jvp
+def tenfold_jvp(x):
+    return x * x
+
+
+tenfold_jvp.defjvp(lambda primals, tangents: (primals[0] ** 2, 10 * tangents[0]))
+
+
+@jax.custom_vjp
+def tenfold_vjp(x):
+    return x * x
+
+
+tenfold_vjp.defvjp(lambda x: (x * x, None), lambda _, bar: (10 * bar,))
+
+
+@pytest.mark.parametrize("fun", [tenfold_jvp, tenfold_vjp])
+@pytest.mark.parametrize("closed_over", [False, True])
+def test_rules_survive_an_interpreter(fun, closed_over):
+    def whole(x):
+        shift = jnp.sin(x)  # a constant of the inner call, of which the rules say nothing
+        inner = type(fun)(lambda y: fun.fun(y) + shift)
+        if not closed_over:
+            return fun(x)
+        if isinstance(fun, jax.custom_jvp):
+            inner.defjvp(lambda primals, tangents: (primals[0] ** 2, 10 * tangents[0]))
+        else:
+            inner.defvjp(lambda y: (y * y, None), lambda _, bar: (10 * bar,))
+        return inner(x)
+
+    closed = jax.make_jaxpr(whole)(3.0)
+    run = lambda x: again(closed.jaxpr, closed.consts, x)
+    assert run(3.0) == whole(3.0)
+    assert jax.grad(run)(3.0) == 10
+    assert jax.jit(jax.grad(run))(3.0) == 10
+    assert (jax.vmap(jax.grad(run))(jnp.ones(2)) == 10).all()
+    (eqn,) = [e for e in closed.eqns if e.primitive.name.startswith("custom_")]
+    first, *rest = eqn.primitive.get_bind_params(eqn.params)["subfuns"]
+    assert len(rest) == (1 if isinstance(fun, jax.custom_jvp) else 2)
+    if not closed_over:
+        assert first.call_wrapped(3.0) == [9]

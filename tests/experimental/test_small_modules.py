@@ -166,8 +166,12 @@ def test_arrays_from_parts():
 
 
 def test_pictures_and_logs(capsys, caplog):
-    jax.debug.visualize_array_sharding(jnp.ones((3, 4)))
-    assert capsys.readouterr().out == "+---------+\n|  CPU 0  |\n+---------+\n"
+    jax.debug.visualize_array_sharding(jnp.ones(4))
+    assert capsys.readouterr().out == "┌───────┐\n│ CPU 0 │\n└───────┘\n"
+    jax.debug.visualize_array_sharding(jnp.ones((4, 2)), scale=0.5)
+    assert capsys.readouterr().out == "┌───────┐\n│       │\n│ CPU 0 │\n│       │\n│       │\n└───────┘\n"
+    jax.debug.visualize_array_sharding(jnp.ones((1, 4)), scale=0.2, max_width=12)
+    assert capsys.readouterr().out == "┌──────────┐\n│  CPU 0   │\n└──────────┘\n"
     seen = []
     jax.debug.inspect_array_sharding([jnp.ones(2)], callback=seen.append)
     assert seen == [jnp.ones(2).sharding]

@@ -146,13 +146,29 @@ def test_auto_axes_inside():
     with jax.set_mesh(MESH):
         x = jax.device_put(A, P(None, "x"))
 
+        seen = []
+
         @jax.sharding.auto_axes
         def flat(x):
+            seen.append(str(jax.typeof(x)))
             return x.reshape(64)
 
         for run in (flat, lambda x, out_sharding: jax.jit(lambda x: flat(x, out_sharding=out_sharding))(x)):
             got = run(x, out_sharding=P("x"))
             assert got.sharding.spec == P("x") and got.tolist() == A.ravel().tolist()
+        half = jax.sharding.auto_axes(lambda x: (seen.append(str(jax.typeof(x))), x)[1], axes="x", out_sharding=P("y"))
+        half(jax.device_put(A, P("x", "y")))
+        jax.jit(half)(jax.device_put(A, P("x", "y")))
+        assert seen == ["float32[8,8]"] * 2 + ["float32[8,8@y]"] * 2
+
+
+def test_what_meshes_and_shards_say():
+    assert str(MESH.abstract_mesh).endswith("Explicit), device_kind=cpu, num_cores=None, platform=cpu)")
+    assert str(MESH.abstract_mesh.update(axis_types=None)) == str(MESH.abstract_mesh)
+    plain = jax.sharding.AbstractMesh((2, 2), ("x", "y"), MESH.axis_types)
+    assert plain == MESH.abstract_mesh and str(plain).endswith("Explicit))")
+    shard = jax.device_put(np.arange(4.0, dtype=np.float32), NamedSharding(MESH, P("x"))).addressable_shards[0]
+    assert str(shard).endswith("index=(slice(0, 2, None),), replica_id=0, data=[0. 1.])")
 
 
 def test_one_layout_for_a_tree_of_arrays():

@@ -37,9 +37,10 @@ def visualize_sharding(
 ) -> None:
     """Print boxes with the devices on which the parts of an array of one or two dimensions lie.
 
-    The text has no colours, and `scale` nothing to stretch. Raises ValueError for other ranks.
+    `scale` stretches the boxes of matrices; boxes are at least `min_width` wide, all together at most `max_width`. The
+    text has no colours. Raises ValueError for other ranks.
     """
-    del use_color, scale, color_map
+    del use_color, color_map
     if len(shape) not in (1, 2):
         raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dimensions.")
     parts: dict[tuple[int, int], list[int]] = {}
@@ -48,15 +49,47 @@ def visualize_sharding(
         whole = index if len(index) == 2 else (slice(None), *index)
         start = tuple(s.indices(n)[0] for s, n in zip(whole, rows, strict=True))
         parts.setdefault(start, []).append(device.id)  # type: ignore[arg-type]
-    lines = sorted({row for row, _ in parts})
-    columns = sorted({column for _, column in parts})
-    names = {at: "CPU " + ",".join(map(str, sorted(ids))) for at, ids in parts.items()}
-    width = min(max(min_width, *(len(name) + 2 for name in names.values())), max(max_width // len(columns), 1))
-    rule = "+" + "+".join("-" * width for _ in columns) + "+"
-    text = [rule]
-    for row in lines:
-        text += ["|" + "|".join(names.get((row, c), "").center(width)[:width] for c in columns) + "|", rule]
+    starts = [sorted(set(axis)) for axis in zip(*parts)]
+    names = [
+        ["CPU " + ",".join(map(str, sorted(parts.get((row, column), ())))) for column in starts[1]] for row in starts[0]
+    ]
+    height, width = _extent(shape, scale)
+    widest = max(len(name) for row in names for name in row)
+    widths = [max(min_width, width // len(starts[1])) - 2] * len(starts[1])
+    widths = [max(w, widest) for w in widths]
+    room = max_width - len(widths) - 1
+    if sum(widths) > room:
+        widths = [max(room // len(widths) + (k < room % len(widths)), 1) for k in range(len(widths))]
+    lines = max(height // len(starts[0]) - 1, 1)
+    text = [_rule("┌┬┐", widths)]
+    for number, row in enumerate(names):
+        blank = "│" + "│".join(" " * w for w in widths) + "│"
+        told = "│" + "│".join(_centred(name, w) for name, w in zip(row, widths, strict=True)) + "│"
+        above = (lines - 1) // 2
+        text += [blank] * above + [told] + [blank] * (lines - 1 - above)
+        text.append(_rule("├┼┤" if number < len(names) - 1 else "└┴┘", widths))
     sys.stdout.write("\n".join(text) + "\n")
+
+
+_LINES = 10  # of a matrix's picture
+_COLUMNS_PER_LINE = 2.5  # of a square, as characters are higher than wide
+
+
+def _extent(shape: Sequence[int], scale: float) -> tuple[int, int]:
+    """(lines, columns) of the whole picture; vectors have as few as their names need."""
+    if len(shape) == 1:
+        return 0, 0
+    height = int(_LINES * scale)
+    return height, int(height * (shape[1] / max(shape[0], 1)) * _COLUMNS_PER_LINE)
+
+
+def _rule(ends: str, widths: Sequence[int]) -> str:
+    return ends[0] + ends[1].join("─" * w for w in widths) + ends[2]
+
+
+def _centred(name: str, width: int) -> str:
+    left = max(width - len(name), 0) // 2
+    return (" " * left + name).ljust(width)[:width]
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:

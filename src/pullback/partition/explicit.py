@@ -74,9 +74,12 @@ def _of_stack(inner: Any, out: Any) -> Any:
 
 
 def _said(sharding: Any, aval: Any) -> Any:
-    """What a constraint says; the operand's where it says nothing of explicit axes."""
+    """What a constraint says; the operand's where it says nothing of explicit axes, but for axes that it says are not
+    explicit any more.
+    """
     if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
-        return aval.placing
+        same = isinstance(sharding, NamedSharding) and aval.placing is not None
+        return None if same and aval.placing.mesh.axis_names == sharding.mesh.axis_names else aval.placing
     mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
     explicit = _explicit(mesh)
     cut = fitting([tuple(a for a in names_of(p) if a in explicit) for p in sharding.spec], aval.shape, dict(mesh.shape))

@@ -50,7 +50,8 @@ def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -
         if out_sharding is None:
             raise TypeError("auto_axes: Missing required keyword argument: 'out_sharding'")
         with _with_axes("auto_axes", axes, AxisType.Auto):
-            out = f(*args, **keywords)
+            given, named = operations.retyped((args, keywords))
+            out = f(*given, **named)
         mesh = current_mesh()
         return out if mesh is None or not mesh.explicit_axes else reshard(out, out_sharding)
 

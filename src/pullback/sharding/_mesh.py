@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,8 @@ class _Axes:
         if not self.axis_names and isinstance(self, Mesh):
             return "Mesh()"
         sizes = ", ".join(f"{n!r}: {s}" for n, s in self.shape_tuple) or "()"
-        return f"{type(self).__name__}({sizes}, axis_types={self.axis_types})"
+        device = getattr(self, "abstract_device", None)
+        return f"{type(self).__name__}({sizes}, axis_types={self.axis_types}{f', {device}' if device else ''})"
 
     __repr__ = __str__
 
@@ -112,14 +114,34 @@ def _not_abstract(name: str) -> property:
     return property(get, doc="Raises ValueError: there are no devices.")
 
 
+@dataclass(frozen=True)
+class AbstractDevice:
+    """What kind of devices a mesh has."""
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __str__(self) -> str:
+        return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+
+
 class AbstractMesh(_Axes):
-    """A mesh without devices: sizes and names of axes.
+    """A mesh without devices: sizes and names of axes. That of a Mesh says what kind of devices it has, which does not
+    count when meshes are compared.
 
     Raises ValueError if there are not as many names, or axis_types, as sizes, or if a name repeats; TypeError for sizes
     that are no integers.
     """
 
-    def __init__(self, axis_sizes: Sequence[int], axis_names: Sequence[Any], axis_types: Any = None) -> None:
+    def __init__(
+        self,
+        axis_sizes: Sequence[int],
+        axis_names: Sequence[Any],
+        axis_types: Any = None,
+        abstract_device: AbstractDevice | None = None,
+    ) -> None:
+        self.abstract_device = abstract_device
         self.axis_names = _axis_names("AbstractMesh", axis_names)
         self.axis_sizes = tuple(axis_sizes)
         if not all(hasattr(n, "__index__") for n in self.axis_sizes):
@@ -145,6 +167,7 @@ class AbstractMesh(_Axes):
             self.axis_sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
+            self.abstract_device,
         )
 
     def update_axis_types(self, name_to_type: Any) -> AbstractMesh:
@@ -210,7 +233,9 @@ class Mesh(_Axes):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The mesh without its devices."""
-        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
+        first = next(iter(self.devices.flat), None)
+        kind = None if first is None else AbstractDevice(first.device_kind, None, first.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, kind)
 
     @property
     def local_devices(self) -> list[Any]:

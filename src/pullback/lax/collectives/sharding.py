@@ -18,7 +18,7 @@ from pullback.lax.records.rules import is_zero, tangent_zero
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
 from pullback.sharding._specs import names_of
-from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
+from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
 __all__ = ["device_put_p", "inspect_sharding_p", "sharding_constraint_p", "with_sharding_constraint"]
 
@@ -307,4 +307,20 @@ def _of_rank(sharding: Any, ndim: int) -> Any:
     return short if sharding is spec else sharding.update(spec=short)
 
 
+def retyped(xs: Any) -> Any:
+    """The tree xs, with arrays over the mesh in force whose axes were of other types: they lie where they lay."""
+    mesh = current_mesh()
+
+    def one(leaf: Any) -> Any:
+        if mesh is None or not hasattr(leaf, "aval"):
+            return leaf
+        lies = leaf.sharding if isinstance(leaf, _core.Array) else leaf.aval.placing
+        if not isinstance(lies, NamedSharding) or lies.mesh.axis_names != mesh.axis_names:
+            return leaf
+        return leaf if lies.mesh.axis_types == mesh.axis_types else put(leaf, NamedSharding(mesh, lies.spec))
+
+    return tree_map(one, xs)
+
+
 operations.reshard = reshard
+operations.retyped = retyped

@@ -59,3 +59,30 @@ def test_rules_survive_an_interpreter(fun, closed_over):
     assert len(rest) == (1 if isinstance(fun, jax.custom_jvp) else 2)
     if not closed_over:
         assert first.call_wrapped(3.0) == [9]
+
+
+def closing_jvp(x):
+    least = jnp.min(x)
+    root = jax.custom_jvp(lambda y: y.sum() * least)
+    root.defjvp(lambda primals, tangents: (root(*primals), tangents[0].sum()))
+    return root(x * 2)
+
+
+def closing_vjp(x):
+    least = jnp.min(x)
+    root = jax.custom_vjp(lambda y: y.sum() * least)
+    root.defvjp(lambda y: (root(y), None), lambda _, bar: (bar * jnp.ones(2),))
+    return root(x * 2)
+
+
+@pytest.mark.parametrize("fun", [closing_jvp, closing_vjp])
+def test_functions_with_rules_close_over_what_vmap_maps(fun):
+    x = jnp.array([[1.0, 2.0], [4.0, 3.0]])
+    expected = [fun(row) for row in x]
+    for run in (
+        jax.vmap(fun),
+        jax.jit(jax.vmap(fun)),
+        jax.vmap(jax.jit(fun)),
+        lambda x: jax.vmap(jax.vmap(fun))(x[None])[0],
+    ):
+        assert run(x).tolist() == expected

@@ -109,7 +109,11 @@ def names_inside_of(program: Any) -> frozenset:
 
 
 class BatchInterpreter(Interpreter):
-    """Runs primitives on values with the mapped axis, under the parent."""
+    """Runs primitives on values with the mapped axis, under the parent.
+
+    Each call of vmap has one AxisData, by which its tracers are known: functions with rules of the user's own run under
+    an interpreter made for them, and may close over tracers of the one outside.
+    """
 
     transformation = "vmap"
     lets_out = True
@@ -123,7 +127,7 @@ class BatchInterpreter(Interpreter):
     def call(self, closed, args):
         values, batched = [], []
         for value in args:
-            mapped = type(value) is BatchTracer and value.interpreter is self
+            mapped = type(value) is BatchTracer and value.interpreter.axis is self.axis
             batched.append(mapped)
             if mapped:
                 value = value.value if value.dim == 0 else hooks.moveaxis(value.value, value.dim, 0)
@@ -142,7 +146,7 @@ class BatchInterpreter(Interpreter):
 
     def split(self, value) -> tuple[Any, int | None]:
         """(value with its mapped axis, dim); dim is None for what has none."""
-        if isinstance(value, BatchTracer) and value.interpreter is self:
+        if isinstance(value, BatchTracer) and value.interpreter.axis is self.axis:
             return value.value, value.dim
         if isinstance(value, Tracer):
             check_alive(value)

@@ -58,3 +58,27 @@ def test_rules():
     b = jnp.ones(2)
     with pytest.raises(ValueError, match="structure and shapes"):
         lax.custom_linear_solve(lambda x: x, b, lambda mv, b: (b, b))
+
+
+def test_rules_that_close_over_what_is_differentiated():
+    def by_jvp(a):
+        f = jax.custom_jvp(lambda x: x * a)
+        f.defjvp(lambda primals, tangents: (f(primals[0]), tangents[0] * a))
+        return f(2.0)
+
+    def by_vjp(a):
+        f = jax.custom_vjp(lambda x: x * a)
+        f.defvjp(lambda x: (x * a, None), lambda _, bar: (bar * a,))
+        return f(2.0)
+
+    for f in (by_jvp, by_vjp):
+        for run in (jax.grad(f), lambda a, f=f: jax.jvp(f, (a,), (a,)), jax.jit(jax.grad(f))):
+            with pytest.raises(jax.errors.UnexpectedTracerError):
+                run(3.0)
+        np.testing.assert_array_equal(jax.vmap(f)(jnp.arange(3.0)), [0, 2, 4])
+
+
+def test_derivative_of_the_cube_root_at_its_ends():
+    for run in (jax.grad(jnp.cbrt), jax.jit(jax.grad(jnp.cbrt))):
+        np.testing.assert_allclose([run(x) for x in (0.0, 8.0, -8.0, np.inf)], [np.inf, 1 / 12, 1 / 12, 0], rtol=1e-6)
+    assert jax.grad(jax.grad(jnp.cbrt))(0.0) == -np.inf

@@ -128,7 +128,8 @@ class JVPInterpreter(Interpreter):
     def process_custom_jvp(self, custom, fun, jvp, args):
         primals, tangents = zip(*map(self.split, args)) if args else ((), ())
         if all(type(t) is Zero for t in tangents):
-            return self.parent.process_custom_jvp(custom, fun, jvp, primals)
+            with using(self.parent):  # a tracer of ours that the function closes over is an error
+                return self.parent.process_custom_jvp(custom, fun, jvp, primals)
         with using(self.parent):
             outs, outs_dot = jvp(primals, tangents)
         return [self.join(p, symbolic(t)) for p, t in zip(outs, outs_dot)]
@@ -136,7 +137,8 @@ class JVPInterpreter(Interpreter):
     def process_custom_vjp(self, custom, fun, fwd, bwd, args):
         primals, tangents = zip(*map(self.split, args)) if args else ((), ())
         if all(type(t) is Zero for t in tangents):
-            return self.parent.process_custom_vjp(custom, fun, fwd, bwd, primals)
+            with using(self.parent):
+                return self.parent.process_custom_vjp(custom, fun, fwd, bwd, primals)
         with using(self.parent):
             outs, outs_dot = custom.linearize(fwd, bwd, primals, tangents)
         return [self.join(p, symbolic(t)) for p, t in zip(outs, outs_dot)]

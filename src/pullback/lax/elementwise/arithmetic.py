@@ -231,7 +231,8 @@ cbrt_p = unary(
     doc="The real cube root, elementwise.",
     accepts=FLOAT,
     reference=computed_wide(np.cbrt),
-    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, mul_p.bind(constant(x, 1 / 3), div_p.bind(y, x))),
+    # Of the result alone, so that it is infinite at 0 and vanishes at infinity.
+    jvp=lambda x_dot, y, x: mul_p.bind(x_dot, _of_float(integer_pow_p.bind(y, y=-2), 1 / 3)),
     lower=op("cbrt"),
     cost=20,
     samples=Samples(low=0.01, high=9.0, edges=FLOAT_EDGES, ulp=2),

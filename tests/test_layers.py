@@ -10,11 +10,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "src" / "pullback"
 
 LEVELS = {
+    "manual": -1,  # texts, which any package may take
     "_ext": 0,
     "util": 0,
     "version": 0,
     "sharding": 0,
-    "manual": 0,
     "core": 1,
     "loops.ir": 1,
     "transforms": 2,

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import importlib as _importlib
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.pullback import PAGES as _PAGES
 from pullback.util.collector import collector_rests as _collector_rests
 
 with _collector_rests(all_stays=True):
@@ -293,3 +295,5 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+_add_pages(globals(), _PAGES)

@@ -13,6 +13,8 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import ARRAY, INTEGER, table
 from pullback.core.parameters import COMMON
 from pullback.lax.collectives.sharding import out_placed
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.ops import PAGES as _PAGES
 from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
 from pullback.util.static import check_flags
@@ -194,3 +196,5 @@ def segment_min(
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
 _explain_all(globals(), COMMON | table(data__segment_ids=ARRAY, num_segments__bucket_size=INTEGER), {})
+
+_add_pages(globals(), _PAGES)

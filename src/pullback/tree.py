@@ -1,5 +1,7 @@
 """The most used functions of `pullback.tree_util`, under short names."""
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.tree import PAGES as _PAGES
 from pullback.util import pytree as _pytree
 
 static = _pytree.static
@@ -16,3 +18,5 @@ reduce_associative = _pytree.tree_reduce_associative
 structure = _pytree.tree_structure
 transpose = _pytree.tree_transpose
 unflatten = _pytree.tree_unflatten
+
+_add_pages(globals(), _PAGES)

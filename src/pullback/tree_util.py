@@ -1,6 +1,8 @@
 """Functions on pytrees, nested containers of leaves. `pullback.tree` has the most used ones under shorter names."""
 
 # ruff: noqa: F401
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.tree_util import PAGES as _PAGES
 from pullback.util.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -39,3 +41,5 @@ from pullback.util.pytree import (
     treedef_is_leaf,
     treedef_tuple,
 )
+
+_add_pages(globals(), _PAGES)

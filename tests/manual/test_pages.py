@@ -17,6 +17,10 @@ from pullback import manual
 
 # Packages of which every public function has a page.
 COMPLETE: tuple[str, ...] = (
+    "pullback",
+    "pullback.debug",
+    "pullback.export",
+    "pullback.image",
     "pullback.lax",
     "pullback.lax.linalg",
     "pullback.nn",
@@ -24,7 +28,11 @@ COMPLETE: tuple[str, ...] = (
     "pullback.numpy",
     "pullback.numpy.fft",
     "pullback.numpy.linalg",
+    "pullback.ops",
     "pullback.random",
+    "pullback.sharding",
+    "pullback.tree",
+    "pullback.tree_util",
 )
 
 SECTIONS = ("Arguments:", "Returns:", "Raises:", "Unlike ", ">>>")
@@ -35,7 +43,7 @@ def packages() -> dict[str, dict[str, str]]:
     found = {}
     for info in pkgutil.walk_packages(manual.__path__, "pullback.manual."):
         pages = getattr(importlib.import_module(info.name), "PAGES", None)
-        name = info.name.replace(".manual.", ".")
+        name = info.name.replace(".manual.", ".").replace("pullback.pullback", "pullback")
         if pages is not None and info.ispkg:
             found[name] = manual.by_name(pages)
     return found

@@ -13,6 +13,8 @@ import numpy as np
 from pullback.core import ShapedArray
 from pullback.debug._visualize import inspect_array_sharding, visualize_array_sharding, visualize_sharding
 from pullback.lax.control.callback import DebugEffect, OrderedDebugEffect, debug_callback
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.debug import PAGES as _PAGES
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
@@ -158,3 +160,5 @@ __all__ = [
     "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log", "print",
     "visualize_array_sharding", "visualize_sharding",
 ]  # fmt: skip
+
+_add_pages(globals(), _PAGES)

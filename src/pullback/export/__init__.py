@@ -14,6 +14,8 @@ bits of `jit`.
 from __future__ import annotations
 
 from pullback.core.dimensions.scopes import SymbolicScope
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.export import PAGES as _PAGES
 
 from ._build import Library
 from ._exported import (
@@ -35,3 +37,5 @@ __all__ = [
     "register_namedtuple_serialization", "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape",
     "to_c",
 ]  # fmt: skip
+
+_add_pages(globals(), _PAGES)

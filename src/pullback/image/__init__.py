@@ -4,6 +4,8 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import ARRAY, SEQUENCE, TEXT, either, of_type, table
 from pullback.core.parameters import COMMON
 from pullback.image._scale import ResizeMethod, resize, scale_and_translate
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.image import PAGES as _PAGES
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -13,3 +15,5 @@ _KINDS = COMMON | table(
     method=either("a string or a ResizeMethod", TEXT, of_type("", ResizeMethod)),
 )
 _explain_all(globals(), _KINDS, {})
+
+_add_pages(globals(), _PAGES)

@@ -108,3 +108,38 @@ SCATTER_ARGUMENTS = (
     "    indices_are_sorted, unique_indices: promises that the places rise, and that none occurs twice.\n"
     "    mode: None, 'clip', 'fill' ('drop'), 'promise_in_bounds', lax.GatherScatterMode: what is done outside."
 )
+
+# Transformations.
+DIFFERENTIATED = "    fun: function of arrays with a scalar result."
+ARGNUMS = "    argnums: integer or tuple of integers: the arguments by which it is differentiated."
+HAS_AUX = "    has_aux: whether fun gives a pair of its result and anything."
+HOLOMORPHIC = "    holomorphic: promise that fun is holomorphic, for complex arguments and results."
+ALLOW_INT = "    allow_int: whether integers may be differentiated by; their gradients are of dtype float0."
+REDUCE_AXES = "    reduce_axes: must be ()."
+BACKEND = "    backend: name of a platform; None for the default one."
+
+# Trees.
+TREE = "    tree: nested tuples, lists, dicts and other nodes; what is no node is a leaf."
+IS_LEAF = "    is_leaf: function of a subtree that says whether it is taken as a leaf; None for leaves alone."
+TAKES_PATH = "    is_leaf_takes_path: whether is_leaf is called with the key path, too."
+
+# Segments.
+SEGMENT_ARGUMENTS = (
+    "    data: array [n, ...].\n"
+    "    segment_ids: array of integers [n].\n"
+    "    num_segments: static integer; None for the largest id and one more.\n"
+    "    indices_are_sorted, unique_indices: promises that ids rise, and that none occurs twice.\n"
+    "    bucket_size: static integer: how many elements are folded first; None for all.\n"
+    "    mode: None, 'clip', 'fill' ('drop') or 'promise_in_bounds': what is done with ids out of range.\n"
+    "    out_sharding: sharding of the result over a mesh; None leaves it open."
+)
+
+# Values that are printed.
+PRINTED = (
+    "    fmt: text as of str.format; None for a function that is called with it.\n"
+    "    args: arrays for its places.\n"
+    "    ordered: whether calls keep their order.\n"
+    "    partitioned: whether it is called for each part of an array over a mesh.\n"
+    "    skip_format_check: whether arguments that the text does not use are allowed.\n"
+    "    kwargs: arrays for its names."
+)

@@ -1,5 +1,7 @@
 """How arrays lie on devices: meshes, partition specs and shardings. Data only; what moves arrays reads them."""
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.sharding import PAGES as _PAGES
 from pullback.sharding._current import (
     auto_axes,
     explicit_axes,
@@ -28,3 +30,5 @@ __all__ = [
     "DuplicateSpecError", "IndivisibleError", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
     "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip
+
+_add_pages(globals(), _PAGES)

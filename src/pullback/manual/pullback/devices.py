@@ -1,0 +1,321 @@
+"""Pages of devices, values on them, and options."""
+
+from pullback.manual._arguments import BACKEND
+
+PAGES = {
+    "devices": f"""
+Arguments:
+{BACKEND}
+Returns:
+    List of Device.
+Raises:
+    RuntimeError for a platform that is not there.
+
+>>> jax.devices()[0].platform
+'cpu'
+""",
+    "local_devices": f"""
+Arguments:
+    process_index: integer; None for this process.
+{BACKEND}
+    host_id: another name of process_index.
+Returns:
+    List of Device.
+
+>>> len(jax.local_devices()) == jax.local_device_count()
+True
+""",
+    "device_count": f"""
+Arguments:
+{BACKEND}
+Returns:
+    int.
+
+>>> jax.device_count() >= 1
+True
+""",
+    "local_device_count": f"""
+Arguments:
+{BACKEND}
+Returns:
+    int.
+
+>>> jax.local_device_count() >= 1
+True
+""",
+    "process_count host_count": f"""
+Arguments:
+{BACKEND}
+Returns:
+    int.
+
+>>> jax.process_count()
+1
+""",
+    "process_index host_id": f"""
+Arguments:
+{BACKEND}
+Returns:
+    int.
+
+>>> jax.process_index()
+0
+""",
+    "process_indices host_ids": f"""
+Arguments:
+{BACKEND}
+Returns:
+    List of int.
+
+>>> len(jax.process_indices())
+1
+""",
+    "default_backend": """
+Returns:
+    str.
+
+>>> jax.default_backend()
+'cpu'
+""",
+    "live_arrays": """
+Arguments:
+    platform: name of a platform; None for all.
+Returns:
+    Nothing: it raises.
+Raises:
+    NotImplementedError always.
+
+>>> try:
+...     jax.live_arrays()
+... except NotImplementedError:
+...     print("not tracked")
+not tracked
+""",
+    "get_num_threads": """
+Returns:
+    int.
+
+>>> jax.get_num_threads() >= 1
+True
+""",
+    "device_put": """
+Arguments:
+    x: tree of arrays and numbers.
+    device: Device, Sharding, PartitionSpec, Format or memory.Space, or tree prefix of them; None: where it is.
+    src: where traced values come from; None for nothing said.
+    donate: whether the memory of the arrays may be taken; it changes nothing.
+    may_alias: False for copies; None and True leave memory shared.
+Returns:
+    Tree of arrays.
+Raises:
+    TypeError for what is no array; ValueError for what is no device.
+
+>>> jax.device_put([1, 2.5])
+[Array(1, dtype=int32, weak_type=True), Array(2.5, dtype=float32, weak_type=True)]
+""",
+    "device_get": """
+Arguments:
+    x: tree of arrays.
+Returns:
+    Tree of NumPy arrays.
+
+>>> jax.device_get(jnp.array([1, 2]))
+array([1, 2], dtype=int32)
+""",
+    "block_until_ready": """
+Arguments:
+    x: tree of arrays.
+Returns:
+    The tree.
+
+>>> jax.block_until_ready(jnp.array([1, 2]))
+Array([1, 2], dtype=int32)
+""",
+    "copy_to_host_async": """
+Arguments:
+    x: tree of arrays.
+Returns:
+    The tree.
+
+>>> jax.copy_to_host_async(jnp.array([1, 2]))
+Array([1, 2], dtype=int32)
+""",
+    "effects_barrier": """
+Returns:
+    None.
+
+>>> jax.effects_barrier()
+""",
+    "clear_caches": """
+Returns:
+    None.
+
+>>> jax.clear_caches()
+""",
+    "ensure_compile_time_eval": """
+Returns:
+    Context manager.
+
+>>> @jax.jit
+... def f(x):
+...     with jax.ensure_compile_time_eval():
+...         n = int(jnp.sum(jnp.ones(3)))
+...     return x * n
+>>> f(2)
+Array(6, dtype=int32, weak_type=True)
+""",
+    "checking_leaks": """
+Returns:
+    Context manager.
+
+>>> with jax.checking_leaks():
+...     y = jax.jit(lambda x: x + 1)(1)
+""",
+    "disable_jit": """
+Arguments:
+    disable: whether they do.
+Returns:
+    Context manager.
+
+>>> with jax.disable_jit():
+...     jax.jit(lambda x: print(int(x)))(3)
+3
+""",
+    "enable_x64": """
+Arguments:
+    new_val: bool.
+Returns:
+    Context manager.
+
+>>> with jax.enable_x64(True):
+...     print(jnp.array(1.0).dtype)
+float64
+""",
+    "debug_nans": """
+Arguments:
+    new_val: bool: whether a NaN in a result raises FloatingPointError.
+Returns:
+    Context manager.
+
+>>> with jax.debug_nans(True):
+...     try:
+...         jnp.log(-1.0).block_until_ready()
+...     except FloatingPointError:
+...         print("a NaN")
+a NaN
+""",
+    "debug_infs": """
+Arguments:
+    new_val: bool: whether an infinity in a result raises FloatingPointError.
+Returns:
+    Context manager.
+
+>>> with jax.debug_infs(True):
+...     try:
+...         jnp.log(0.0).block_until_ready()
+...     except FloatingPointError:
+...         print("an infinity")
+an infinity
+""",
+    "default_device": """
+Arguments:
+    new_val: Device, name of a platform, or None.
+Returns:
+    Context manager.
+
+>>> with jax.default_device(jax.devices()[0]):
+...     x = jnp.ones(2)
+""",
+    "default_matmul_precision": """
+Arguments:
+    new_val: 'default', 'high', 'highest' or other names of precisions, or None.
+Returns:
+    Context manager.
+
+>>> with jax.default_matmul_precision("highest"):
+...     x = jnp.ones((2, 2)) @ jnp.ones((2, 2))
+""",
+    "default_prng_impl": """
+Arguments:
+    new_val: 'threefry2x32', 'rbg' or 'unsafe_rbg'.
+Returns:
+    Context manager.
+
+>>> with jax.default_prng_impl("rbg"):
+...     print(jax.random.key_impl(jax.random.key(0)))
+rbg
+""",
+    "numpy_dtype_promotion": """
+Arguments:
+    new_val: 'standard' or 'strict', with which dtypes that differ raise TypePromotionError.
+Returns:
+    Context manager.
+
+>>> with jax.numpy_dtype_promotion("strict"):
+...     try:
+...         jnp.ones(1) + jnp.arange(1)
+...     except Exception as error:
+...         print(type(error).__name__)
+TypePromotionError
+""",
+    "numpy_rank_promotion": """
+Arguments:
+    new_val: 'allow', 'warn' or 'raise': what happens to operands of different ranks.
+Returns:
+    Context manager.
+
+>>> with jax.numpy_rank_promotion("raise"):
+...     try:
+...         jnp.ones((2, 2)) + jnp.ones(2)
+...     except ValueError:
+...         print("ranks differ")
+ranks differ
+""",
+    "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device": """
+Arguments:
+    new_val: 'allow', 'log', 'disallow', 'log_explicit' or 'disallow_explicit'.
+Returns:
+    Context manager.
+
+>>> with jax.transfer_guard("allow"):
+...     x = jnp.ones(2)
+""",
+    "check_tracer_leaks debug_key_reuse enable_checks no_execution no_tracing": """
+Arguments:
+    new_val: bool.
+Returns:
+    Context manager.
+
+>>> with jax.check_tracer_leaks(True):
+...     x = jax.jit(lambda x: x + 1)(1)
+""",
+    "enable_custom_prng explain_cache_misses log_compiles softmax_custom_jvp threefry_partitionable": """
+Arguments:
+    new_val: bool.
+Returns:
+    Context manager.
+
+>>> jax.log_compiles.value
+False
+>>> with jax.log_compiles(False):
+...     x = jnp.ones(2)
+""",
+    "legacy_prng_key": """
+Arguments:
+    new_val: 'allow', 'warn' or 'error': what happens to raw keys.
+Returns:
+    Context manager.
+
+>>> with jax.legacy_prng_key("allow"):
+...     x = jax.random.normal(jax.random.PRNGKey(0))
+""",
+    "thread_guard": """
+Arguments:
+    new_val: bool.
+Returns:
+    Context manager.
+
+>>> with jax.thread_guard(False):
+...     x = jnp.ones(2)
+""",
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,32 @@ MODULES = {
     "pullback.numpy.linalg": "Linear algebra",
     "pullback.numpy.fft": "Fourier transforms",
     "pullback.lax": "Primitives and control flow",
+    "pullback.lax.linalg": "Factorizations and solvers",
     "pullback.random": "Random numbers",
     "pullback.nn": "Functions of neural networks",
+    "pullback.nn.initializers": "Initial values of weights",
+    "pullback.tree": "Trees",
+    "pullback.tree_util": "Trees, under their long names",
+    "pullback.image": "Images",
+    "pullback.ops": "Sums over segments",
     "pullback.scipy.special": "Special functions",
+    "pullback.scipy.linalg": "SciPy's linear algebra",
+    "pullback.scipy.stats": "Distributions and statistics",
+    "pullback.scipy.signal": "Signals",
+    "pullback.scipy.ndimage": "Interpolation in arrays",
+    "pullback.scipy.fft": "Cosine transforms",
+    "pullback.scipy.interpolate": "Interpolation on grids",
+    "pullback.scipy.optimize": "Minimization",
+    "pullback.scipy.sparse.linalg": "Solvers that need products alone",
+    "pullback.sharding": "Layouts over devices",
+    "pullback.experimental.sparse": "Sparse arrays",
     "pullback.export": "Programs for other processes and for C",
     "pullback.profiler": "Profiles",
     "pullback.debug": "Looking inside of programs",
 }
+
+# The heads of the sections of a docstring, as `pullback.manual` has them.
+SECTION = re.compile(r"^(Arguments|Returns|Raises|Unlike [\w.]+):$", re.MULTILINE)
 
 
 def public(module: Any) -> list[tuple[str, Any]]:
@@ -50,6 +70,38 @@ def fenced(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
+def described(text: str) -> str:
+    """A docstring as Markdown: its sentences, arguments as a list, the other sections, and examples as code."""
+    example = re.search(r"^>>> ", text, re.MULTILINE)
+    text, code = (text[: example.start()], text[example.start() :]) if example else (text, "")
+    said, *sections = SECTION.split(text)
+    lines = [fenced(said.strip())] if not sections else [_escaped(said.strip())]
+    for head, body in zip(sections[::2], sections[1::2]):
+        body = inspect.cleandoc(body)
+        if head == "Arguments":
+            entries = re.split(r"\n(?=\S)", body)
+            body = "\n".join("- **`{}`**: {}".format(*_entry(entry)) for entry in entries)
+        else:
+            body = _escaped(body)
+        lines.append(f"**{head}**\n\n{body}")
+    if code:
+        lines.append(f"```pycon\n{code.strip()}\n```")
+    return "\n\n".join(lines)
+
+
+def _entry(text: str) -> tuple[str, str]:
+    """The name of an argument, and what is said of it."""
+    name, _, said = text.partition(": ")
+    return name, _escaped(" ".join(said.split()))
+
+
+def _escaped(text: str) -> str:
+    """Text whose signs are none of Markdown's; what stands between backticks stays code."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"([*_<>|$\[\]])", r"\\\1", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
 def write(path: Path, text: str) -> None:
     """Write a page if it is another one, so that what did not change is not built again."""
     if not path.exists() or path.read_text() != text:
@@ -62,7 +114,8 @@ def write_module(folder: Path, name: str, title: str) -> None:
     entries = public(importlib.import_module(name))
     lines = [f"# `{name}`", "", f"{title}. {len(entries)} functions and classes.", ""]
     for each, value in entries:
-        lines += [f"## `{each}`", "", fenced(f"{each}{signature(value)}\n\n{inspect.getdoc(value)}"), ""]
+        lines += [f"## `{each}`", "", f"```python\n{each}{signature(value)}\n```", ""]
+        lines += [described(inspect.getdoc(value) or ""), ""]
     write(folder / "api" / f"{name}.md", "\n".join(lines))
 
 

@@ -19,6 +19,7 @@ from pullback import manual
 COMPLETE: tuple[str, ...] = (
     "pullback",
     "pullback.debug",
+    "pullback.experimental.sparse",
     "pullback.export",
     "pullback.image",
     "pullback.lax",
@@ -30,6 +31,16 @@ COMPLETE: tuple[str, ...] = (
     "pullback.numpy.linalg",
     "pullback.ops",
     "pullback.random",
+    "pullback.scipy.cluster.vq",
+    "pullback.scipy.fft",
+    "pullback.scipy.integrate",
+    "pullback.scipy.linalg",
+    "pullback.scipy.ndimage",
+    "pullback.scipy.optimize",
+    "pullback.scipy.signal",
+    "pullback.scipy.sparse.linalg",
+    "pullback.scipy.special",
+    "pullback.scipy.stats",
     "pullback.sharding",
     "pullback.tree",
     "pullback.tree_util",
@@ -99,3 +110,7 @@ def test_every_function_has_a_page(package):
     module = importlib.import_module(package)
     docs = {name: getattr(module, name).__doc__ or "" for name in public_functions(package)}
     assert [name for name, doc in docs.items() if "\nReturns:\n" not in doc or "\n>>> " not in doc] == []
+
+
+def test_what_stands_before_a_page_is_not_indented():
+    assert "\n\nElements are read" in jnp.reshape.__doc__

@@ -25,4 +25,5 @@ def add_pages(namespace: Mapping[str, Any], pages: Mapping[str, str]) -> None:
         function = namespace.get(name)
         if function is not None and id(function) not in done:
             done.add(id(function))
-            function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{page.strip()}\n"
+            cleaned = (function.__doc__ or "").replace("\n    ", "\n").rstrip()  # pages are not indented
+            function.__doc__ = f"{cleaned}\n\n{page.strip()}\n"

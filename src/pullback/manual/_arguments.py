@@ -143,3 +143,36 @@ PRINTED = (
     "    skip_format_check: whether arguments that the text does not use are allowed.\n"
     "    kwargs: arrays for its names."
 )
+
+# What SciPy's functions have, and no array here needs.
+OVERWRITE_A = "    overwrite_a, check_finite: have no effect."
+SPECIAL_X = "    x: array or scalar of real numbers; integers become the default float."
+SPECIAL_ANY = "    x: array or scalar of numbers; integers become the default float."
+SPECIAL_AB = "    a, b: arrays or scalars of real numbers, promoted to one float dtype and broadcast."
+SPECIAL_PQ = "    p, q: arrays or scalars of real numbers, promoted to one float dtype and broadcast."
+FLOATS = "Array of floats of the shape of x."
+SQUARE = "    a: array [..., n, n]; integers become the default float."
+WELCH = (
+    "    fs: number: samples in a unit of time.\n"
+    "    window: name, pair of a name and its parameter, or vector of nperseg numbers.\n"
+    "    nperseg: static integer: samples of a segment; None for 256, or all if there are fewer.\n"
+    "    noverlap: static integer: samples that neighbours share; None for half.\n"
+    "    nfft: static integer: length of the transforms, filled up with zeros; None for nperseg.\n"
+    "    detrend: 'constant', 'linear', a function, or False: what is taken off each segment.\n"
+    "    return_onesided: whether real signals give the frequencies alone that are not negative.\n"
+    "    scaling: 'density' or 'spectrum'.\n"
+    "    axis: integer: the axis of time.\n"
+    "    average: 'mean' or 'median'."
+)
+SPARSE_SOLVER = (
+    "    A: function of trees like b, or array [n, n].\n"
+    "    b: pytree of arrays.\n"
+    "    x0: pytree like b: where to begin; None for zeros.\n"
+    "    tol, atol: numbers: it ends at a residual of max(tol |b|, atol)."
+)
+KERNEL_MODE = "    mode: 'full', 'same' or 'valid': how much of the result is given."
+BCOO = "    mat: BCOO."
+CSR_MATRIX = "    mat: CSR."
+COO_MATRIX = "    mat: COO."
+NSE = "    nse: static integer: room for that many entries; None for as many as there are."
+INDEX_DTYPE = "    index_dtype: integer dtype of the indices."

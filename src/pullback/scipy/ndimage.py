@@ -11,6 +11,8 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.ndimage import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.util import dtypes
 
@@ -88,3 +90,5 @@ def _nodes(x: Any, order: int) -> list[tuple[Any, Any]]:
 
 
 _explain_all(globals(), _parameters.NDIMAGE, {})
+
+_add_pages(globals(), _PAGES)

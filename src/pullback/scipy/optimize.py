@@ -14,6 +14,8 @@ from pullback.api import value_and_grad
 from pullback.core.explain import check
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import ARRAY
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.optimize import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.util import dtypes
 
@@ -314,3 +316,5 @@ def _between(s: _Search) -> Any:
 
 
 _explain_all(globals(), _parameters.OPTIMIZE, {})
+
+_add_pages(globals(), _PAGES)

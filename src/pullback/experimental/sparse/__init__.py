@@ -50,6 +50,8 @@ from pullback.experimental.sparse._structure import (
     bcoo_transpose,
     todense,
 )
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.sparse import PAGES as _PAGES
 from pullback.util.absent import absent_names
 
 __all__ = [
@@ -85,3 +87,5 @@ vars(_base.operations).update(
 )
 
 __getattr__ = absent_names(__name__)
+
+_add_pages(globals(), _PAGES)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.cluster.vq import PAGES as _PAGES
 from pullback.numpy._arguments import check_arraylike
 from pullback.scipy import _parameters
 from pullback.util import dtypes
@@ -39,3 +41,5 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 _explain_all(globals(), _parameters.CLUSTER, {})
+
+_add_pages(globals(), _PAGES)

@@ -11,6 +11,8 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.fft import PAGES as _PAGES
 from pullback.numpy._arguments import check_arraylike, is_integer, static_int
 from pullback.scipy import _parameters
 from pullback.util import dtypes
@@ -127,3 +129,5 @@ def _orthogonal(n: int, dtype: Any) -> Any:
 
 
 _explain_all(globals(), _parameters.FFT, {})
+
+_add_pages(globals(), _PAGES)

@@ -5,6 +5,8 @@ immutable, and finiteness is not known while tracing.
 """
 
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.linalg import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.scipy.linalg._equations import qr_multiply, solve_sylvester
 from pullback.scipy.linalg._factor import (
@@ -55,3 +57,5 @@ __all__ = [
 ]  # fmt: skip
 
 _explain_all(globals(), _parameters.LINALG, _parameters.LINALG_OWN)
+
+_add_pages(globals(), _PAGES)

@@ -1,6 +1,8 @@
 """Signal processing: convolution and correlation, trends, spectra, as SciPy has them."""
 
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.signal import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.scipy.signal._convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve
 from pullback.scipy.signal._spectral import csd, detrend, istft, stft, welch
@@ -10,3 +12,5 @@ __all__ = [
 ]  # fmt: skip
 
 _explain_all(globals(), _parameters.SIGNAL, {})
+
+_add_pages(globals(), _PAGES)

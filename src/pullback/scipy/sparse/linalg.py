@@ -15,6 +15,8 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.core.explain import explain_all as _explain_all
 from pullback.flatten_util import ravel_pytree
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.sparse.linalg import PAGES as _PAGES
 from pullback.numpy._arguments import is_arraylike, static_int
 from pullback.scipy import _parameters
 from pullback.util import dtypes
@@ -241,3 +243,5 @@ def _gmres(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any, res
 
 
 _explain_all(globals(), _parameters.SPARSE, {})
+
+_add_pages(globals(), _PAGES)

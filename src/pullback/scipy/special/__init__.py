@@ -1,6 +1,8 @@
 """Special functions, by SciPy's names."""
 
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.special import PAGES as _PAGES
 from pullback.nn import logsumexp
 from pullback.scipy import _parameters
 from pullback.scipy.special._bessel import bessel_jn, i0, i0e, i1, i1e
@@ -54,3 +56,5 @@ __all__ = [
 ]  # fmt: skip
 
 _explain_all(globals(), _parameters.SPECIAL, _parameters.SPECIAL_OWN)
+
+_add_pages(globals(), _PAGES)

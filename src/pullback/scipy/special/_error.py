@@ -122,7 +122,7 @@ def _log_ndtr_jvp(primals: Any, tangents: Any) -> Any:
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
     """log ndtr(x), accurate far below 0. `series_order` is accepted and not needed.
 
-    Raises TypeError if x is not of a float type, or series_order not an int.
+    Raises TypeError if x is complex, or series_order not an int.
     """
     if not isinstance(series_order, int):
         raise TypeError("series_order must be a Python integer.")
@@ -163,7 +163,7 @@ def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def ndtri(p: Any) -> Any:
-    """The x with ndtr(x) = p; nan outside [0, 1]. Raises TypeError if p is not of a float type."""
+    """The x with ndtr(x) = p; nan outside [0, 1]. Raises TypeError if p is complex."""
     p = inexact(p)
     if not dtypes.issubdtype(p.dtype, np.floating):
         raise TypeError(f"x.dtype={p.dtype} is not supported, see docstring for supported types.")

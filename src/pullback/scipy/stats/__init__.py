@@ -1,6 +1,8 @@
 """Distributions: a module each, with logpdf, pdf, cdf, ... as SciPy has them; and summary statistics."""
 
 from pullback.core.explain import explain_all as _explain_all
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.stats import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.scipy.stats import (
     bernoulli,
@@ -41,3 +43,5 @@ __all__ = [
 
 for _module in [globals(), *(vars(globals()[_name]) for _name in __all__ if type(globals()[_name]) is type(norm))]:
     _explain_all(_module, _parameters.STATS, {})
+
+_add_pages(globals(), _PAGES)

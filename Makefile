@@ -8,7 +8,8 @@
 # make bench       timings against JAX, PyTorch, autograd and NumPy, into bench.json and bench.png (ONLY=name: some of them)
 # make libraries   the libraries' own tests on pullback and on JAX, with a table of failures (ONLY=flax,optax MINUTES=30)
 # make wheels      wheels for CPython 3.11 to 3.13 into dist, each tried where there is no compiler; and the sdist
-# make docs        the site, into docs/_build/html
+# make docs        the site, into docs/_build/html; spelling and links within it are checked, warnings are errors
+# make links       whether the site's links to other sites lead anywhere
 # make build       the set-up alone; the extension is rebuilt only if its sources or the build files have changed
 # make clean       removes build outputs; make distclean the environment, too
 
@@ -25,7 +26,7 @@ NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyp
 PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test check checked interpreted sanitize ci bench libraries wheels docs build clean distclean
+.PHONY: demo test check checked interpreted sanitize ci bench libraries wheels docs links build clean distclean
 
 demo: $(STAMPS)/examples
 	@echo "== Running examples/pln: a Poisson log-normal model, fitted by gradients through compiled code"
@@ -81,8 +82,13 @@ wheels: $(STAMPS)/tools
 
 docs: $(STAMPS)/package
 	@$(PIP) -e '.[docs]' --no-build-isolation
+	@$(PY) -m codespell_lib README.md CHANGELOG.md docs/*.md docs/how-to examples src/pullback/util/errors.py
 	@$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "== docs/_build/html/index.html"
+
+links: $(STAMPS)/package
+	@$(PIP) -e '.[docs]' --no-build-isolation
+	@$(PY) -m sphinx -q -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
 
 build: $(STAMPS)/package
 

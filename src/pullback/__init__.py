@@ -13,6 +13,7 @@ gradient = jax.grad(loss)
 from __future__ import annotations
 
 import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.pullback import PAGES as _PAGES
@@ -171,6 +172,20 @@ _ELSEWHERE = {
     "shard_map": ("pullback.api.shard_map", "shard_map"),
     "smap": ("pullback.api.smap", "smap"),
 }
+
+
+if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is loaded when it is first used
+    from pullback import debug as debug
+    from pullback import nn as nn
+    from pullback import profiler as profiler
+    from pullback import random as random
+    from pullback import scipy as scipy
+    from pullback import sharding as sharding
+    from pullback.api.mesh import make_mesh as make_mesh
+    from pullback.api.progress_bar import progress as progress
+    from pullback.reports import report as report
+    from pullback.sharding import NamedSharding as NamedSharding
+    from pullback.sharding import PartitionSpec as P
 
 
 def __getattr__(name: str):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import shutil
 import subprocess
 import sys
@@ -9,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tools.stubs import MODULES, OVERLOADS, names_of, path_of
 
 import pullback
 
@@ -53,6 +57,31 @@ def test_pyright(tmp_path):
     path.write_text(PROGRAM.read_text())
     ran = subprocess.run([pyright, "-p", str(tmp_path), str(path)], capture_output=True, text=True, timeout=240)
     assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("where", MODULES)
+def test_stubs_say_what_functions_take(where):
+    """Written anew by `python -m tools.stubs` where this fails."""
+    module = importlib.import_module(f"pullback.{where}")
+    tree = ast.parse(path_of(where).read_text())
+    known = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            known[node.name] = node.args
+        elif isinstance(node, ast.AnnAssign):
+            known[node.target.id] = None
+        elif isinstance(node, (ast.Assign, ast.ImportFrom)):
+            known |= dict.fromkeys([t.id for t in getattr(node, "targets", ())] or [a.asname for a in node.names])
+    assert set(names_of(module)) <= set(known)
+    for name, given in known.items():
+        if given is None or name in OVERLOADS or name == "__getattr__":
+            continue
+        try:
+            parameters = inspect.signature(getattr(module, name)).parameters
+        except (TypeError, ValueError):
+            continue
+        every = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
+        assert [a.arg for a in every if a is not None] == list(parameters), name
 
 
 def test_the_mark_for_type_checkers_is_installed():

@@ -38,6 +38,17 @@ def main() -> float:
     assert_type(w.sum(), jax.Array)
     assert_type(w < 1, jax.Array)
     assert_type(float(w[0]), float)
+    ones, zero = jnp.ones((3, 2)), jnp.zeros(())
+    assert_type(ones, jax.Array)
+    assert_type(jnp.sin(ones) + jnp.linalg.inv(x.T @ x)[:, :2], jax.Array)
+    assert_type(jnp.where(ones > 0, ones, 0), jax.Array)
+    assert_type(jax.nn.relu(ones), jax.Array)
+    assert_type(jax.value_and_grad(loss)(w, x, y)[0], jax.Array)
+    assert_type(jax.jit(lambda x: jnp.sin(x))(x), jax.Array)
+    w = jax.jit(jax.grad(lambda w: loss(w, x, y)))(w)
+    assert_type(jax.vmap(loss, in_axes=(None, 0, 0))(w, x, y), jax.Array)
+    assert_type(jax.lax.scan(lambda c, row: (c + row.sum(), c), zero, x), tuple[jax.Array, jax.Array])
+    assert_type(jax.lax.fori_loop(0, 3, lambda i, c: c * 2, zero), jax.Array)
     return float(loss(w, x, y))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -29,15 +29,18 @@ from pullback.util import dtypes
 from pullback.util.pytree import Partial, tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def grad(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable:
+) -> Callable[P, Any]:
     """A function that gives the gradient of scalar-valued `fun` with respect to the arguments at `argnums`.
 
     The gradient has the structure of those arguments (a tuple for several argnums); with `has_aux`, (gradient, aux).
@@ -55,13 +58,13 @@ def grad(
 
 
 def value_and_grad(
-    fun: Callable,
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable:
+) -> Callable[P, tuple[R, Any]]:
     """A function that gives (value, gradient) of scalar-valued `fun`; as `grad`."""
     differentiate = _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 

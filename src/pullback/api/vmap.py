@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from pullback._ext import _core
 from pullback.api._arguments import check_callable, checked_leaves, flatten_result, leaf_paths, named_after
@@ -16,16 +16,19 @@ from pullback.util.pytree import flatten_axes, keystr, tree_flatten, tree_flatte
 from pullback.util.static import is_hashable
 from pullback.util.tracebacks import api_boundary
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def vmap(
-    fun: Callable,
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-) -> Callable:
+) -> Callable[P, R]:
     """Map `fun` over axes of its arguments, all elements at once.
 
     in_axes: an integer, None (not mapped), or a tuple with one entry an argument, each a tree prefix of it; keyword

@@ -14,7 +14,7 @@ being stacked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -45,16 +45,19 @@ from pullback.transforms.zeros import instantiate
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten, treedef_tuple
 from pullback.util.static import check_flags
 
+C = TypeVar("C")
+Y = TypeVar("Y")
+
 
 def scan(
-    f: Callable,
-    init: Any,
+    f: Callable[[C, Any], tuple[C, Y]],
+    init: C,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-):
+) -> tuple[C, Y]:
     """Scan `f(carry, x) -> (carry, y)` over the leading axis of the arrays in `xs`; gives (final carry, stacked ys).
 
     The loop is compiled as a loop, not unrolled, and can be differentiated and batched. TypeError if the carry changes

@@ -6,7 +6,7 @@ while cond(cond_consts, carry): carry = body(body_consts, carry)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,8 +38,10 @@ from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes, errors
 from pullback.util.pytree import tree_flatten, tree_unflatten, treedef_tuple
 
+C = TypeVar("C")
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any):
+
+def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_val: C) -> C:
     """Run `val = body_fun(val)` while `cond_fun(val)`; gives the last val.
 
     cond_fun gives a boolean scalar. TypeError if the carry changes its structure, shapes or dtypes, or cond_fun gives
@@ -120,7 +122,9 @@ def _refuse_references(name, init_val):
         raise ValueError(f"{name}: a Ref cannot be a part of the carry; let body_fun close over it")
 
 
-def fori_loop(lower, upper, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None):
+def fori_loop(
+    lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unroll: int | bool | None = None
+) -> C:
     """Run `val = body_fun(i, val)` for i from lower to upper - 1; gives the last val.
 
     lower and upper are integers, traced or not; with concrete bounds the loop is reverse-mode differentiable. They may

@@ -49,8 +49,9 @@ def _even_and_odd(a: Any, degree: int) -> tuple[Any, Any]:
         return v, jnp.matmul(a, u)
     while 2 * len(powers) < degree + 1:
         powers.append(jnp.matmul(powers[-1], powers[1]))
-    v = sum(b[2 * k] * p for k, p in enumerate(powers) if 2 * k <= degree)
-    u = sum(b[2 * k + 1] * p for k, p in enumerate(powers) if 2 * k + 1 <= degree)
+    zero = jnp.zeros_like(a)
+    v = sum((b[2 * k] * p for k, p in enumerate(powers) if 2 * k <= degree), zero)
+    u = sum((b[2 * k + 1] * p for k, p in enumerate(powers) if 2 * k + 1 <= degree), zero)
     return v, jnp.matmul(a, u)
 
 

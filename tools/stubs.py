@@ -1,0 +1,142 @@
+"""Types of the functions that tables make: `python -m tools.stubs` writes the files *.pyi that type checkers read.
+
+Names, parameters and their order are those of the running package; what is returned is an Array but for the functions
+that are listed here. tests/api/test_types.py compares the files with the package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parents[1] / "src" / "pullback"
+MODULES = ("numpy", "numpy.fft", "numpy.linalg", "nn", "random", "scipy.special")
+HEAD = """# ruff: noqa
+# Written by `python -m tools.stubs`: what functions take is in their docstrings.
+from typing import Any, overload
+
+from pullback.core import Array
+
+"""
+KINDS = {  # of functions of numpy that do not return an Array, or of which calls below find out nothing
+    "Any": "divmod frexp modf histogram polydiv unique_counts unique_inverse result_type promote_types load save savez "
+    "get_printoptions printoptions set_printoptions",
+    "tuple[int, ...]": "broadcast_shapes shape",
+    "int": "ndim size",
+    "bool": "isscalar issubdtype iscomplexobj isrealobj can_cast iterable isdtype",
+    "str": "array_repr array_str",
+    "list[Array]": "split array_split hsplit vsplit dsplit meshgrid broadcast_arrays",
+    "tuple[Array, ...]": "nonzero unravel_index ix_ mask_indices diag_indices diag_indices_from tril_indices "
+    "tril_indices_from triu_indices triu_indices_from unstack",
+    "Array": "astype fill_diagonal isclose permute_dims place put put_along_axis ravel_multi_index reshape select "
+    "unpackbits fromfunction",
+}
+RETURNS = {
+    "numpy": {name: kind for kind, names in KINDS.items() for name in names.split()},
+    "nn": dict.fromkeys(("dot_product_attention", "glu", "scaled_dot_general", "scaled_matmul"), "Array"),
+    "random": dict.fromkeys(("randint", "triangular", "wrap_key_data"), "Array"),
+}
+OVERLOADS = {  # written by hand
+    "where": """@overload
+def where(
+    condition: Any, x: None = ..., y: None = ..., /, *, size: Any = ..., fill_value: Any = ...
+) -> tuple[Array, ...]: ...
+@overload
+def where(condition: Any, x: Any, y: Any, /, *, size: Any = ..., fill_value: Any = ...) -> Array: ...""",
+}
+
+
+def names_of(module: Any) -> list[str]:
+    """The public names of a module that are its own to give."""
+    return sorted(name for name in set(dir(module)) if not name.startswith("_") and is_own(name, getattr(module, name)))
+
+
+def is_own(name: str, value: Any) -> bool:
+    """Whether a name is not merely what the module is written with."""
+    if inspect.ismodule(value):
+        return value.__name__.startswith("pullback.")
+    where = getattr(value, "__module__", "") or ""
+    return name not in ("absent_names", "annotations") and not where.startswith(("typing", "collections", "functools"))
+
+
+def entry(where: str, name: str, value: Any) -> str:
+    """The line or lines of one name."""
+    if isinstance(value, bool) or value is None:
+        return f"{name}: {type(value).__name__ if value is not None else 'None'}"
+    if isinstance(value, (int, float)):
+        return f"{name}: {type(value).__name__}"
+    if inspect.ismodule(value) or inspect.isclass(value) or not callable(value):
+        return f"{name}: Any"
+    if where == "numpy" and name in OVERLOADS:
+        return OVERLOADS[name]
+    returns = RETURNS.get(where, {}).get(name) or ("Array" if gives_arrays(value) else "Any")
+    try:
+        parameters = list(inspect.signature(value).parameters.values())
+    except (TypeError, ValueError):
+        return f"def {name}(*args: Any, **kwargs: Any) -> {returns}: ..."
+    return f"def {name}({', '.join(written(parameters))}) -> {returns}: ..."
+
+
+def written(parameters: list[inspect.Parameter]) -> list[str]:
+    """Parameters as a stub has them."""
+    found: list[str] = []
+    for k, p in enumerate(parameters):
+        after = parameters[k + 1] if k + 1 < len(parameters) else None
+        if p.kind is p.KEYWORD_ONLY and not any(q.kind in (q.KEYWORD_ONLY, q.VAR_POSITIONAL) for q in parameters[:k]):
+            found.append("*")
+        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        found.append(f"{star}{p.name}: Any" + (" = ..." if p.default is not p.empty else ""))
+        if p.kind is p.POSITIONAL_ONLY and (after is None or after.kind is not after.POSITIONAL_ONLY):
+            found.append("/")
+    return found
+
+
+def gives_arrays(function: Any) -> bool:
+    """Whether calls on small arrays give an array, each that works."""
+    import pullback.numpy as jnp
+    from pullback import random
+    from pullback.core import Array
+
+    x, v, key = jnp.eye(3) + 0.5, jnp.ones(3), random.key(0)
+    i, key3, yes = jnp.arange(3), (key, 3), x > 0
+    tried: list[tuple[Any, ...]] = [
+        *((x,), (v,), (x, x), (v, v), (x, 1), (x, x, x), (v, v, v), (3,), (3, 1.0), (x, 0, 1), ([x, x],), (yes,), (i,)),
+        *((i, i), (yes, x, x), ("ij,jk", x, x), (key,), (key, x), (key, v), key3, (key, 0.5), (key, (3,)), (key, v, x)),
+        *((key, 5, 0.5), (key, 2, (3,)), (key, 1.0, 1.0), (0, 3), ((3,), 1.0)),
+    ]
+    results = []
+    for arguments in tried:
+        try:
+            results.append(function(*arguments))
+        except Exception:
+            continue
+    return bool(results) and all(isinstance(r, Array) for r in results)
+
+
+def stub(where: str) -> str:
+    """The text of a module's stub."""
+    module = importlib.import_module(f"pullback.{where}")
+    lines, classes = [], []
+    for name in names_of(module):
+        value = getattr(module, name)
+        if value is importlib.import_module("pullback.core").Array:
+            classes.append(f"{name} = Array")
+        elif inspect.ismodule(value) and value.__name__.startswith("pullback."):
+            classes.append(f"from pullback import {name} as {name}" if value.__name__ == f"pullback.{name}" else
+                           f"from {value.__name__.rpartition('.')[0]} import {name} as {name}")  # fmt: skip
+        else:
+            lines.append(entry(where, name, value))
+    return HEAD + "\n".join([*classes, *lines, "", "def __getattr__(name: str) -> Any: ...", ""])
+
+
+def path_of(where: str) -> Path:
+    """Where a module's stub lies."""
+    base = SOURCE / where.replace(".", "/")
+    return base / "__init__.pyi" if base.is_dir() else base.with_suffix(".pyi")
+
+
+if __name__ == "__main__":
+    for module_name in MODULES:
+        path_of(module_name).write_text(stub(module_name))

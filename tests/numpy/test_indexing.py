@@ -362,3 +362,12 @@ def test_put_clips_negative_numbers_too_where_it_is_told_to():
 def test_one_hot_updates_are_updates():
     x = jnp.arange(5.0)
     np.testing.assert_array_equal(x.at[jnp.array([0, 7])].add(2.0, mode="one_hot"), [2, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "power"])
+def test_booleans_are_not_combined_out_of_bounds(op):
+    x = jnp.array([True, False])
+    for index in (0, 5, -9):
+        for way in (lambda f: f, pullback.jit):
+            with pytest.raises(TypeError, match="does not accept dtype bool"):
+                way(lambda x, index=index: getattr(x.at[index], op)(True))(x)

@@ -197,3 +197,11 @@ def test_norms_of_nothing_are_0():
     for order in (-np.inf, -2):
         with pytest.raises(ValueError, match="zero-size"):
             jnp.linalg.norm(jnp.zeros((0, 3)), ord=order)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (2, 3, 4)])
+def test_all_singular_values_as_a_subset(shape):
+    a, k = np.random.default_rng(0).standard_normal(shape).astype(np.float32), min(shape[-2:])
+    for way in (lambda f: f, pullback.jit, lambda f: lambda a: pullback.vmap(f)(a[None])):
+        for found, want in zip(way(lambda a: linalg.svd(a, subset_by_index=(0, k)))(a), linalg.svd(a), strict=True):
+            np.testing.assert_allclose(np.reshape(found, want.shape), want, rtol=1e-5, atol=1e-6)

@@ -495,3 +495,18 @@ def test_bins_found_by_division_are_those_of_the_edges(bins):
         counts, edges = pullback.jit(lambda x, ends=ends: jnp.histogram(x, bins, range=ends))(x)
         by_edges, _ = pullback.jit(jnp.histogram)(x, edges)
         np.testing.assert_array_equal(counts, by_edges, err_msg=name)
+
+
+def test_unwrap_by_a_period_that_is_traced():
+    x = np.array([0, 3, 5, 2, 7, 1])
+    for period in (4, 5):
+        found = pullback.jit(lambda x, period: jnp.unwrap(x, period=period))(x, period)
+        np.testing.assert_array_equal(found, np.unwrap(x, period=period))
+
+
+def test_weighted_quantiles_of_narrow_types_are_wide_as_the_weights():
+    x, weights = jnp.arange(4.0), jnp.ones(4)
+    for dtype in ("bfloat16", "float16", "float32"):
+        found = jnp.quantile(x.astype(dtype), 0.5, weights=weights, method="inverted_cdf")
+        assert found.dtype == np.float32 and found == 1
+    assert jnp.quantile(x, 0.5, weights=weights.astype(int), method="inverted_cdf").dtype == np.float32

@@ -90,3 +90,31 @@ def test_decompositions_are_weak_as_their_operands_are(way):
     solve = [n.solve, s.solve, s.solve_triangular, lambda a, b: s.cho_solve((a, True), b)]
     for function in solve:
         assert [_weak(way(function)(*pair)) for pair in ((weak, v), (strong, v))] == ["w", "s"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_made_of_weak_comparisons_is_strong(way):
+    """The lattice of types has no weak bool; bits say nothing of a Python number."""
+    weak = lambda f: lambda x: f(jnp.broadcast_to(jnp.asarray(x) > 0, 3))  # noqa: E731
+    of_two = (jnp.bitwise_and, jnp.bitwise_or, jnp.add, jnp.maximum, jnp.equal, jnp.less, jnp.logical_and)
+    for f in (*(lambda y, f=f: f(y, y) for f in of_two), lambda y: jnp.power(y, True), lambda y: jnp.diff(y)):
+        assert _weak(way(weak(f))(2)) == "s"
+    for f in (lax.reduce_and, lax.reduce_or, lax.reduce_xor):
+        assert _weak(way(lambda x, f=f: f(jnp.broadcast_to(x, 3), (0,)))(2)) == "s"
+    for f in (lambda y: y, jnp.logical_not, lambda y: lax.bitwise_and(y, y), lambda y: jnp.unique(y, size=2)):
+        assert _weak(way(weak(f))(2)) == "w"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_weak_types_of_selections_and_sets(way):
+    mask, z = np.ones(3, bool), lambda x: 1j * x
+    cases = [
+        (lambda x: jnp.extract(mask, x, size=2), "s"), (lambda x: jnp.compress(mask, x, size=2), "s"),
+        (lambda x: jnp.place(x, mask, x, inplace=False), "w"), (lambda x: jnp.setdiff1d(x, x, size=1), "w"),
+        (lambda x: jnp.setxor1d(x, x, size=1), "s"), (lambda x: jnp.union1d(x, x, size=1), "w"),
+        (lambda x: jnp.unique(x, size=1), "w"), (lambda x: jnp.unique(z(x), size=1), "s"),
+        (lambda x: jnp.setdiff1d(z(x), z(x), size=1), "s"), (lambda x: jnp.union1d(z(x), z(x), size=1), "s"),
+    ]  # fmt: skip
+    for k, (f, want) in enumerate(cases):
+        for x in (2, 1.5):
+            assert _weak(way(lambda x, f=f: f(jnp.broadcast_to(x, 3)))(x)) == want, (k, x)

@@ -151,3 +151,15 @@ def test_under_transformations():
 def test_errors(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_trends_are_removed_by_functions(axis):
+    x = data(40, 40)
+    for name in ("welch", "csd", *(("stft",) if axis == -1 else ())):  # SciPy's stft moves the samples of others
+        given = (x, x[::-1]) if name == "csd" else (x,)
+        options = {"nperseg": 8, "axis": axis}
+        found = getattr(ours, name)(*given, detrend=lambda s: s - jnp.mean(s, -1, keepdims=True), **options)
+        want = getattr(theirs, name)(*given, detrend=lambda s: s - np.mean(s, -1, keepdims=True), **options)
+        for f, w in zip(found, want, strict=True):
+            np.testing.assert_allclose(f, w, rtol=1e-10, atol=1e-12)

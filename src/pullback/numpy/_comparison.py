@@ -82,7 +82,7 @@ def _logical(lax_fn: Any) -> Any:
 
 
 def _logical_not(x: Any) -> Any:
-    return of_scalars(lax.bitwise_not(x) if x.dtype == _BOOL else lax.eq(x, const(x, 0)), x)
+    return lax.bitwise_not(x) if x.dtype == _BOOL else of_scalars(lax.eq(x, const(x, 0)), x)
 
 
 logical_and_ = binary(

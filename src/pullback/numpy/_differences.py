@@ -164,9 +164,11 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     wrapped = lax.add(remainder(lax.sub(step, broadcast_to(low, step.shape)), period_), broadcast_to(low, step.shape))
     # A step of exactly half the period keeps its sign.
     at_low = lax.eq(wrapped, broadcast_to(low, step.shape))
-    if not integral or int(period) % 2 == 0:
-        upward = lax.gt(step, lax.full_like(step, 0))
-        wrapped = select_where(lax.bitwise_and(at_low, upward), half, wrapped)
+    upward = lax.bitwise_and(at_low, lax.gt(step, lax.full_like(step, 0)))
+    if integral:  # there is half a period only of an even one
+        even = lax.eq(lax.rem(period_, two), const(period_, 0))
+        upward = lax.bitwise_and(upward, broadcast_to(even, upward.shape))
+    wrapped = select_where(upward, half, wrapped)
     correction = lax.sub(wrapped, step)
     limit = half if discont is None else convert(discont, p.dtype)
     small = lax.lt(lax.abs(step), broadcast_to(convert(limit, step.dtype), step.shape))

@@ -144,6 +144,8 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
             if not is_inside(e.index, x.shape[e.axis], wrap):
                 if is_symbolic(x.shape[e.axis]) or (isinstance(x, Tracer) and x.shape[e.axis]):
                     return None  # as a scatter, which checkify sees
+                if op in ("add", "subtract", "multiply") and x.dtype == np.bool_:
+                    return None  # as a scatter, which refuses booleans
                 if how is Mode.FILL_OR_DROP:
                     broadcast_to(y, _result_shape(x, entries))
                     return x

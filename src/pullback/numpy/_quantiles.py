@@ -18,6 +18,7 @@ from pullback.numpy._arguments import (
     check_arraylike,
     const,
     convert,
+    promote_dtypes,
     promote_dtypes_inexact,
 )
 from pullback.numpy._comparison import isnan
@@ -28,7 +29,7 @@ from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
 from pullback.numpy._shape import moveaxis
 from pullback.numpy._take import take_along_axis
-from pullback.numpy._ufuncs import true_divide
+from pullback.numpy._ufuncs import has_kind, true_divide
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
@@ -95,8 +96,9 @@ def _quantile(
         raise kind(f"{name}: an axis of length 0 has no quantiles, got shape {shape}")
     x = flatten(a)
     if weights is not None:
-        weights = convert(_spread_weights(name, weights, a, axis), q.dtype)
-        result = _weighted(x, flatten(weights), q, skip_nan)
+        weights = flatten(_spread_weights(name, weights, a, axis))
+        x = promote_dtypes(x, weights)[0] if has_kind(weights, np.inexact) else x
+        result = _weighted(x, convert(weights, q.dtype), q, skip_nan)
     elif known is None or skip_nan or is_symbolic(x.shape[-1]) or not np.all(np.isfinite(known)):
         result = _unweighted(x, q, method, skip_nan)
         if skip_nan:  # no element is the quantile of none, nor has it a derivative

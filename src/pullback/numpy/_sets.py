@@ -20,6 +20,7 @@ from pullback.numpy._arguments import (
     canonical_axis,
     concrete_or_error,
     convert,
+    is_weak,
     make_array,
     promote_dtypes,
     static_int,
@@ -167,6 +168,7 @@ def unique(
     if fill_value is not None:
         spread = lax.broadcast_in_dim(valid, values.shape, (0,))
         values = select_where(spread, values, convert(as_array(fill_value), values.dtype))
+    values = convert(values, values.dtype, is_weak(ar) and not dtypes.issubdtype(ar.dtype, np.complexfloating))
     if axis is not None:
         values = moveaxis(values, 0, axis)
     out = [values]
@@ -282,7 +284,8 @@ def setdiff1d(
     where = nonzero(keep, size=size, fill_value=a.shape[0])[0]
     found = index_get(a, where, mode="clip")
     inside = lax.lt(where, lax.full(where.shape, a.shape[0], where.dtype))
-    return lax.select(inside, found, broadcast_to(convert(fill, a.dtype), where.shape))
+    weak = is_weak(a) and dtypes.kind_of(a.dtype) in "if"
+    return lax.select(inside, found, broadcast_to(convert(fill, a.dtype, weak), where.shape))
 
 
 def _in_both(a: Any, b: Any) -> tuple[Any, Any, Any]:
@@ -383,6 +386,7 @@ def setxor1d(
         alone = ~np.concatenate([repeated, edge]) & ~np.concatenate([edge, repeated])
         return rewriting_take(ordered, np.flatnonzero(alone).astype(np.int32))
     joined = lax.concatenate([a, b], 0)
+    joined = convert(joined, joined.dtype)
     if joined.size == 0:
         return _filled(size, fill_value, a.dtype)
     alone = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)

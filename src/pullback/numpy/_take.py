@@ -20,6 +20,7 @@ from pullback.numpy._arguments import (
     concrete_or_error,
     const,
     convert,
+    is_weak,
     make_array,
     promote,
     promote_dtypes,
@@ -248,7 +249,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     condition = lax.reshape(convert(mask, np.bool_), (arr.size,))
     # The k-th True takes the k-th value, over and over.
     number = lax.sub(lax.cumsum(convert(condition, _INT32), axis=0), lax.full((arr.size,), 1, _INT32))
-    flat = lax.reshape(convert(vals, arr.dtype), (vals.size,))
+    flat = lax.reshape(convert(vals, arr.dtype, is_weak(arr)), (vals.size,))
     chosen = rewriting_take(flat, remainder(number, make_array(vals.size, _INT32)))
     return lax.reshape(lax.select(condition, chosen, lax.reshape(arr, (arr.size,))), arr.shape)
 

@@ -74,7 +74,9 @@ def binary(
         if isinstance(x1, (Array, Tracer)):
             aval = x1.aval
             if isinstance(x2, (Array, Tracer)):
-                if aval is x2.aval and aval.dtype in unchanged and not (apart and aval.weak_type):
+                # The lattice has no weak bool: what is made of weak comparisons is strongly typed.
+                stays = not aval.weak_type or not (apart or aval.dtype == np.bool_)
+                if aval is x2.aval and aval.dtype in unchanged and stays:
                     return lax_fn(x1, x2)
             elif not aval.weak_type and aval.dtype in unchanged and scalar_fits(aval.dtype, x2):
                 return lax_fn(x1, make_array(x2, aval.dtype))

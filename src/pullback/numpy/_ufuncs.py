@@ -258,7 +258,7 @@ def _general_power(x1: Any, x2: Any) -> Any:
         # Weakly typed only if the exponent is, too, although promoted together they would be.
         base, exponent = promote_numeric("power", a, b)
         return of_operands(lax.pow(base, exponent), a, b)
-    weak = type(x2) is bool and is_weak(x1)
+    weak = type(x2) is bool and is_weak(x1) and dtype_of(x1) != _BOOL
     x1, x2 = promote_numeric("power", x1, x2)
     if has_kind(x1, np.integer):
         return convert(_integer_power(x1, x2), x1.dtype, weak)

@@ -101,7 +101,8 @@ def _svd_reference(a, full_matrices=True, compute_uv=True, subset_by_index=None,
         outs = per_matrix(lambda x: _svd_one(x, full_matrices, compute_uv), a)
     if subset_by_index is not None:
         lo, hi = subset_by_index
-        outs = [outs[0][..., lo:hi], *([outs[1][..., lo:hi], outs[2][..., lo:hi, :]] if compute_uv else [])]
+        if not full_matrices or (lo, hi) != (0, outs[0].shape[-1]):  # all singular values leave the vectors whole
+            outs = [outs[0][..., lo:hi], *([outs[1][..., lo:hi], outs[2][..., lo:hi, :]] if compute_uv else [])]
     return outs
 
 

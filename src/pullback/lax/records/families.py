@@ -482,7 +482,9 @@ def reduction(
         check_axes(aval, axes)
         if check is not None:
             check(aval, axes)
-        return ShapedArray(shape_without(aval.shape, axes), aval.dtype, aval.weak_type)
+        # Bits say nothing of a Python number: they are strongly typed, as in JAX.
+        weak = aval.weak_type and accepts != BITS
+        return ShapedArray(shape_without(aval.shape, axes), aval.dtype, weak)
 
     p = Primitive(
         name,

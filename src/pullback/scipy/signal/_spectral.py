@@ -62,14 +62,15 @@ def _nothing(name: str, x: Any, y: Any) -> Any:
 @promoting_freely
 def csd(
     x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, detrend: str | bool = "constant", return_onesided: bool = True, scaling: str = "density",
+    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
 ) -> tuple[Any, Any]:  # fmt: skip
     """(frequencies, cross power spectral density of x and y), by Welch's method.
 
     x, y: [..., n]; results [k] and [..., k]. Segments have `nperseg` samples (256 by default, at most n) and overlap by
-    `noverlap` (half of them by default). Raises ValueError for lengths that do not fit, another `scaling` than
-    'density' and 'spectrum', and another `average` than 'mean' and 'median'.
+    `noverlap` (half of them by default). `detrend` is 'constant', 'linear', False or a function of segments
+    [..., segment, sample]. Raises ValueError for lengths that do not fit, another `scaling` than 'density' and
+    'spectrum', and another `average` than 'mean' and 'median'.
     """
     if average not in ("mean", "median"):
         raise ValueError(f"csd: average must be 'median' or 'mean', got {average!r}")
@@ -97,7 +98,7 @@ def csd(
 @promoting_freely
 def welch(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-    nfft: int | None = None, detrend: str | bool = "constant", return_onesided: bool = True, scaling: str = "density",
+    nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
 ) -> tuple[Any, Any]:  # fmt: skip
     """(frequencies, power spectral density of x), by Welch's method; arguments and errors as of `csd`."""
@@ -110,7 +111,7 @@ def welch(
 @promoting_freely
 def stft(
     x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int = 256, noverlap: int | None = None,
-    nfft: int | None = None, detrend: str | bool = False, return_onesided: bool = True,
+    nfft: int | None = None, detrend: Any = False, return_onesided: bool = True,
     boundary: str | None = "zeros", padded: bool = True, axis: int = -1,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """(frequencies, times, short-time Fourier transform of x); the last axis of the transform is time.
@@ -216,7 +217,7 @@ def _window(name: str, window: Any, nperseg: int | None, n: int, real: Any) -> t
 
 def _segments(
     x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None,
-    trend: str | bool, one_sided: bool, scaling: str, axis: int, mode: str, boundary: str | None, padded: bool,
+    trend: Any, one_sided: bool, scaling: str, axis: int, mode: str, boundary: str | None, padded: bool,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """(frequencies, times, [..., frequency, segment]): spectra of windowed segments; of one signal, or of x* and y."""
     name = {"psd": "csd", "stft": "stft"}[mode]
@@ -274,7 +275,7 @@ def _segments(
     return frequencies * fs, times.astype(real), result
 
 
-def _transformed(s: Any, w: Any, size: int, step: int, length: int, trend: str | bool, one_sided: bool) -> Any:
+def _transformed(s: Any, w: Any, size: int, step: int, length: int, trend: Any, one_sided: bool) -> Any:
     """[..., n] -> [..., frequency, segment]."""
     count = (s.shape[-1] - size) // step + 1
     if step == size:
@@ -283,9 +284,11 @@ def _transformed(s: Any, w: Any, size: int, step: int, length: int, trend: str |
         parts = jnp.stack(
             [lax.slice_in_dim(s, k, k + (count - 1) * step + 1, step, s.ndim - 1) for k in range(size)], -1
         )
-    if trend is not False and trend is not None and trend != 0:
+    if callable(trend):
+        parts = trend(parts)
+    elif trend is not False and trend is not None and trend != 0:
         if trend is True or not isinstance(trend, str):
-            raise ValueError(f"argument 'detrend' is {trend!r}; expected 'constant', 'linear' or False")
+            raise ValueError(f"argument 'detrend' is {trend!r}; expected 'constant', 'linear', False or a function")
         parts = detrend(parts, -1, trend)
     transform = jnp.fft.rfft if one_sided else jnp.fft.fft
     return jnp.swapaxes(transform(parts * w, length), -1, -2)

@@ -150,6 +150,9 @@ def _owens_t_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def owens_t(h: Any, a: Any) -> Any:
-    """Owen's T: the integral of exp(-h^2 (1 + x^2) / 2) / (1 + x^2) from 0 to a, over 2 pi. ValueError if complex."""
+    """Owen's T: the integral of exp(-h^2 (1 + x^2) / 2) / (1 + x^2) from 0 to a, over 2 pi; of narrow types in float32.
+
+    ValueError if complex.
+    """
     h, a = real_arguments("owens_t", h, a)
-    return _owens_t(widened(h), widened(a)).astype(h.dtype)
+    return _owens_t(widened(h), widened(a))

@@ -303,3 +303,16 @@ def test_numerics_in_the_types_that_jax_gives():
         pullback.experimental.ode.odeint(lambda y, t: -y, 1.0, jnp.array([0, 1]))
     for start, info in ((jnp.ones(2), 0), (jnp.array([jnp.nan, 1.0]), -1)):
         assert int(linalg.gmres(lambda v: 2 * v, jnp.ones(2), x0=start)[1]) == info
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16", "int32"])
+@pytest.mark.parametrize("name", ["cg", "bicgstab", "gmres"])
+def test_solvers_promote_freely_and_operators_as_users_say(name, dtype):
+    solve = getattr(linalg, name)
+    matrix, b = (4 * jnp.eye(4)).astype(dtype), jnp.arange(4).astype(dtype)
+    with pullback.numpy_rank_promotion("raise"), pullback.numpy_dtype_promotion("strict"):
+        for operator in (matrix, lambda x: x * jnp.asarray(4, x.dtype)):
+            x, _ = pullback.jit(lambda b, operator=operator: solve(operator, b))(b)
+            np.testing.assert_allclose(np.asarray(x).astype(complex), np.arange(4) / 4, rtol=1e-2)
+        with pytest.raises(ValueError, match="no available implicit dtype promotion path"):
+            solve(lambda x: x * jnp.ones(4, "int16"), b)

@@ -113,3 +113,21 @@ def test_errors():
             call()
     with pytest.raises(TypeError, match=r"no len\(\)"):
         len(Rotation.identity())
+
+
+def test_rotations_promote_freely():
+    """What users say of promotion is for the operations that they write."""
+    turns = Rotation.from_quat(np.random.default_rng(0).standard_normal((3, 4)).astype("f"))
+
+    def results():
+        between = Slerp.init(jnp.arange(3.0), turns)
+        return [
+            turns.inv().quat, (turns * turns).quat, turns.as_euler("xyz"), turns.as_euler("XYX", degrees=True),
+            turns.mean().quat, turns.apply(jnp.ones(3)), turns.as_matrix(), turns.as_rotvec(), turns.as_mrp(),
+            Rotation.from_euler("xyz", jnp.ones((3, 3))).quat, between(0.5).quat, between(jnp.array([0.5, 1.5])).quat,
+        ]  # fmt: skip
+
+    want = results()
+    with pullback.numpy_rank_promotion("raise"), pullback.numpy_dtype_promotion("strict"):
+        for found, expected in zip(results(), want, strict=True):
+            np.testing.assert_array_equal(found, expected)

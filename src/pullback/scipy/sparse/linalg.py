@@ -20,6 +20,7 @@ from pullback.manual.scipy.sparse.linalg import PAGES as _PAGES
 from pullback.numpy._arguments import is_arraylike, static_int
 from pullback.scipy import _parameters
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_as_now, promoting_freely
 from pullback.util.pytree import tree_flatten, tree_map, tree_structure
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -88,7 +89,7 @@ def _operator(name: str, A: Any) -> Operator:
     matrix = jnp.asarray(A)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"linear operator must be a square matrix, but has shape: {matrix.shape} ({name})")
-    return lambda x: matrix @ x
+    return promoting_freely(lambda x: matrix @ x)
 
 
 def _shapes(tree: Any) -> list[tuple[int, ...]]:
@@ -117,11 +118,14 @@ def _solve(
         raise ValueError(f"arrays in x0 and b must have matching shapes: {_shapes(x0)} vs {_shapes(b)} ({name})")
     apply, precondition = _operator(name, A), (lambda x: x) if M is None else _operator(name, M)
     matrices = [jnp.asarray(x) for x in (A, M) if x is not None and not callable(x)]
-    flat, unravel = ravel_pytree(tree_map(lambda x, y: x.astype(jnp.result_type(x, y, np.float32, *matrices)), b, x0))
+    common = promoting_freely(lambda x, y: jnp.result_type(x, y, np.float32, *matrices))
+    flat, unravel = ravel_pytree(tree_map(lambda x, y: x.astype(common(x, y)), b, x0))
     start = ravel_pytree(x0)[0].astype(flat.dtype)
     steps = 10 * flat.size if maxiter is None else maxiter
 
     def on_vectors(f: Operator) -> Operator:
+        f = promoting_as_now(f)
+
         def g(v: Any) -> Any:
             out = f(unravel(v))
             if tree_structure(out) != tree_structure(b) or _shapes(out) != _shapes(b):
@@ -132,6 +136,7 @@ def _solve(
 
     prepared = on_vectors(precondition)
 
+    @promoting_freely
     def solve(matvec: Operator, v: Any) -> Any:
         limit = jnp.maximum(tol * _norm(v), atol)
         return method(matvec, v, start, prepared, limit, steps)

@@ -16,6 +16,7 @@ from pullback.core import Tracer
 from pullback.core.explain import check, explain_methods
 from pullback.core.kinds import ARRAY, FLAG, INTEGER, NESTED, TEXT, table
 from pullback.util import dtypes
+from pullback.util.promoting import methods_promoting_freely
 
 __all__ = ["Rotation", "Slerp"]
 
@@ -51,6 +52,7 @@ def _chosen(flag: Any, function: Callable[[Any], Any], x: Any) -> Any:
     return function(x) if flag else x
 
 
+@methods_promoting_freely
 class Rotation(NamedTuple):
     """Rotations as unit quaternions, quat: f[4] or f[n, 4] with the scalar last."""
 
@@ -267,6 +269,7 @@ def _sequence(seq: str, lengths: tuple[int, ...]) -> tuple[list[int], bool]:
     return [_AXES.index(c) for c in seq.lower()], seq.isupper()
 
 
+@methods_promoting_freely
 class Slerp(NamedTuple):
     """Rotations between those at given times, at constant angular velocity; made by `Slerp.init(times, rotations)`."""
 

@@ -95,7 +95,7 @@ def test_decompositions_are_weak_as_their_operands_are(way):
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_made_of_weak_comparisons_is_strong(way):
     """The lattice of types has no weak bool; bits say nothing of a Python number."""
-    weak = lambda f: lambda x: f(jnp.broadcast_to(jnp.asarray(x) > 0, 3))  # noqa: E731
+    weak = lambda f: lambda x: f(jnp.broadcast_to(jnp.asarray(x) > 0, 3))
     of_two = (jnp.bitwise_and, jnp.bitwise_or, jnp.add, jnp.maximum, jnp.equal, jnp.less, jnp.logical_and)
     for f in (*(lambda y, f=f: f(y, y) for f in of_two), lambda y: jnp.power(y, True), lambda y: jnp.diff(y)):
         assert _weak(way(weak(f))(2)) == "s"

@@ -163,3 +163,21 @@ def test_mode_of_no_elements_is_nan_with_a_count_of_floats(dtype):
     for x in got:
         assert x.shape == (3,) and x.dtype == jnp.zeros(0).dtype and not x.aval.weak_type
     assert np.isnan(got.mode).all() and not np.any(got.count)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_kernel_densities_promote_freely(dtype):
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((2, 9)), dtype)
+
+    def results():
+        made = stats.gaussian_kde(x, weights=jnp.abs(x[0]))
+        return [
+            made(x), made.logpdf(x), made.integrate_kde(made),
+            made.integrate_gaussian(x[:, 0], jnp.eye(2, dtype=dtype)),
+            made.resample(jax.random.key(0), (3,)), stats.poisson.entropy(x[0] ** 2),
+        ]  # fmt: skip
+
+    want = results()
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        for found, expected in zip(results(), want, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -41,9 +41,9 @@ def promoting_as_now(fun: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def methods_promoting_freely(cls: type[_T]) -> type[_T]:
-    """The class with public methods, products and calls that promote freely."""
+    """The class, made, called and multiplied, and with public methods that promote freely."""
     for name, given in list(vars(cls).items()):
-        if name.startswith("_") and name not in ("__mul__", "__call__"):
+        if name.startswith("_") and name not in ("__init__", "__mul__", "__call__"):
             continue
         if isinstance(given, classmethod):
             setattr(cls, name, classmethod(promoting_freely(given.__func__)))

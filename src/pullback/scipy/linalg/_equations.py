@@ -9,6 +9,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.scipy.linalg._factor import matrices, qr, schur, solve_triangular, square
+from pullback.util.promoting import promoting_freely
 
 
 def _adjoint(a: Any) -> Any:
@@ -43,6 +44,7 @@ def _by_eigenvectors(a: Any, b: Any, c: Any, tol: float) -> Any:
     return jnp.where(abs(sums).min(axis=(-1, -2), keepdims=True, initial=np.inf) > tol, x, np.nan)
 
 
+@promoting_freely
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
     """x[..., m, n] with A x + x B = C, A[..., m, m], B[..., n, n]; nan if eigenvalues of A and -B are within tol.
 

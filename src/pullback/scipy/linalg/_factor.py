@@ -13,6 +13,7 @@ from pullback.core.kinds import NESTED, optional
 from pullback.lax import linalg as lax_linalg
 from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact
 from pullback.util import dtypes
+from pullback.util.promoting import promoting_freely
 from pullback.util.static import check_flags
 
 # Those that take lists for arrays.
@@ -144,6 +145,7 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
     return h, q
 
 
+@promoting_freely
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """(P, L, U) with P L U = a; (P L, U) if `permute_l`."""
     check_flags("lu", permute_l=permute_l, overwrite_a=overwrite_a, check_finite=check_finite)

@@ -17,9 +17,11 @@ from pullback.numpy._arguments import check_arraylike
 from pullback.scipy.linalg import cho_solve, solve_triangular
 from pullback.scipy.special import ndtr
 from pullback.tree_util import register_pytree_node_class
+from pullback.util.promoting import methods_promoting_freely
 
 
 @register_pytree_node_class
+@methods_promoting_freely
 class gaussian_kde:
     """A density estimated from points dataset[d, n] (or [n]), with weights[n]: a mean of Gaussians around them.
 

@@ -9,6 +9,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback.scipy import special
 from pullback.scipy.stats._common import promoted
+from pullback.util.promoting import promoting_freely
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
@@ -31,6 +32,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return jnp.where(x < 0, 0, special.gammaincc(jnp.floor(jnp.clip(x, 0)) + 1, mu))
 
 
+@promoting_freely
 def entropy(mu: Any, loc: Any = 0) -> Any:
     """-sum p log p: summed directly for mu up to 100, above by its expansion in 1/mu. nan for mu < 0.
 

@@ -43,18 +43,19 @@ Raises:
 """,
     "breakpoint": """
 Arguments:
-    backend, filter_frames, num_frames, ordered, token: anything.
-    kwargs: anything.
+    backend: None or 'cli'.
+    filter_frames: whether calls of libraries are left out.
+    num_frames: integer: how many calls at most; None for all.
+    ordered: whether stops keep their order.
+    token: tree of arrays; None for none.
+    stdin, stdout: files; None for those of the process.
 Returns:
-    Nothing: it raises.
+    The token.
 Raises:
-    NotImplementedError always.
+    ValueError for another backend.
 
->>> try:
-...     jax.debug.breakpoint()
-... except NotImplementedError:
-...     print("use jax.debug.print")
-use jax.debug.print
+>>> import io
+>>> jax.jit(lambda x: jax.debug.breakpoint(stdin=io.StringIO("c"), stdout=io.StringIO()))(jnp.array(3))
 """,
     "inspect_array_sharding": """
 Arguments:
@@ -76,25 +77,25 @@ Raises:
     ValueError for other ranks.
 
 >>> jax.debug.visualize_array_sharding(jnp.ones(2))
-+---------+
-|  CPU 0  |
-+---------+
+┌───────┐
+│ CPU 0 │
+└───────┘
 """,
     "visualize_sharding": """
 Arguments:
     shape: tuple of one or two integers.
     sharding: Sharding.
-    use_color, scale: have no effect.
+    use_color, color_map: have no effect.
+    scale: number by which boxes of matrices are stretched.
     min_width, max_width: integers: the least and largest width of a box.
-    color_map: has no effect.
 Returns:
     None.
 Raises:
     ValueError for other ranks.
 
 >>> jax.debug.visualize_sharding((2,), jnp.ones(2).sharding)
-+---------+
-|  CPU 0  |
-+---------+
+┌───────┐
+│ CPU 0 │
+└───────┘
 """,
 }

@@ -90,8 +90,7 @@ bool even_sort(const KeyOf& key_of, const Source& source, const Put& put, E* a, 
             if (order) {
                 for (int64_t i = 0; i < size; ++i) put(start + i, from[order[i]]);
             } else {
-                const E* const sorted = radix_sort<E>([from](int64_t i) { return from[i]; }, b + start, from, size,
-                                                      Chunks{size, 1});
+                const E* const sorted = radix_sort<E>(Stored<E>{from}, b + start, from, size, Chunks{size, 1});
                 for (int64_t i = 0; i < size; ++i) put(start + i, sorted[i]);
             }
         }

@@ -36,10 +36,22 @@ struct Element<KeyT, None> {
     Key key;
 };
 
+// Elements in memory, as a source. One type for all who have them there: each type is one more copy of the sort.
+template <class E>
+struct Stored {
+    const E* elements;
+    E operator()(int64_t i) const { return elements[i]; }
+};
+
 constexpr int kDigitBits = 11;         // at most
 constexpr int kMostDigits = 4;
 constexpr int64_t kInsertion = 24;     // elements up to which insertion is fastest
 constexpr int64_t kLongRun = 1 << 10;  // from which a run of equal digits is sorted by digits, too
+
+template <class E>
+bool before(const E& p, const E& q) {
+    return p.key < q.key;
+}
 
 template <class E>
 void insertion_sort(E* x, int64_t n) {
@@ -51,11 +63,11 @@ void insertion_sort(E* x, int64_t n) {
     }
 }
 
-// Count: an unsigned type that can number the elements.
-template <class E, class Count>
+template <class E>
 class RadixSort {
 public:
     using Key = typename E::Key;
+    using Count = uint32_t;  // numbers the elements
 
     // The elements source(0) to source(n - 1) in order, n > 0. a, b: memory for n elements each, of which b may be what
     // `source` reads. Gives which of the two holds the result.
@@ -96,7 +108,7 @@ private:
         }
         deal(source, a, 0);
         for (int digit = 1; digit < digits_; ++digit) {
-            auto dealt = [a](int64_t i) { return a[i]; };
+            const Stored<E> dealt{a};
             if (!at_once) count<1>(dealt, digit);
             deal(dealt, b, digit);
             std::swap(a, b);
@@ -205,12 +217,10 @@ private:
         });
     }
 
-    static bool less(const E& p, const E& q) { return p.key < q.key; }
-
     static void sort_run(E* x, E* other, int64_t n) {
         if (n <= kInsertion) return insertion_sort(x, n);
-        if (n <= kLongRun) return std::stable_sort(x, x + n, less);
-        E* sorted = sort([x](int64_t i) { return x[i]; }, other, x, n, Chunks{n, 1});
+        if (n <= kLongRun) return std::stable_sort(x, x + n, before<E>);
+        E* sorted = sort(Stored<E>{x}, other, x, n, Chunks{n, 1});
         if (sorted != x) std::copy(sorted, sorted + n, x);
     }
 };
@@ -223,8 +233,12 @@ E* radix_sort(Source source, E* a, E* b, int64_t n, Chunks chunks) {
         insertion_sort(a, n);
         return a;
     }
-    if (n >> 32) return RadixSort<E, uint64_t>::sort(source, a, b, n, chunks);
-    return RadixSort<E, uint32_t>::sort(source, a, b, n, chunks);
+    if (n >> 32) {  // more than counters of 32 bits number, and than most machines have memory for
+        for (int64_t i = 0; i < n; ++i) a[i] = source(i);
+        std::stable_sort(a, a + n, before<E>);
+        return a;
+    }
+    return RadixSort<E>::sort(source, a, b, n, chunks);
 }
 
 }  // namespace pb

@@ -215,7 +215,7 @@ void sort_pairs_row(const typename Kind::Raw* keys, const Payload* payloads, typ
                 E* const to = b;
                 for (int64_t i = begin; i < end; ++i) to[i] = from(i);
             });
-            result = radix_sort<E>([b](int64_t i) { return b[i]; }, a, b, n, chunks);
+            result = radix_sort<E>(Stored<E>{b}, a, b, n, chunks);
         } else {
             result = radix_sort<E>(source, a, b, n, chunks);
         }

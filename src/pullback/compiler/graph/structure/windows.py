@@ -173,7 +173,7 @@ def _is_of_neighbours(made: dict[Var, JaxprEqn], layer: _Layer, base: Any) -> bo
             return False
         if base in eqn.invars and isinstance(eqn.primitive.lower, Pointwise):
             first, end = (eqn.params.get(key) for key in ("start_indices", "limit_indices"))
-            found |= first is None or tuple(zip(first, end)) != layer.box
+            found |= first is None or end is None or tuple(zip(first, end)) != layer.box
         stack += eqn.invars
     return found
 

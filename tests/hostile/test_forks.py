@@ -154,6 +154,27 @@ def test_a_lock_is_new_in_the_child_unless_its_own_thread_holds_it():
     assert out == ["0"]
 
 
+def test_what_threads_wait_for_is_new_in_the_child():
+    out = run("""
+        from pullback.util.locks import Condition
+        changed, taken = Condition(), threading.Event()
+        def hold():
+            with changed:
+                taken.set()
+                time.sleep(5)
+        threading.Thread(target=hold, daemon=True).start()
+        taken.wait()
+        pid = os.fork()
+        if pid == 0:
+            with changed:
+                changed.notify_all()
+                os._exit(int(changed.wait_for(lambda: False, 0.01)))
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+        os._exit(0)
+        """)
+    assert out == ["0"]
+
+
 def test_all_locks_are_those_of_util_locks():
     root = Path(pullback.__file__).parent
     wrong = [

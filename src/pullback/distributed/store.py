@@ -17,6 +17,7 @@ from multiprocessing.connection import Listener
 from typing import Any
 
 from pullback.util.errors import JaxRuntimeError
+from pullback.util.locks import Condition
 
 
 class Store:
@@ -27,7 +28,7 @@ class Store:
         self.values: dict[str, Any] = {}
         self.arrived: dict[str, set[int]] = {}
         self.passed: dict[str, int] = {}
-        self.changed = threading.Condition()
+        self.changed = Condition()
 
     def set(self, key: str, value: Any, allow_overwrite: bool) -> None:
         with self.changed:

@@ -1,9 +1,10 @@
 """Locks that outlive fork().
 
 The child of a fork has one thread, and locks as other threads held them, for ever. So every lock of the package is one
-of these two:
+of these:
 
     _lock = Lock()               # the child has it new; what it guards is whole whenever a thread may lose the GIL
+    _changed = Condition()       # the same, for threads that wait for each other
     _lock = held_at_fork(Lock()) # a fork waits for it: what it guards must not be copied half done
 
 What must not be copied half done is the state of LLVM, and imports; for calls of BLAS, which hang in forks, see
@@ -16,6 +17,7 @@ import importlib
 import os
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 _generation = 0  # how many forks this process is away from the first
@@ -50,6 +52,34 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+
+class Condition:
+    """A lock whose holders may wait until others have changed what it guards."""
+
+    __slots__ = ("_condition", "_generation")
+
+    def __init__(self) -> None:
+        self._generation = _generation
+        self._condition = threading.Condition()
+
+    def __enter__(self) -> None:
+        if self._generation != _generation:
+            with _renewal:
+                if self._generation != _generation:
+                    self._condition, self._generation = threading.Condition(), _generation
+        self._condition.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._condition.__exit__(None, None, None)
+
+    def wait_for(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        """Let others have the lock until something is so, or time is up; whether it is so."""
+        return self._condition.wait_for(is_so, seconds)
+
+    def notify_all(self) -> None:
+        """Let all who wait look again."""
+        self._condition.notify_all()
 
 
 _Held = TypeVar("_Held")  # has acquire() and release()

@@ -182,7 +182,7 @@ def test_patches_and_local_convolution():
             lambda: lax.conv_general_dilated(
                 f32(1, 2, 4), f32(1, 2, 2), (1,), "SAME", dimension_numbers=("NCC", "OIH", "NCH")
             ),
-            ValueError,
+            TypeError,
             "exactly once",
         ),
         (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2, 2), (1,), "SAME"), TypeError, "ndim to be equal"),

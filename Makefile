@@ -127,7 +127,7 @@ $(LIBRARIES)/.installed: tools/library_suites/requirements.txt | $(PY)
 	@$(LIBRARIES)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-$(STAMPS)/test: $(STAMPS)/examples tests/libraries/requirements.txt
+$(STAMPS)/test: $(STAMPS)/examples examples/gallery.txt tests/libraries/requirements.txt
 	@echo "== Installing the test tools, and mpi4py and MPICH for tests of several processes"
 	@$(PIP) --no-deps -r tests/libraries/requirements.txt
 	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3' 'threadpoolctl>=3.2' 'mpi4py>=4' 'mpich>=4.1'

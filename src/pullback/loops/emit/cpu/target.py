@@ -33,8 +33,12 @@ class Target:
 
     @property
     def looks_up(self) -> bool:
-        """Whether instructions find an entry of a table of 16 numbers for each lane, and scale by powers of two."""
-        return self.vector_bytes == 64
+        """Whether instructions find an entry of a table of 16 numbers for each lane, and scale by powers of two.
+
+        Vectors of 64 bytes alone do not say so: LLVM makes them of narrower registers, too. A CPU that is named without
+        a list of features has what its width needs.
+        """
+        return self.vector_bytes == 64 and (not self.features or "+avx512f" in self.features.split(","))
 
     @property
     def dots_pairs(self) -> bool:

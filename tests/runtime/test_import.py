@@ -58,7 +58,9 @@ print(len(ours) <= 260, max(collections, default=0) < 2, gc.isenabled(), gc.get_
 
 
 def test_work_of_an_import():
-    """What `import pullback.numpy` costs beside NumPy: modules (250 of ours, 34 of them pages of help), and no search of memory for cycles."""
+    """What `import pullback.numpy` costs beside NumPy: modules (250 of ours, 34 of them pages of help), and no search of
+    memory for cycles.
+    """
     out = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path}\n{WORK}"],
                          capture_output=True, text=True, check=True, timeout=120)  # fmt: skip
     assert out.stdout.split("\n")[:2] == ["[]", "True True True 0"], out.stdout

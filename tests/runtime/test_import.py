@@ -58,7 +58,7 @@ print(len(ours) <= 260, max(collections, default=0) < 2, gc.isenabled(), gc.get_
 
 
 def test_work_of_an_import():
-    """What `import pullback.numpy` costs beside NumPy: modules (250 of ours, 34 of them pages of help), and no search of
+    """What `import pullback.numpy` costs beside NumPy: modules (250 of ours, 34 of them pages of help), no search of
     memory for cycles.
     """
     out = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path}\n{WORK}"],

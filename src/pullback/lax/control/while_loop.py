@@ -76,7 +76,9 @@ def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_va
             f"{[a.str_short() for a in outs]}."
         )
     n_cond, n_body = len(cond_consts), len(body_consts)
-    fixed = cond.cached(("fixed", body, n_cond, n_body), lambda: _fixed(cond.jaxpr.invars[n_cond:], cond, body, n_body))
+    # The body remembers it: conditions of many loops are one program, which must not hold what their bodies close over.
+    key = ("fixed of", cond, n_cond, n_body)
+    fixed = body.cached(key, lambda: _fixed(cond.jaxpr.invars[n_cond:], cond, body, n_body))
     if fixed:
         cond = cond.cached(("without", n_cond, fixed), lambda: _with_fixed(cond, n_cond, fixed, False))
         body = body.cached(("fixed", n_body, fixed), lambda: _with_fixed(body, n_body, fixed, True))

@@ -20,10 +20,9 @@ from pullback.core.staging import StagedTracer
 from pullback.core.types import type_on_mesh, vma_of
 from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
 from pullback.lax.collectives.sharding import is_concrete
-from pullback.lax.collectives.vectorized import parts_of
 from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh
-from pullback.sharding._specs import names_of
+from pullback.sharding._specs import all_names_of, parts_of
 from pullback.transforms.batching import BatchTracer
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import JVPTracer
@@ -199,7 +198,7 @@ def _check_shapes(leaves: Sequence[Any], specs: Sequence[PartitionSpec], mesh: A
 def _check_results(avals: Sequence[Any], specs: Sequence[PartitionSpec], axes: Sequence[Any], name: str) -> None:
     """ValueError for a result that differs along an axis though its spec does not name it."""
     for aval, spec in zip(avals, specs, strict=True):
-        named = _names(spec)
+        named = all_names_of(spec)
         for axis in axes:
             if axis in vma_of(aval) and axis not in named:
                 raise ValueError(
@@ -267,17 +266,13 @@ def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[Partit
             spec = PartitionSpec()
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"{what} must be PartitionSpecs, got {spec!r}")
-        named = _names(spec)
+        named = all_names_of(spec)
         if unknown := [n for n in named if n not in axes]:
             raise ValueError(f"{what}: {spec} names {unknown[0]!r}, which is not among the axes {tuple(axes)}")
         if len(set(named)) != len(named):
             raise DuplicateSpecError(f"{what}: {spec} names an axis twice")
         out.append(spec)
     return out
-
-
-def _names(spec: PartitionSpec) -> list[Any]:
-    return [n for part in spec for n in names_of(part)]
 
 
 def _check_devices(x: Any, mesh: Mesh, name: str, number: int) -> None:

@@ -412,7 +412,7 @@ class ConcreteFirstInterpreter(Interpreter):
 
 def raise_no_execution(name: str) -> None:
     """Raise the RuntimeError of `jax_no_execution`."""
-    raise RuntimeError(f"JAX tried to execute function {name}, but the no_execution config option is set")
+    raise RuntimeError(f"tried to execute function {name}, but the no_execution config option is set")
 
 
 def raise_leak(tracer: Tracer) -> None:

@@ -108,27 +108,19 @@ class Debugger(cmd.Cmd):
         return False
 
     def do_p(self, arg: str) -> None:
-        """p expression
-        Evaluates and prints the value of an expression
-        """
+        """p EXPRESSION: its value here, as repr shows it."""
         self.evaluated(arg, repr)
 
     def do_pp(self, arg: str) -> None:
-        """pp expression
-        Evaluates and pretty-prints the value of an expression
-        """
+        """pp EXPRESSION: its value here, over several lines if it is long."""
         self.evaluated(arg, pprint.pformat)
 
     def do_up(self, _arg: str) -> None:
-        """u(p)
-        Move up a stack frame.
-        """
+        """up, u: to the call that made this one."""
         self.move(1, "At topmost frame.")
 
     def do_down(self, _arg: str) -> None:
-        """d(own)
-        Move down a stack frame.
-        """
+        """down, d: to the call that this one made."""
         self.move(-1, "At bottommost frame.")
 
     def move(self, step: int, at_end: str) -> None:
@@ -140,32 +132,24 @@ class Debugger(cmd.Cmd):
         self.say(self.frames[self.at].listing(_SHOWN_AFTER_MOVES))
 
     def do_list(self, arg: str) -> None:
-        """l(ist) [lines]
-        List source code for the current frame.
-        """
+        """list, l [LINES]: the source around the current line."""
         if arg and not arg.isdigit():
             self.say(f"*** list takes a number of lines, got {arg!r}")
             return
         self.say(self.frames[self.at].listing(int(arg) if arg else _SHOWN))
 
     def do_where(self, _arg: str) -> None:
-        """w(here), bt
-        Prints the calls that led here, the innermost last.
-        """
+        """where, w, bt: the calls that led here, the innermost last."""
         self.say("Traceback:")
         for frame in reversed(self.frames):
             self.say(f'  File "{frame.file}", line {frame.line}\n    {frame.current}')
 
     def do_continue(self, _arg: str) -> bool:
-        """c(ont)(inue)
-        Continue the program's execution.
-        """
+        """continue, cont, c: the program runs on."""
         return True
 
     def do_quit(self, _arg: str) -> bool:
-        """q(uit)
-        Quit the program.
-        """
+        """quit, q, exit: end the program (SystemExit)."""
         raise SystemExit(0)
 
     do_u, do_d, do_l, do_w, do_bt = do_up, do_down, do_list, do_where, do_where

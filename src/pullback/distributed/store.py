@@ -1,7 +1,8 @@
 """Keys and values that all processes see, and barriers between threads of theirs, as libraries ask JAX's client for.
 
 Process 0 holds them; the others ask it over a connection for each of their threads, so that a thread which waits keeps
-no other from asking. What is sent is signed with a secret that process 0 makes and MPI brings to the others.
+no other from asking. Who connects proves to know a secret that process 0 makes and MPI brings to the others; whoever
+does not is answered by a thread of its own, too, and keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Sequence
 from multiprocessing import ProcessError
 from multiprocessing.connection import Client as Connection
-from multiprocessing.connection import Listener
+from multiprocessing.connection import Listener, answer_challenge, deliver_challenge
 from typing import Any
 
 from pullback.util.errors import JaxRuntimeError
@@ -150,38 +151,47 @@ def opened(process: int, size: int, broadcast: Any, one_host: bool) -> Client:
     """The client of this process; `broadcast(value)` brings that of process 0 to all. All processes call it."""
     if process == 0:
         store, secret = Store(size), secrets.token_bytes(32)
-        listener = Listener(("127.0.0.1" if one_host else "0.0.0.0", 0), backlog=size, authkey=secret)
+        listener = Listener(("127.0.0.1" if one_host else "0.0.0.0", 0), backlog=size)
         host = "127.0.0.1" if one_host else socket.gethostname()
         broadcast(((host, listener.address[1]), secret))
-        threading.Thread(target=_serve, args=(listener, store), name="pullback keys and values", daemon=True).start()
+        threading.Thread(
+            target=_serve, args=(listener, store, secret), name="pullback keys and values", daemon=True
+        ).start()
         return Client(process, store)
     address, secret = broadcast(None)
     return Client(process, None, address, secret)
 
 
-def _serve(listener: Listener, store: Store) -> None:
+def _serve(listener: Listener, store: Store, secret: bytes) -> None:
     while True:
         try:
             connection = listener.accept()
-        except Exception:  # a stranger, who does not know the secret, or one who has gone again
+        except ConnectionError:  # one who has gone again
             continue
-        threading.Thread(target=_answer, args=(connection, store), daemon=True).start()
+        threading.Thread(target=_answer, args=(connection, store, secret), daemon=True).start()
 
 
-def _answer(connection: Any, store: Store) -> None:
-    while True:
+def _answer(connection: Any, store: Store, secret: bytes) -> None:
+    """Answer who knows the secret, until they go; nothing is read of what others send but their proof."""
+    with connection:
         try:
-            method, args = connection.recv()
-        except (OSError, EOFError):
+            deliver_challenge(connection, secret)
+            answer_challenge(connection, secret)
+        except (OSError, EOFError, ProcessError):
             return
-        try:
-            answer = True, getattr(store, method)(*args)
-        except JaxRuntimeError as error:
-            answer = False, str(error)
-        try:
-            connection.send(answer)
-        except OSError:
-            return
+        while True:
+            try:
+                method, args = connection.recv()
+            except (OSError, EOFError):
+                return
+            try:
+                answer = True, getattr(store, method)(*args)
+            except JaxRuntimeError as error:
+                answer = False, str(error)
+            try:
+                connection.send(answer)
+            except OSError:
+                return
 
 
 __all__ = ["Client", "Store", "opened"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.sharding._mesh import AbstractMesh, Mesh, is_local
-from pullback.sharding._specs import PartitionSpec, names_of
+from pullback.sharding._specs import PartitionSpec, all_names_of, names_of
 from pullback.util.errors import Explained
 
 Index = tuple[slice, ...]
@@ -175,7 +175,7 @@ class NamedSharding(Sharding):
             raise NotImplementedError(
                 f"NamedSharding: {spec}; arrays whose values are still to be summed over mesh axes are not supported"
             )
-        used = [name for part in spec for name in names_of(part)]
+        used = all_names_of(spec)
         for name in used:
             if name not in mesh.axis_names:
                 raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {tuple(mesh.axis_names)}.")
@@ -214,7 +214,7 @@ class NamedSharding(Sharding):
     @property
     def replicated_axes(self) -> frozenset[Any]:
         """The mesh axes that no dimension is cut along."""
-        return frozenset(self.mesh.axis_names) - {name for part in self.spec for name in names_of(part)}
+        return frozenset(self.mesh.axis_names).difference(all_names_of(self.spec))
 
     def _count(self, part: Any) -> int:
         sizes = self.mesh.shape

@@ -147,6 +147,17 @@ def names_of(part: Any) -> tuple[Any, ...]:
     return part if isinstance(part, tuple) else (part,)
 
 
+def all_names_of(spec: PartitionSpec) -> list[Any]:
+    """The mesh axes that a spec names, in order."""
+    return [name for part in spec for name in names_of(part)]
+
+
+def parts_of(spec: PartitionSpec, ndim: int) -> list[tuple[Any, ...]]:
+    """The mesh axes that each dimension of an array is cut along."""
+    parts = [tuple(names_of(part)) for part in spec]
+    return parts + [()] * (ndim - len(parts))
+
+
 def spec_in_full(cut: Sequence[tuple[Any, ...]]) -> PartitionSpec:
     """The spec of a cut (the axes of each dimension), with an entry for each dimension."""
     return PartitionSpec(*[None if not a else a[0] if len(a) == 1 else a for a in cut])

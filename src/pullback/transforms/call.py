@@ -6,7 +6,7 @@ Each transformation of a call is the same call of the transformed jaxpr.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hooks
@@ -94,6 +94,11 @@ def _resize(params: dict[str, Any], count: int) -> dict[str, Any]:
     return params
 
 
+def running_once(effects: Iterable[Any]) -> list[Any]:
+    """Those effects that must be as often as the function says (`must_run_once`, which libraries' own may lack)."""
+    return [effect for effect in effects if getattr(effect, "must_run_once", False)]
+
+
 def _outer(args, params):
     closed, outer = with_outer(params["jaxpr"], args)
     if not outer:
@@ -170,7 +175,7 @@ def _checkpoint_partial_eval(interpreter, args, params):
     saves.
     """
     closed: ClosedJaxpr = params["jaxpr"]
-    if bad := [effect for effect in closed.effects if getattr(effect, "must_run_once", False)]:
+    if bad := running_once(closed.effects):
         raise NotImplementedError(f"Effects not supported in partial-eval of `checkpoint`/`remat`: {bad}")
     unknown = tuple(map(interpreter.is_unknown, args))
     known, unknown_out, rest, kept = closed.cached(

@@ -149,10 +149,12 @@ class TracerIntegerConversionError(JAXTypeError):
 class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index; its result would have a shape that depends on values.
 
-    jax.jit(lambda y: y[y > 0].sum())(y)              # wrong: how many are taken is not known yet
-    jax.jit(lambda y: jnp.where(y > 0, y, 0).sum())(y)  # right
-    jax.jit(lambda y: y.at[y < 0].set(0))(y)          # right: as many elements as before
-    jax.jit(lambda y: y[jnp.nonzero(y > 0, size=3)])(y)  # right: at most 3, and filled up to that
+        jax.jit(lambda y: y[y > 0].sum())(y)                 # wrong: how many are taken is not known yet
+        jax.jit(lambda y: jnp.where(y > 0, y, 0).sum())(y)   # right
+        jax.jit(lambda y: y.at[y < 0].set(0))(y)             # right: as many elements as before
+        jax.jit(lambda y: y[jnp.nonzero(y > 0, size=3)])(y)  # right: at most 3, and filled up to that
+
+    A mask that is known, such as a NumPy array, may be an index.
     """
 
     def __init__(self, tracer):
@@ -203,10 +205,12 @@ class UnsupportedArgumentError(ArgumentError, NotImplementedError):
 
 
 class DimensionsError(ArgumentError, IndexError):
-    """An array has fewer dimensions than the function needs; give it more, with `reshape` or `x[None]`.
+    """An array has fewer dimensions than the function needs.
 
-    jnp.linalg.inv(jnp.ones(3))       # wrong: an inverse is of a matrix
-    jnp.linalg.inv(jnp.ones((1, 1)))  # right
+        jnp.linalg.inv(jnp.ones(3))       # wrong: an inverse is of a matrix
+        jnp.linalg.inv(jnp.ones((1, 1)))  # right
+
+    Give it more, with `reshape` or `x[None]`.
     """
 
 

@@ -22,11 +22,11 @@ from pullback.core.lowering import Inline
 from pullback.core.primitive import NoRule
 from pullback.core.types import CheckedAxis, vma_of
 from pullback.lax.collectives.sums import psum_p
-from pullback.lax.collectives.vectorized import parts_of, vectorized, vectorized_jaxpr
+from pullback.lax.collectives.vectorized import vectorized, vectorized_jaxpr
 from pullback.lax.records.families import *
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import use_abstract_mesh
-from pullback.sharding._specs import names_of, spec_in_full
+from pullback.sharding._specs import all_names_of, parts_of, spec_in_full
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.call import call_effects
 from pullback.transforms.jvp import jvp_jaxpr
@@ -64,7 +64,7 @@ def part_type(aval: Any, spec: PartitionSpec, mesh: Any, axes: frozenset, check:
     counts = [math.prod(sizes[n] for n in names) for names in parts_of(spec, aval.ndim)]
     vma = vma_of(aval)
     if check:
-        vma = vma.union(n for part in spec for n in names_of(part))
+        vma = vma.union(all_names_of(spec))
     part = ShapedArray(tuple(n // c for n, c in zip(aval.shape, counts)), aval.dtype, aval.weak_type)
     placing = aval.placing
     if placing is not None:
@@ -255,7 +255,7 @@ def _with_sums(
     mesh, axes = params["mesh"], params["newly_manual_axes"]
 
     def others(spec: Any) -> tuple[Any, ...]:
-        return tuple(axes_of(mesh, axes - {n for part in spec for n in names_of(part)}))
+        return tuple(axes_of(mesh, axes.difference(all_names_of(spec))))
 
     def run(*args: Any) -> list[Any]:
         values = list(args)
@@ -275,7 +275,7 @@ def _with_sums(
 def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[list[Any], list[Any]]:
     values, batched = to_front(args, dims)
     mesh, specs = params["mesh"], (*params["in_specs"], *params["out_specs"])
-    used = {n for spec in specs for part in spec for n in names_of(part)}
+    used = {name for spec in specs for name in all_names_of(spec)}
     spmd = axis.spmd if isinstance(axis.spmd, tuple) else () if axis.spmd is None else (axis.spmd,)
     along = tuple(n for n in spmd if n in params["newly_manual_axes"] and n not in used)
     if unknown := [n for n in spmd if n not in mesh.axis_names]:

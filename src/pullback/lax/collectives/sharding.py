@@ -17,7 +17,7 @@ from pullback.lax.records.operands import as_array
 from pullback.lax.records.rules import is_zero, tangent_zero
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
-from pullback.sharding._specs import names_of
+from pullback.sharding._specs import all_names_of, names_of
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
 __all__ = ["device_put_p", "inspect_sharding_p", "sharding_constraint_p", "with_sharding_constraint"]
@@ -51,7 +51,7 @@ def _constraint_batch(axis, args, dims, *, sharding):
     if isinstance(sharding, NamedSharding):
         mapped = () if axis is None or axis.spmd is None else axis.spmd
         spmd = mapped if isinstance(mapped, tuple) else (mapped,)
-        used = {n for part in sharding.spec for n in names_of(part)}
+        used = set(all_names_of(sharding.spec))
         if used & set(spmd):
             raise ValueError(
                 f"vmap spmd_axis_name {spmd} cannot appear in with_sharding_constraint spec, but got spec "

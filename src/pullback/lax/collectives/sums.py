@@ -135,37 +135,27 @@ def _reducing(
     return p
 
 
-def _psum_nonzero(values, avals, params):
-    """psum of those that are not symbolic zeros, in one operation; zeros of the types of `avals` for the others."""
-    summed = iter(psum_p.bind(*[v for v in values if not is_zero(v)], **params))
+def _sum_of_nonzero(p, values, avals, params):
+    """Sums of those that are not symbolic zeros, in one operation; zeros of the types of `avals` for the others."""
+    given = [v for v in values if not is_zero(v)]
+    summed = iter(p.bind(*given, **params) if given else [])
     return [tangent_zero(x) if is_zero(v) else next(summed) for v, x in zip(values, avals)]
 
 
-def _psum_jvp(primals, tangents, **params):
-    outs = psum_p.bind(*primals, **params)
-    return outs, _psum_nonzero(tangents, outs, params)
+def _sum(name: str, doc: str, transpose: Callable) -> Primitive:
+    """A sum over named axes: its tangents are summed as it is."""
+
+    def jvp(primals, tangents, **params):
+        outs = p.bind(*primals, **params)
+        return outs, _sum_of_nonzero(p, tangents, outs, params)
+
+    p = _reducing(name, doc, lambda: lax.reduce_sum_p, lambda x, n: lax.mul(x, constant(x, n)), jvp, transpose)
+    return p
 
 
 def _psum_transpose(bars, *operands, **params):
     """Each cotangent is summed over the axis."""
-    return _psum_nonzero(bars, operands, params)
-
-
-psum_p = _reducing(
-    "psum",
-    "Sums over named axes.",
-    lambda: lax.reduce_sum_p,
-    lambda x, n: lax.mul(x, constant(x, n)),
-    _psum_jvp,
-    _psum_transpose,
-)
-
-
-def _invariant_jvp(primals, tangents, *, axes):
-    outs = psum_invariant_p.bind(*primals, axes=axes)
-    given = [t for t in tangents if not is_zero(t)]
-    summed = iter(psum_invariant_p.bind(*given, axes=axes) if given else [])
-    return outs, [tangent_zero(x) if is_zero(t) else next(summed) for t, x in zip(tangents, outs)]
+    return _sum_of_nonzero(psum_p, bars, operands, params)
 
 
 def _invariant_transpose(bars, *operands, axes):
@@ -173,15 +163,12 @@ def _invariant_transpose(bars, *operands, axes):
     return [bar if is_zero(bar) else registry["pvary"].bind(bar, axes=axes) for bar in bars]
 
 
-psum_invariant_p = _reducing(
+psum_p = _sum("psum", "Sums over named axes.", _psum_transpose)
+psum_invariant_p = _sum(
     "psum_invariant",
     "Sums over axes of shard_map along which the operands vary, as types say, and the results do not.",
-    lambda: lax.reduce_sum_p,
-    lambda x, n: lax.mul(x, constant(x, n)),
-    _invariant_jvp,
     _invariant_transpose,
 )
-
 
 _NOT_DIFFERENTIABLE = NoRule("it has none in JAX either; use all_gather and a maximum or minimum")
 pmax_p = _reducing(

@@ -18,17 +18,11 @@ from pullback.lax.collectives.sharding import put
 from pullback.lax.records.families import *
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import use_abstract_mesh
-from pullback.sharding._specs import names_of
+from pullback.sharding._specs import all_names_of, parts_of
 from pullback.transforms import batching
 from pullback.transforms.batching import AxisData, run_batched
 
 __all__: list[str] = []
-
-
-def parts_of(spec: PartitionSpec, ndim: int) -> list[tuple[Any, ...]]:
-    """The axes that each dimension is cut along."""
-    parts = [tuple(names_of(p)) for p in spec]
-    return parts + [()] * (ndim - len(parts))
 
 
 def vectorized_jaxpr(params: dict[str, Any]) -> ClosedJaxpr | None:
@@ -59,7 +53,7 @@ def vectorized(params: dict[str, Any], eager: bool = False) -> Callable[..., lis
         if not rest:
             return eval_jaxpr(closed.jaxpr, closed.consts, *inputs)
         data = AxisData(rest[0], sizes[rest[0]])
-        dims = [0 if data.name in _names(spec) else None for spec in in_specs]
+        dims = [0 if data.name in all_names_of(spec) else None for spec in in_specs]
         outs, found = run_batched(lambda *parts: over(rest[1:], parts), data, inputs, dims)
         return [_collected(y, d, data, spec) for y, d, spec in zip(outs, found, out_specs, strict=True)]
 
@@ -109,10 +103,6 @@ def _freed(x: Any) -> Any:
     return x if getattr(x, "_device", None) is None else _core.with_aval(x, x.aval)
 
 
-def _names(spec: PartitionSpec) -> list[Any]:
-    return [n for part in spec for n in names_of(part)]
-
-
 def _cut(x: Any, spec: PartitionSpec, sizes: dict, axes: Sequence[Any]) -> Any:
     """x[*axes of the spec, in the order of the mesh, *parts]."""
     shape: list[int] = []
@@ -131,14 +121,14 @@ def _cut(x: Any, spec: PartitionSpec, sizes: dict, axes: Sequence[Any]) -> Any:
 
 def _collected(y: Any, dim: int | None, axis: AxisData, spec: PartitionSpec) -> Any:
     """The result with the axis in front, or (not in the spec) without it."""
-    if axis.name in _names(spec):
+    if axis.name in all_names_of(spec):
         return batching.move_batch_axis(y, dim, 0, axis.size)
     return y if dim is None else lax.index_in_dim(y, 0, dim, keepdims=False)
 
 
 def _join(y: Any, spec: PartitionSpec, axes: Sequence[Any]) -> Any:
     """The whole array from y[*axes of the spec, in the order of the mesh, *parts]."""
-    named = [a for a in axes if a in _names(spec)]
+    named = [a for a in axes if a in all_names_of(spec)]
     if not named:
         return y
     order: list[int] = []

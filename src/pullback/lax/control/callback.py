@@ -27,9 +27,7 @@ VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broad
 class Effect:
     """A mark on equations that must not be removed, repeated or merged."""
 
-    must_run_once = (
-        False  # as often as the function says: neither again for a gradient nor where no element asks for it
-    )
+    must_run_once = False  # neither again for a gradient nor where no element of a batch asks for it
 
     def __init__(self, name: str = ""):
         self.name = name or type(self).__name__

@@ -32,6 +32,7 @@ from pullback.core.references import Reference, has_references_among
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
+from pullback.transforms.call import running_once
 from pullback.transforms.discharge import closing_over, discharged, note, rules_get_references, values_of, with_outer_of
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr
@@ -229,7 +230,7 @@ def _jvp(primals, tangents, *, branches):
 
 
 def _batch_axis(axis, args, dims, *, branches):
-    if any([effect.must_run_once for effect in _effects({"branches": branches}) if hasattr(effect, "must_run_once")]):
+    if running_once(_effects({"branches": branches})):
         raise NotImplementedError("IO effect not supported in vmap-of-cond: every branch would run")
     index, *operands = args
     index_dim, *operand_dims = dims

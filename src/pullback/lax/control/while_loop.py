@@ -31,6 +31,7 @@ from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import scan
 from pullback.transforms.batching import batch_jaxpr
+from pullback.transforms.call import running_once
 from pullback.transforms.discharge import closing_over, discharged, note, rules_get_references, values_of, with_outer
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
@@ -124,9 +125,7 @@ def _refuse_references(name, init_val):
         raise ValueError(f"{name}: a Ref cannot be a part of the carry; let body_fun close over it")
 
 
-def fori_loop(
-    lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unroll: int | bool | None = None
-) -> C:
+def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unroll: int | bool | None = None) -> C:
     """Run `val = body_fun(i, val)` for i from lower to upper - 1; gives the last val.
 
     lower and upper are integers, traced or not; with concrete bounds the loop is reverse-mode differentiable. They may
@@ -275,7 +274,7 @@ def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_
         else:
             operands.append(value if dim == 0 else hooks.moveaxis(value, dim, 0))
     if pred_b:
-        if any([getattr(effect, "must_run_once", False) for effect in body.effects | cond.effects]):
+        if running_once(body.effects | cond.effects):
             raise NotImplementedError(
                 "Unordered IO effects not supported in while_loop with batched predicate: steps run on for elements "
                 "that have ended"

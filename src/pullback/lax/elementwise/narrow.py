@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pullback.core.lowering import Elementwise
+from pullback.lax.records.compiler_made import compiler_primitive
 from pullback.lax.records.families import *
 
 __all__ = ["INTEGERS", "decode_p", "encode_p", "is_narrow", "nextafter_p", "work_dtype"]
@@ -199,21 +200,14 @@ def _nextafter(b, x, y, *, dtype):
     return b.select(unordered, b.const("u8", nan), code)
 
 
-_MADE = NoRule("made by a compiler pass")
-
-
 def _of_bytes(name: str, doc: str, aval: Any, reference: Any, scalar: Any, cost: int) -> Primitive:
-    return Primitive(
+    return compiler_primitive(
         name,
         doc=doc,
         abstract_eval=aval,
         reference=reference,
         lower=Elementwise(scalar, cost=cost),
-        jvp=_MADE,
-        transpose=_MADE,
-        batch=_MADE,
         traits={"elementwise"},
-        register=False,
     )
 
 

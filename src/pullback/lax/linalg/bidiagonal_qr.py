@@ -23,20 +23,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.lax.linalg.small_matrices import (
-    GROUP,
     Block,
     Held,
     Index,
     Lanes,
+    Rounds,
     after,
     fold,
     in_blocks,
     in_groups,
     number,
+    over_rows,
     repeat,
 )
 from pullback.lax.linalg.spectra import LEFT, POISON, SCALE, add_to_all, limits, prepare, rank
-from pullback.lax.linalg.stacks import CHUNKS
 from pullback.loops.ir import ITEMSIZE
 
 MOST = 48  # rows and columns, at most: of 64 x 64 a block of matrices in float64 leaves the second cache
@@ -255,12 +255,11 @@ def _collect_left(b: Any, x: Matrix, taus: Lanes, m: int, n: int) -> None:
 
 def _diagonalize(block: Block, bottom: Any, apply: Callable[..., None]) -> None:
     """QR steps until in no lane anything that matters is above the diagonal in this column."""
-    ctx, b = block.ctx, block.ctx.b
+    b = block.ctx.b
     dtype = block.held[0].dtype
     eps = float(limits(dtype).eps)
     zero, one = b.const(dtype, 0.0), b.const(dtype, 1.0)
-    going = ctx.temporary("i32", (CHUNKS, 16), "going")  # a cache line for each chunk
-    mine = going.at(block.chunk)
+    rounds = Rounds(block, STEPS)
     here = b.let(number(b, bottom))
 
     def look(_a: Lanes, d: Lanes, _p: Lanes, notes: Lanes, e: Lanes, _t: Lanes, count: Lanes, *_: Lanes) -> None:
@@ -296,7 +295,7 @@ def _diagonalize(block: Block, bottom: Any, apply: Callable[..., None]) -> None:
         shifted = b.add(b.mul(b.sub(x, z), b.add(x, z)), b.mul(h, b.sub(b.op("div", y, signed), h)))
         begin = b.select(b.op("le", least, b.mul(most, b.const(dtype, eps))), x, b.op("div", shifted, x))
         notes[FIRST, 0] = b.select(goes_on, begin, zero)
-        spent = b.op("and", goes_on, b.op("le", ctx.load(mine, (0,)), b.const("i32", 1)))
+        spent = b.op("and", goes_on, rounds.is_last())
         notes[POISON, 0] = b.select(spent, b.const(dtype, float("nan")), notes[POISON, 0])
 
     def angle(f: Any, g: Any) -> tuple[Any, Any, Any]:
@@ -341,16 +340,11 @@ def _diagonalize(block: Block, bottom: Any, apply: Callable[..., None]) -> None:
 
         return turn
 
-    ctx.store(mine, (0,), b.const("i32", STEPS + 1))
-    with b.while_() as loop:
-        loop.test(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0)))
+    def columns_of_all() -> Any:
         block.run(look)
-        columns = b.let(block.largest(6, 0))
-        goes_on = b.let(b.op("gt", columns, b.const("i32", 0)))
-        left = b.sub(ctx.load(mine, (0,)), b.const("i32", 1))
-        ctx.store(mine, (0,), b.select(goes_on, left, b.const("i32", 0)))
-        with b.if_(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0))):
-            block.run(step(b.let(b.convert(columns, "i64"))))
+        return block.largest(6, 0)
+
+    rounds.run(columns_of_all, 0, lambda columns: block.run(step(b.let(b.convert(columns, "i64")))))
 
 
 def _turn_rows(b: Any, x: Matrix, turns: Lanes, which: int, rows: int, first: Any, last: Any) -> None:
@@ -371,11 +365,7 @@ def _turn_rows(b: Any, x: Matrix, turns: Lanes, which: int, rows: int, first: An
         for k, here in zip(of, fold(b, 0, b.let(b.sub(last, first)), [x[k, first] for k in of], element)):
             x[k, last] = here
 
-    with b.loop(rows // GROUP, "sequential") as g:
-        row = b.let(b.mul(g, b.index(GROUP)))
-        turn([row, *(b.let(b.add(row, q)) for q in range(1, GROUP))])
-    if rows % GROUP:
-        turn(range(rows - rows % GROUP, rows))
+    over_rows(b, rows, turn)
 
 
 __all__ = ["MOST", "svd"]

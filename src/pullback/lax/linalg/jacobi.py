@@ -14,9 +14,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.lax.linalg.small_matrices import Block, Held, Index, Lanes, after, fold, in_blocks, number, repeat
+from pullback.lax.linalg.small_matrices import Block, Held, Index, Lanes, Rounds, after, fold, in_blocks, number, repeat
 from pullback.lax.linalg.spectra import LEFT, POISON, SCALE, add_to_all, limits, prepare, rank
-from pullback.lax.linalg.stacks import CHUNKS
 from pullback.loops.ir import ITEMSIZE
 
 MOST_SVD = 4  # rows and columns, at most
@@ -83,18 +82,7 @@ def _turn(b: Any, x: Lanes, first: Any, second: Any, sine: Any, ratio: Any) -> t
 
 def _until_done(block: Block, notes: int, enough: float, sweep: Any) -> None:
     """Sweeps until no lane noted in the last one that more than `enough` was left."""
-    ctx, b = block.ctx, block.ctx.b
-    going = ctx.temporary("i32", (CHUNKS, 16), "going")  # a cache line for each chunk
-    mine = going.at(block.chunk)
-    ctx.store(mine, (0,), b.const("i32", SWEEPS + 1))
-    with b.while_() as loop:
-        loop.test(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0)))
-        left = block.largest(notes, LEFT)
-        goes_on = b.op("gt", left, b.const(left.dtype, enough))
-        again = b.sub(ctx.load(mine, (0,)), b.const("i32", 1))
-        ctx.store(mine, (0,), b.select(goes_on, again, b.const("i32", 0)))
-        with b.if_(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0))):
-            block.run(sweep)
+    Rounds(block, SWEEPS).run(lambda: block.largest(notes, LEFT), enough, lambda _: block.run(sweep))
 
 
 def _turn_vectors(b: Any, x: Lanes, n: int, entry: Entry, p: Index, q: Index, sine: Any, ratio: Any) -> None:

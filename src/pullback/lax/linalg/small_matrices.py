@@ -129,6 +129,35 @@ class Held:
         return self.rows * self.columns
 
 
+class Rounds:
+    """Rounds of steps on a block of matrices, at most `most`, until no lane needs another."""
+
+    def __init__(self, block: Block, most: int) -> None:
+        self._ctx, self._most = block.ctx, most
+        self._left = block.ctx.temporary("i32", (CHUNKS, 16), "going").at(block.chunk)  # a cache line for each chunk
+
+    def _count(self) -> Any:
+        return self._ctx.load(self._left, (0,))
+
+    def is_last(self) -> Any:
+        """Whether no round comes after the one that is asked for."""
+        b = self._ctx.b
+        return b.op("le", self._count(), b.const("i32", 1))
+
+    def run(self, ask: Callable[[], Any], enough: float, step: Callable[[Any], None]) -> None:
+        """step(k) as long as k = ask(), before each round, is more than `enough`."""
+        ctx, b = self._ctx, self._ctx.b
+        ctx.store(self._left, (0,), b.const("i32", self._most + 1))
+        with b.while_() as loop:
+            loop.test(b.op("gt", self._count(), b.const("i32", 0)))
+            k = b.let(ask())
+            again = b.sub(self._count(), b.const("i32", 1))
+            goes_on = b.op("gt", k, b.const(k.dtype, enough))
+            ctx.store(self._left, (0,), b.select(goes_on, again, b.const("i32", 0)))
+            with b.if_(b.op("gt", self._count(), b.const("i32", 0))):
+                step(k)
+
+
 class Block:
     """The matrices of a block while statements are made for it; `chunk` numbers the memory of its thread."""
 
@@ -263,6 +292,15 @@ def in_groups(b: Any, low: Any, high: int, body: Callable[[Sequence[Index]], Non
     with b.loop(b.floordiv(count, b.index(GROUP)), "sequential") as g:
         first = b.let(b.add(start, b.mul(g, b.index(GROUP))))
         body([first, *(b.let(b.add(first, q)) for q in range(1, GROUP))])
+
+
+def over_rows(b: Any, count: int, body: Callable[[Sequence[Index]], None]) -> None:
+    """body(indices) for all indices below `count`, GROUP of them at a time, those that are left over at the end."""
+    with b.loop(count // GROUP, "sequential") as g:
+        first = b.let(b.mul(g, b.index(GROUP)))
+        body([first, *(b.let(b.add(first, q)) for q in range(1, GROUP))])
+    if count % GROUP:
+        body(range(count - count % GROUP, count))
 
 
 def after(b: Any, i: Index) -> Index:

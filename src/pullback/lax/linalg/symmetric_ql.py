@@ -21,20 +21,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.lax.linalg.small_matrices import (
-    GROUP,
     Block,
     Held,
     Index,
     Lanes,
+    Rounds,
     after,
     fold,
     in_blocks,
     in_groups,
     number,
+    over_rows,
     repeat,
 )
 from pullback.lax.linalg.spectra import LEFT, POISON, SCALE, add_to_all, limits, prepare, rank
-from pullback.lax.linalg.stacks import CHUNKS
 from pullback.loops.ir import ITEMSIZE
 
 MOST = 64  # rows, at most: of more, a block of matrices leaves the second cache
@@ -200,12 +200,11 @@ def _smaller(b: Any, i: Index, j: Index) -> Any:
 
 def _diagonalize(block: Block, row: Any, n: int, vectors: bool) -> None:
     """QL steps until in no lane anything that matters is beside the diagonal in this row."""
-    ctx, b = block.ctx, block.ctx.b
+    b = block.ctx.b
     dtype = block.held[0].dtype
     eps = float(limits(dtype).eps)
     zero, one = b.const(dtype, 0.0), b.const(dtype, 1.0)
-    going = ctx.temporary("i32", (CHUNKS, 16), "going")  # a cache line for each chunk
-    mine = going.at(block.chunk)
+    rounds = Rounds(block, STEPS)
     here = b.let(number(b, row))
 
     def look(_a: Lanes, d: Lanes, _p: Lanes, notes: Lanes, e: Lanes, _c: Lanes, _t: Lanes, begin: Lanes) -> None:
@@ -228,7 +227,7 @@ def _diagonalize(block: Block, row: Any, n: int, vectors: bool) -> None:
         signed = b.select(b.op("lt", tangent, zero), b.neg(root), root)
         shift = b.add(b.sub(last, own), b.op("div", off, b.add(tangent, signed)))
         notes[SHIFT, 0] = b.select(goes_on, shift, zero)
-        spent = b.op("and", goes_on, b.op("le", ctx.load(mine, (0,)), b.const("i32", 1)))
+        spent = b.op("and", goes_on, rounds.is_last())
         notes[POISON, 0] = b.select(spent, b.const(dtype, float("nan")), notes[POISON, 0])
 
     def step(top: Any) -> Callable[..., None]:
@@ -278,24 +277,15 @@ def _diagonalize(block: Block, row: Any, n: int, vectors: bool) -> None:
                 for k, x in zip(of, fold(b, 0, count, [a[k, top] for k in of], element)):
                     a[k, row] = x
 
-            with b.loop(n // GROUP, "sequential") as g:
-                first = b.let(b.mul(g, b.index(GROUP)))
-                rows([first, *(b.let(b.add(first, q)) for q in range(1, GROUP))])
-            if n % GROUP:
-                rows(range(n - n % GROUP, n))
+            over_rows(b, n, rows)
 
         return turn
 
-    ctx.store(mine, (0,), b.const("i32", STEPS + 1))
-    with b.while_() as loop:
-        loop.test(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0)))
+    def top_of_all() -> Any:
         block.run(look)
-        top = b.let(block.largest(7, 0))
-        goes_on = b.let(b.op("gt", top, b.const("i32", 0)))
-        left = b.sub(ctx.load(mine, (0,)), b.const("i32", 1))
-        ctx.store(mine, (0,), b.select(goes_on, left, b.const("i32", 0)))
-        with b.if_(b.op("gt", ctx.load(mine, (0,)), b.const("i32", 0))):
-            block.run(step(b.let(b.convert(top, "i64"))))
+        return block.largest(7, 0)
+
+    rounds.run(top_of_all, 0, lambda top: block.run(step(b.let(b.convert(top, "i64")))))
 
 
 __all__ = ["MOST", "eigh"]

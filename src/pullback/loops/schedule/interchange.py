@@ -79,7 +79,6 @@ from pullback.loops.passes.unroll import straight_code
 from .cost import computed, operations
 from .machine import NOMINAL
 
-MAX_STATE = 16  # elements that are carried for each lane: about what fits registers
 MAX_OPS = 320  # of a step of one lane; more of them take longer than walking through memory saves
 MAX_COPIES = 6  # of math functions, beside those written, in a step of one lane that has several elements (`_copies`)
 BLOCK = 1 << 23  # ops of the steps of one block: most take some milliseconds, gammainc of a float64 20
@@ -306,7 +305,7 @@ class _State:
                 value = Read(var)
             now[place] = value
         last = [p for p in now if p[0] in kept or (nested and p in carried)]
-        if not 0 < len({*carried, *last}) <= MAX_STATE:
+        if not 0 < len({*carried, *last}) <= NOMINAL.registers:  # what is carried for each lane stays there
             return None
         groups: list[Carried] = []
         copies: list[Stmt] = []

@@ -70,6 +70,7 @@ class Machine:
     page_ns: float  # finding the place of another one
     op_ns: float  # a scalar operation among others, or a load from the first cache
     vector_bytes: int  # of a register
+    registers: int  # of vectors
     cores: int
     wake_ns: float  # until a sleeping thread works
     operations: Operations = Operations()
@@ -88,12 +89,12 @@ class Machine:
 # EPYC with Zen 3: the machine on which most was measured first.
 AVX2_SERVER = Machine(
     "AVX2 server", Cache(1 << 15, 8, 0.4), Cache(1 << 19, 8, 0.9), Cache(1 << 25, 16, 1.6), 64, 5.0, 3.0, 32, 3.2, 2048,
-    3.0, 0.3, 32, 2, 10_000.0,
+    3.0, 0.3, 32, 16, 2, 10_000.0,
 )  # fmt: skip
 # Xeon with AMX, two cores of a larger one.
 AVX512_SERVER = Machine(
     "AVX-512 server", Cache(3 << 14, 12, 0.35), Cache(1 << 21, 16, 0.6), Cache(1 << 25, 16, 3.3), 64, 6.4, 3.0, 32, 4.0,
-    2048, 3.0, 0.3, 64, 2, 11_000.0,
+    2048, 3.0, 0.3, 64, 32, 2, 11_000.0,
 )  # fmt: skip
 LAPTOP = replace(AVX2_SERVER, name="laptop", last=Cache(1 << 23, 16, 1.6), shared_ns=2.0, cores=4)
 # Everything is large on it: tests reach what takes large arrays elsewhere.
@@ -158,8 +159,10 @@ def _said(name: str) -> str:
 def of_system() -> Machine:
     """The sizes of this machine's caches and its cores as the system says them; all else is the nominal one's."""
     flags = _said("flags").split()
-    vector_bytes = 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
-    found = replace(NOMINAL, name="host", cores=_cores(), vector_bytes=vector_bytes if flags else NOMINAL.vector_bytes)
+    found = replace(NOMINAL, name="host", cores=_cores())
+    if flags:
+        vector_bytes = 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
+        found = replace(found, vector_bytes=vector_bytes, registers=32 if vector_bytes == 64 else 16)
     levels: dict[int, Cache] = {}
     for folder in sorted(_CPU.glob("index*")) if _CPU.exists() else ():
         try:

@@ -134,7 +134,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
             program = record.program = _compile(primitive, record, params).executable
         else:
             places = _core.places_of(args)
-            with spans.span(primitive.name, "eager") if spans.is_recording() else nullcontext():
+            with spans.span(primitive.name, "eager") if spans.is_recording() else _UNRECORDED:
                 result = _run_reference(primitive, args, record, params)
             if places is not None or primitive.name in SAYS:
                 result = _placed(primitive, args, record, params, result)
@@ -147,6 +147,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
     return results[0] if record.single else results
 
 
+_UNRECORDED = nullcontext()  # around what no trace records
 MAX_RECORDS = 20_000
 
 

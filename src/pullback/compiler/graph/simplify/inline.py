@@ -15,24 +15,21 @@ from pullback.compiler.graph.simplify.inner import has_inner, map_inner
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Inline
-from pullback.core.primitive import NoRule, Primitive, registry
+from pullback.core.primitive import registry
+from pullback.lax.records.compiler_made import compiler_primitive
 
 
 def _same(b: Any, x: Any) -> Any:
     return x
 
 
-keep_apart_p = Primitive(
+keep_apart_p = compiler_primitive(
     "keep_apart",
     doc="The operand; later passes take the result for another value.",
     abstract_eval=lambda aval: aval,
     reference=lambda x: x,
     lower=Elementwise(_same, cost=0),
-    jvp=NoRule("made by a compiler pass"),
-    transpose=NoRule("made by a compiler pass"),
-    batch=NoRule("made by a compiler pass"),
     traits={"barrier"},
-    register=False,
 )
 
 

@@ -18,11 +18,10 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Reduction
-from pullback.core.primitive import NoRule, Primitive
+from pullback.lax.records.compiler_made import compiler_primitive
 from pullback.lax.reductions.reductions import evaluate_reference
 from pullback.util import dtypes
 
-_BY_COMPILER = NoRule("made by a compiler pass")
 TRIED = 200  # tuples of numbers
 
 
@@ -65,7 +64,7 @@ def _merge(ctx: Any, left: Any, right: Any) -> tuple:
     return tuple(map(read, closed.jaxpr.outvars))
 
 
-fold_p = Primitive(
+fold_p = compiler_primitive(
     "fold",
     doc="reduce by a function whose neutral element is known.",
     abstract_eval=_shape,
@@ -73,10 +72,6 @@ fold_p = Primitive(
     lower=Reduction(init=_init, element=lambda ctx, operands, index: tuple(operands), merge=_merge),
     multiple_results=True,
     traits={"reduction"},
-    jvp=_BY_COMPILER,
-    transpose=_BY_COMPILER,
-    batch=_BY_COMPILER,
-    register=False,
 )
 
 

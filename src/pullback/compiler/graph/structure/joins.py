@@ -15,7 +15,8 @@ from typing import Any
 from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from pullback.core.lowering import Elementwise, Nest, Reduction
-from pullback.core.primitive import NoRule, Primitive, registry
+from pullback.core.primitive import registry
+from pullback.lax.records.compiler_made import compiler_primitive
 from pullback.lax.records.nests import loops
 from pullback.loops.passes.split import MAX_PARTS
 from pullback.loops.passes.unroll import MAX_CHOICES
@@ -84,17 +85,11 @@ def _as(rule: str) -> Any:
     return apply
 
 
-_BY_COMPILER = NoRule("made by a compiler pass")
-
-join_p = Primitive(
+join_p = compiler_primitive(
     "join",
     doc="Many arrays along a dimension, or a new one, copied into one.",
     abstract_eval=_as("abstract_eval"),
     reference=_as("reference"),
     lower=Nest(_emit, strided=True),
     traits={"inside"},
-    jvp=_BY_COMPILER,
-    transpose=_BY_COMPILER,
-    batch=_BY_COMPILER,
-    register=False,
 )

@@ -31,8 +31,9 @@ from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, 
 from pullback.compiler.graph.structure.thin_convolutions import thin_convolution
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
-from pullback.core.primitive import NoRule, Primitive, registry
+from pullback.core.primitive import registry
 from pullback.lax.movement.gather import GatherScatterMode
+from pullback.lax.records.compiler_made import compiler_primitive, rule_of
 from pullback.util.dtypes import issubdtype
 
 PASSING = 256  # equations that a matrix is computed by, for a vector alone
@@ -71,27 +72,13 @@ def _inner_at(ctx: Any, index: Any) -> Any:
     return total
 
 
-_BY_COMPILER = NoRule("made by a compiler pass")
-
-
-def _dot_rule(name: str) -> Any:
-    def rule(*args: Any, **params: Any) -> Any:
-        return getattr(registry["dot_general"], name)(*args, **params)
-
-    return rule
-
-
-inner_product_p = Primitive(
+inner_product_p = compiler_primitive(
     "inner_product",
     doc="dot_general over few contracted elements.",
-    abstract_eval=_dot_rule("abstract_eval"),
-    reference=_dot_rule("reference"),
+    abstract_eval=rule_of("dot_general", "abstract_eval"),
+    reference=rule_of("dot_general", "reference"),
     lower=Pointwise(_inner_at, cost=2 * SUMMED, operations=lambda eqn: registry["dot_general"].lower.operations(eqn)),
     traits={"inside"},
-    jvp=_BY_COMPILER,
-    transpose=_BY_COMPILER,
-    batch=_BY_COMPILER,
-    register=False,
 )
 
 

@@ -18,7 +18,8 @@ import numpy as np
 from pullback.compiler.graph.simplify.rewrite import Rewriter, size_of
 from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Pointwise
-from pullback.core.primitive import NoRule, Primitive, registry
+from pullback.core.primitive import registry
+from pullback.lax.records.compiler_made import compiler_primitive, rule_of
 
 THIN = 4  # features of a group below which the block of a kernel of products is mostly empty
 PLAIN_TAPS, PLAIN_WINDOW = 9, 5  # with which nests are cut at the edges of x; else it is copied with zeros around it
@@ -95,26 +96,14 @@ def _at(ctx: Any, index: Any) -> Any:
     return total
 
 
-def _convolution_rule(name: str) -> Any:
-    def rule(*args: Any, **params: Any) -> Any:
-        given = {key: value for key, value in params.items() if key != "weights"}
-        return getattr(registry["conv_general_dilated"], name)(*args, **given)
+_OWN = frozenset(("weights",))
 
-    return rule
-
-
-_BY_COMPILER = NoRule("made by a compiler pass")
-
-thin_convolution_p = Primitive(
+thin_convolution_p = compiler_primitive(
     "thin_convolution",
     doc="conv_general_dilated of one channel for each group, with a small window.",
-    abstract_eval=_convolution_rule("abstract_eval"),
-    reference=_convolution_rule("reference"),
+    abstract_eval=rule_of("conv_general_dilated", "abstract_eval", _OWN),
+    reference=rule_of("conv_general_dilated", "reference", _OWN),
     lower=Pointwise(
         _at, cost=2 * PLAIN_TAPS, operations=lambda eqn: registry["conv_general_dilated"].lower.operations(eqn)
     ),
-    jvp=_BY_COMPILER,
-    transpose=_BY_COMPILER,
-    batch=_BY_COMPILER,
-    register=False,
 )

@@ -24,7 +24,7 @@ from pullback.loops.schedule.choose import Nest, watching
 from pullback.loops.schedule.machine import host
 from pullback.loops.schedule.price import least, price, touched
 from pullback.runtime.programs.libraries import is_library
-from pullback.runtime.programs.schedule_report import _form, _shape
+from pullback.runtime.programs.schedule_report import form_text_of, shape_of
 
 
 @dataclass
@@ -111,7 +111,7 @@ def kernels_of(ready: Prepared, units: Sequence[Unit], lowered: Lowered) -> list
             len(kernels), label, kind,
             tuple(dict.fromkeys(line for unit in mine for line in unit.lines)),
             tuple(dict.fromkeys(eqn for unit in mine for eqn in unit.equations)),
-            tuple(s for unit in mine for s in unit.stored), printer(body), tuple(body), _shape(body),
+            tuple(s for unit in mine for s in unit.stored), printer(body), tuple(body), shape_of(body),
         )  # fmt: skip
         machine, seen = host(), not any(isinstance(s, (Call, HostCall, Run)) for s in calls)
         prices = [price(stmt, machine) for stmt in body]
@@ -131,10 +131,10 @@ def kernels_of(ready: Prepared, units: Sequence[Unit], lowered: Lowered) -> list
         kernel.threads = min(machine.cores, max((p.tasks for p in prices), default=1))
         if number is not None:
             choice = ready.nests[number].choice
-            kernel.form = _form(choice)
+            kernel.form = form_text_of(choice)
             if choice.others:
                 second = min(choice.others, key=lambda other: other.ns)
-                kernel.runner_up, ours = _form(second), choice.ns
+                kernel.runner_up, ours = form_text_of(second), choice.ns
                 if kernel.expected_ns is not None and ours:
                     kernel.runner_up_expected_ns = kernel.expected_ns * second.ns / ours
         kernels.append(kernel)

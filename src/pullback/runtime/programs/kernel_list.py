@@ -24,7 +24,7 @@ from pullback.loops.schedule.choose import Nest, watching
 from pullback.loops.schedule.machine import host
 from pullback.loops.schedule.price import least, price, touched
 from pullback.runtime.programs.libraries import is_library
-from pullback.runtime.programs.schedule_report import form_text_of, shape_of
+from pullback.runtime.programs.schedule_report import form_of, shape_of
 
 
 @dataclass
@@ -131,10 +131,10 @@ def kernels_of(ready: Prepared, units: Sequence[Unit], lowered: Lowered) -> list
         kernel.threads = min(machine.cores, max((p.tasks for p in prices), default=1))
         if number is not None:
             choice = ready.nests[number].choice
-            kernel.form = form_text_of(choice)
+            kernel.form = form_of(choice)
             if choice.others:
                 second = min(choice.others, key=lambda other: other.ns)
-                kernel.runner_up, ours = form_text_of(second), choice.ns
+                kernel.runner_up, ours = form_of(second), choice.ns
                 if kernel.expected_ns is not None and ours:
                     kernel.runner_up_expected_ns = kernel.expected_ns * second.ns / ours
         kernels.append(kernel)

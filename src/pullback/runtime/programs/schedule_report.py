@@ -55,21 +55,21 @@ def schedule_text(function: Function) -> str:
     ]
     for number, (_, choice, body, _, trips) in enumerate(found, 1):
         often = f"    {trips} times" if trips > 1 else ""
-        lines.append(f"nest {number:<3} {'about ' + _time(choice.ns):<15} {form_text_of(choice)}    {shape_of(body)}{often}")
+        lines.append(f"nest {number:<3} {'about ' + _time(choice.ns):<15} {form_of(choice)}    {shape_of(body)}{often}")
         lines.append("    " + _parts(choice.price, NOMINAL))
         others = sorted(choice.others, key=lambda other: other.ns)
         if others:
             runner_up = others[0]
             lines.append(
-                f"    runner-up {form_text_of(runner_up)}, about {_time(runner_up.ns)}: {_parts(runner_up.price, NOMINAL)}"
+                f"    runner-up {form_of(runner_up)}, about {_time(runner_up.ns)}: {_parts(runner_up.price, NOMINAL)}"
             )
-        lines += [f"    {form_text_of(other)} about {_time(other.ns)}" for other in others[1:]]
+        lines += [f"    {form_of(other)} about {_time(other.ns)}" for other in others[1:]]
     return "\n".join(lines) + "\n"
 
 
-def form_text_of(choice: Choice) -> str:
+def form_of(choice: Choice) -> str:
     """The name of a form, and of those of its parts."""
-    return choice.form + (": " + ", ".join(map(form_text_of, choice.parts)) if choice.parts else "")
+    return choice.form + (": " + ", ".join(map(form_of, choice.parts)) if choice.parts else "")
 
 
 def shape_of(body: Sequence[Stmt]) -> str:

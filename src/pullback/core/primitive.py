@@ -180,10 +180,11 @@ class Primitive:
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""
         interpreter = current_interpreter()
-        if self.outer is not None and closes_over_references(params):
-            args, params = self.outer(args, params)
-        if self.discharge is not None and not interpreter.stages_references and uses_references(args, params):
-            return self.discharge(*args, **params)
+        if self.discharge is not None and uses_references(args, params):
+            if self.outer is not None and closes_over_references(params):
+                args, params = self.outer(args, params)
+            if not interpreter.stages_references:
+                return self.discharge(*args, **params)
         return interpreter.process(self, args, params)
 
     def process(self, *args: Any, **params: Any):

@@ -367,7 +367,7 @@ class EvalInterpreter(Interpreter):
         return hooks.run_eagerly(closed, args)
 
     def process(self, primitive, args, params):
-        if config.config.jax_no_execution:
+        if config.value_of("jax_no_execution"):
             raise_no_execution(primitive.name)
         for arg in args:
             if type(arg) is _core.Array:

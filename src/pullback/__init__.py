@@ -22,7 +22,6 @@ from pullback.util.collector import collector_rests as _collector_rests
 with _collector_rests(all_stays=True):
     from pullback import _ext as _ext  # first: it says where this package cannot be used
     from pullback import core, lax, runtime, tree, tree_util  # runtime fills core.hooks.evaluate before anything runs
-    from pullback import errors as errors
     from pullback import numpy as numpy
     from pullback.api import (
         ShapeDtypeStruct,
@@ -120,6 +119,7 @@ _LAZY = (
     "debug",
     "distributed",
     "dlpack",
+    "errors",
     "example_libraries",
     "experimental",
     "export",
@@ -176,6 +176,7 @@ _ELSEWHERE = {
 
 if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is loaded when it is first used
     from pullback import debug as debug
+    from pullback import errors as errors
     from pullback import nn as nn
     from pullback import profiler as profiler
     from pullback import random as random

@@ -55,8 +55,11 @@ def packages() -> dict[str, dict[str, str]]:
     for info in pkgutil.walk_packages(manual.__path__, "pullback.manual."):
         pages = getattr(importlib.import_module(info.name), "PAGES", None)
         name = info.name.replace(".manual.", ".").replace("pullback.pullback", "pullback")
-        if pages is not None and info.ispkg:
-            found[name] = manual.by_name(pages)
+        if pages is None:
+            continue
+        pages, whole = manual.by_name(pages), found.get(name.rpartition(".")[0], {})
+        if not set(pages) <= set(whole):  # else they are a part of those of its package
+            found[name] = pages
     return found
 
 

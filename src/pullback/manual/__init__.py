@@ -1,10 +1,10 @@
 """What `help()` says of public functions beyond the sentence in their docstring: arguments, results, errors, an
 example.
 
-A page is the text of one function, or of several names of one function; a file here is a dictionary of pages of one
-kind, and a folder has those of one package. They stand apart from the code, so that it stays short, and are added to
-the docstrings when the package is imported. `tests/manual` runs the examples, and looks for functions and parameters
-that have no page.
+A page is the text of one function, or of several names of one function; a file here is a dictionary of the pages of one
+package, or of one kind in the folder of a package that has many. They stand apart from the code, so that it stays
+short, and are added to the docstrings when the package is imported. `tests/manual` runs the examples, and looks for
+functions and parameters that have no page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def by_name(*files: Mapping[str, str]) -> dict[str, str]:
 def add_pages(namespace: Mapping[str, Any], pages: Mapping[str, str]) -> None:
     """Add pages to the docstrings of the functions in a namespace; names that it does not have are left alone."""
     done = set()  # one function may have several names
-    for name, page in pages.items():
+    for name, page in by_name(pages).items():
         function = namespace.get(name)
         if function is not None and id(function) not in done:
             done.add(id(function))

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.lax.collectives.device_records import device_primitive
 from pullback.lax.collectives.moves import all_gather_p, all_to_all_p, ppermute_p, reduce_scatter_p
 from pullback.lax.collectives.sums import axis_index_p, check_groups, pmax_p, pmin_p, psum_p
+from pullback.lax.records.compiler_made import device_primitive
 from pullback.lax.records.families import *
 
 __all__ = ["DEVICE_RULES", "device_index_p", "exchange_p"]

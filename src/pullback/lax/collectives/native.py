@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
-from pullback.lax.collectives.device_records import device_primitive
+from pullback.lax.records.compiler_made import device_primitive
 from pullback.lax.records.families import *
 from pullback.util import dtypes
 

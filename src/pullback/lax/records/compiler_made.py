@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pullback.core.lowering import Nest
 from pullback.core.primitive import NoRule, Primitive, registry
 
-__all__ = ["compiler_primitive", "rule_of"]
+__all__ = ["compiler_primitive", "device_primitive", "rule_of"]
 
 _AFTER = NoRule("made by a compiler pass")
 
@@ -27,3 +28,17 @@ def rule_of(other: str, rule: str, without: frozenset[str] = frozenset()) -> Cal
         return getattr(registry[other], rule)(*args, **given)
 
     return call
+
+
+def device_primitive(
+    name: str, doc: str, abstract_eval: Callable[..., Any], emit: Callable[..., None], multiple_results: bool = False
+) -> Primitive:
+    """What one device of several does within its program: it has an emission, and nothing in place of that."""
+    return compiler_primitive(
+        name,
+        doc=doc,
+        abstract_eval=abstract_eval,
+        reference=NoRule("it takes several devices"),
+        lower=Nest(emit),
+        multiple_results=multiple_results,
+    )

@@ -2,16 +2,14 @@
 
 from pullback.manual import by_name
 from pullback.manual.numpy import (
+    algebra,
     arithmetic,
     comparisons,
     creation,
     dtypes,
-    exponentials,
+    elementary,
     indexing,
     joining,
-    polynomials,
-    products,
-    rounding,
     shapes,
     sorting,
     statistics,
@@ -19,16 +17,14 @@ from pullback.manual.numpy import (
 )
 
 PAGES = by_name(
+    algebra.PAGES,
     arithmetic.PAGES,
     comparisons.PAGES,
     creation.PAGES,
     dtypes.PAGES,
-    exponentials.PAGES,
+    elementary.PAGES,
     indexing.PAGES,
     joining.PAGES,
-    polynomials.PAGES,
-    products.PAGES,
-    rounding.PAGES,
     shapes.PAGES,
     sorting.PAGES,
     statistics.PAGES,

@@ -1,6 +1,0 @@
-"""Pages of `pullback.debug`."""
-
-from pullback.manual import by_name
-from pullback.manual.debug import debug
-
-PAGES = by_name(debug.PAGES)

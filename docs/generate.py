@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
 import inspect
 import re
@@ -55,13 +56,40 @@ def public(module: Any) -> list[tuple[str, Any]]:
     return found
 
 
+class Shown:
+    """The default of a parameter, as a program would write it."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        if isinstance(self.value, enum.Enum):
+            return str(self.value)
+        text = repr(self.value)
+        return getattr(self.value, "__name__", "...") if text.startswith("<") else text
+
+
 def signature(value: Any) -> str:
-    """The parameters of a function, without the types."""
+    """How a function is called, without the types; of other things, nothing."""
+    if isinstance(value, type) and issubclass(value, (enum.Enum, BaseException)):
+        return ""
+    empty = inspect.Parameter.empty
     try:
-        parameters = inspect.signature(value).parameters.values()
+        called = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
-    return "(" + ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in parameters) + ")"
+    parameters = [
+        p.replace(annotation=empty, default=empty if p.default is empty else Shown(p.default))
+        for p in called.parameters.values()
+    ]
+    return str(called.replace(parameters=parameters, return_annotation=empty))
+
+
+def members(value: Any) -> str:
+    """The values of an enumeration."""
+    if not (isinstance(value, type) and issubclass(value, enum.Enum)):
+        return ""
+    return "\n\n**Values**\n\n" + ", ".join(f"`{name}`" for name in value.__members__)
 
 
 def fenced(text: str) -> str:
@@ -70,12 +98,18 @@ def fenced(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
+def prose(text: str) -> str:
+    """Sentences as Markdown; a paragraph in which some lines stand further to the right stays as it is."""
+    parts = re.split(r"\n{2,}", text.strip())
+    return "\n\n".join(fenced(part) if re.search("^ ", part, re.MULTILINE) else _escaped(part) for part in parts)
+
+
 def described(text: str) -> str:
     """A docstring as Markdown: its sentences, arguments as a list, the other sections, and examples as code."""
     example = re.search(r"^>>> ", text, re.MULTILINE)
     text, code = (text[: example.start()], text[example.start() :]) if example else (text, "")
     said, *sections = SECTION.split(text)
-    lines = [fenced(said.strip())] if not sections else [_escaped(said.strip())]
+    lines = [prose(said)]
     for head, body in zip(sections[::2], sections[1::2]):
         body = inspect.cleandoc(body)
         if head == "Arguments":
@@ -115,7 +149,7 @@ def write_module(folder: Path, name: str, title: str) -> None:
     lines = [f"# `{name}`", "", f"{title}. {len(entries)} functions and classes.", ""]
     for each, value in entries:
         lines += [f"## `{each}`", "", f"```python\n{each}{signature(value)}\n```", ""]
-        lines += [described(inspect.getdoc(value) or ""), ""]
+        lines += [described(inspect.getdoc(value) or "") + members(value), ""]
     write(folder / "api" / f"{name}.md", "\n".join(lines))
 
 

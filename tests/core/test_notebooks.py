@@ -12,22 +12,33 @@ import pullback.numpy as jnp
 def test_arrays(shape, dtype):
     x = jnp.ones(shape, dtype)
     html = x._repr_html_()
-    assert f"{dtype}{list(shape)}" in html and str(x.sharding) in html
-    cells = x.size if x.ndim in (1, 2) else 0
-    assert html.count("<td>") == cells and html.count(f"<td>{np.ones((), x.dtype)[()]!s}</td>") == cells
-    assert ("<pre>" in html) == (x.ndim == 0)
+    assert f"{dtype}{list(shape)}" in html and "Sharding" not in html
+    assert f"<pre>{np.asarray(x)!s}</pre>" in html
 
 
 def test_long_arrays_show_their_ends():
     html = jnp.arange(1_000_000).reshape(1000, 1000)._repr_html_()
-    assert html.count("<td>") == 81 and "<td>999999</td>" in html and "<td>500500</td>" not in html
-    assert jnp.arange(9)._repr_html_().count("…") == 1 and "…" not in jnp.arange(8)._repr_html_()
+    assert len(html) < 1000 and "999999" in html and "500500" not in html
+
+
+def test_arrays_on_several_devices():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "<y>"))
+    rows = jax.sharding.NamedSharding(mesh, jax.P("x", None))
+    html = jax.device_put(jnp.ones((4, 6)), rows)._repr_html_()
+    assert html.count("<td") == 2 and "CPU 0, 1<" in html and "CPU 2, 3<" in html and "<pre>" in html
+    along = jax.sharding.NamedSharding(mesh, jax.P(("x", "<y>")))
+    assert jax.device_put(jnp.ones(8), along)._repr_html_().count("<td") == 4
+    assert "NamedSharding" in jax.device_put(jnp.ones((4, 1, 1)), rows)._repr_html_()
+    html = along._repr_html_()
+    assert "4 parts along <code>x</code> and <code>&lt;y&gt;</code>" in html and html.count("<td") == 4
+    assert "dimension 1: whole" in rows._repr_html_() and mesh._repr_html_().count("<tr>") == 2
+    assert "<y>" not in html + mesh._repr_html_()
 
 
 def test_deleted_arrays():
     x = jnp.ones(3)
     x.delete()
-    assert "deleted" in x._repr_html_() and "<td>" not in x._repr_html_()
+    assert "deleted" in x._repr_html_() and "<pre>" not in x._repr_html_()
 
 
 def test_jaxprs_name_the_users_lines():

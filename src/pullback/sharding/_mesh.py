@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback.util.locks import Lock
+from pullback.util.notebooks import mesh_html
 
 # The number of this process among those of the program; distributed.initialize sets it.
 this_process = [0]
@@ -281,6 +282,9 @@ class Mesh(_Axes):
     def __repr__(self) -> str:
         types = f", axis_types={self.axis_types}" if self.axis_names else ""
         return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
+
+    def _repr_html_(self) -> str:
+        return mesh_html(self)
 
     def __deepcopy__(self, memo: Any) -> Mesh:
         return self  # devices are not copied

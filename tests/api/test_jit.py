@@ -37,6 +37,12 @@ def test_jit_of_one_function_again_and_again_traces_once():
     assert len(runs) == 2
 
 
+def test_none_is_no_function_and_no_function_at_all_a_decorator():
+    with pytest.raises(TypeError, match="Expected a callable value, got None"):
+        jax.jit(None)
+    assert jax.jit(static_argnums=0)(lambda n: n)(3) == 3 and jax.jit()(lambda x: x + 1)(1) == 2
+
+
 def test_wrapped_functions_do_not_share():
     f, _runs = counted()
     jax.jit(f)(X)

@@ -72,6 +72,13 @@ def test_errors(call, error, message):
         call()
 
 
+def test_axes_of_softmax_may_be_a_list():
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert (nn.softmax(x, axis=[0, 1]) == nn.softmax(x, axis=(0, 1))).all()
+    with pytest.raises(ValueError, match="Non-hashable"):
+        nn.log_softmax(x, axis=[0, 1])
+
+
 def test_scaled_matmul():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(1, 2, 8)).astype("f"), rng.normal(size=(1, 3, 8)).astype("f")

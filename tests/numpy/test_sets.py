@@ -233,3 +233,8 @@ def test_derivatives_of_what_is_common():
     np.testing.assert_array_equal(pullback.jacfwd(lambda a: jnp.intersect1d(a, b))(a), [[0, 1, 0, 0], [1, 0, 0, 0]])
     values, i, j = pullback.grad(lambda a: (f(a), jnp.intersect1d(a, b, return_indices=True)), has_aux=True)(a)[1]
     np.testing.assert_array_equal([values, i, j], [[1, 3], [1, 0], [0, 1]])
+
+
+def test_unique_of_weakly_typed_numbers():
+    assert jnp.unique(2.0).weak_type and jnp.compress(np.array([True]), jnp.asarray(2)[None]).weak_type
+    assert not jnp.unique(1j).weak_type and not jnp.unique(1j, size=1).weak_type

@@ -234,6 +234,16 @@ def test_at_and_reduceat():
     with pytest.raises(NotImplementedError, match="inplace"):
         jnp.add.at(jnp.asarray(x), 0, 1.0)
     np.testing.assert_allclose(jnp.add.reduceat(jnp.asarray(x), np.array([0, 3, 1])), np.add.reduceat(x, [0, 3, 1]))
+    assert np.isnan(jnp.add.reduceat(jnp.asarray(x), np.array([0, 7]))).tolist() == [False, True]
+
+
+def test_sums_accumulate_in_order_without_an_axis():
+    x = jnp.arange(4.0).reshape(2, 2)
+    assert jnp.add.accumulate(x, axis=None).tolist() == [0, 1, 3, 6]
+    assert jnp.multiply.accumulate(x + 1, axis=None, dtype=int).tolist() == [1, 2, 6, 24]
+    for name in ("maximum", "subtract", "logical_or"):
+        with pytest.raises(ValueError, match="multiple axes"):
+            getattr(jnp, name).accumulate(x, axis=None)
 
 
 # ---- derivatives that need care

@@ -108,6 +108,8 @@ def test_the_logarithm_of_the_gamma_function_has_no_real_values_below_0():
     x = np.array([-0.5, -2.0, 0.0, 1.5, np.inf, np.nan], np.float32)
     np.testing.assert_allclose(special.loggamma(x), [np.nan, np.nan, np.nan, -0.1207822, np.inf, np.nan], rtol=1e-6)
     assert special.loggamma(2.0).weak_type and special.entr(2.0).weak_type and special.factorial(2.0).weak_type
+    assert special.comb(5, 2).weak_type and special.rel_entr(2.0, 3).weak_type and special.kl_div(2, 3).weak_type
+    assert not special.comb(5, np.float32(2)).weak_type
 
 
 def test_shapes_that_do_not_fit_and_complex_arguments_are_refused():

@@ -54,13 +54,14 @@ from pullback.util import config
 from pullback.util.logs import STAGES, logs_compilations, warn
 from pullback.util.memory import forgetful, make_room
 from pullback.util.monitoring import record_event_duration_secs
-from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
 from pullback.util.static import check_flags
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
+_unspecified: Any = Unspecified()
 
 
 class Jitted(Protocol, Generic[P, R]):
@@ -85,9 +86,9 @@ class Jitted(Protocol, Generic[P, R]):
 @overload
 def jit(fun: Callable[P, R], /, **options: Any) -> Jitted[P, R]: ...
 @overload
-def jit(fun: None = None, /, **options: Any) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+def jit(**options: Any) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(  # type: ignore[misc]
-    fun: Callable | None = None,
+    fun: Callable = _unspecified,
     /,
     *,
     in_shardings=None,
@@ -124,7 +125,7 @@ def jit(  # type: ignore[misc]
     check_flags("jit", keep_unused=keep_unused, inline=inline)
     places = {"in_shardings": in_shardings, "out_shardings": out_shardings, "device": device, "backend": backend}
     wanted = Wanted(**places)
-    if fun is None:
+    if fun is _unspecified:
         return functools.partial(jit, **options, **places, compiler_options=compiler_options)
     arguments.check_callable("jit", fun)
     made = _Jit(fun, **options, wanted=wanted, compiler_options=compiler_options)

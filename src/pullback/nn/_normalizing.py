@@ -47,12 +47,16 @@ def _exponentials(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, Any, A
     return shifted, powers, jnp.sum(powers, axes, where=where, keepdims=True)
 
 
-@functools.partial(jit, static_argnames=("axis",))
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) / sum(exp(x)) along `axis` (an int, several, or None for all); 0 where the mask `where` is False.
 
     Raises ValueError for an axis that x does not have.
     """
+    return _softmax(x, tuple(axis) if isinstance(axis, list) else axis, where)
+
+
+@functools.partial(jit, static_argnames=("axis",))
+def _softmax(x: Any, axis: Any, where: Any) -> Any:
     _, powers, total = _exponentials("softmax", x, axis, where)
     out = powers / total
     return out if where is None else jnp.where(where, out, 0)

@@ -22,6 +22,7 @@ from pullback.numpy._comparison import (
 )
 from pullback.numpy._reducers import _ALL, _ANY, _BOOL, _reduce, _Reduction, kept, max, min, prod, sum
 from pullback.numpy._running import _cumulate
+from pullback.numpy._ufunc_object import check_one_axis
 from pullback.numpy._ufuncs import add as add_ufunc
 from pullback.numpy._ufuncs import logaddexp, logaddexp2, multiply, where
 from pullback.util import dtypes
@@ -111,6 +112,7 @@ def _extreme_accumulate(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
     """Running maxima and minima are of the type of the elements, booleans too."""
 
     def method(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        check_one_axis(axis)
         (a,) = arrays("accumulate", a)
         return _cumulate("accumulate", lax_fn, a, axis, a.dtype if dtype is None else dtype, None)
 
@@ -121,6 +123,7 @@ def _logical_accumulate(lax_fn: Callable[..., Any]) -> Callable[..., Any]:
     """By a running minimum, maximum or sum of zeros and ones, of which the lowest bit is the truth."""
 
     def method(a: Any, axis: int = 0, dtype: Any = None) -> Any:
+        check_one_axis(axis)
         (a,) = arrays("accumulate", a)
         ones = convert(a if a.dtype == _BOOL else lax.ne(a, const(a, 0)), np.dtype(np.int32))
         result = _cumulate("accumulate", lax_fn, ones, axis, None, None)

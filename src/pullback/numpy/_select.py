@@ -290,7 +290,8 @@ def compress(
     condition, a, fill_value = arrays("compress", condition, a, fill_value)
     if condition.ndim != 1:
         raise ValueError(f"condition must be a 1D array, got shape {condition.shape}")
-    a = convert(a, a.dtype)
+    if size is not None:  # of a known number of elements, what fills up counts, too, and the result is strongly typed
+        a = convert(a, a.dtype)
     if axis is None:
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = canonical_axis("compress", axis, a.ndim)

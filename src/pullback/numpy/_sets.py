@@ -197,6 +197,8 @@ def _unique_concrete(
     positions, starts = np.asarray(order), where_true(np.asarray(new), index)[0]
     first = positions[starts]
     values = rewriting_take(slices, first.astype(np.int32))
+    if dtypes.issubdtype(values.dtype, np.complexfloating):  # strongly typed, as JAX sorts them by their parts
+        values = convert(values, values.dtype)
     if axis is not None:
         values = moveaxis(values, 0, axis)
     out = [values]

@@ -230,7 +230,9 @@ class ufunc(_core.JitFunction):
     # ---- accumulate
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-        """All partial results of reducing a along one axis; shape of a."""
+        """All partial results of reducing a along one axis; shape of a. Without an axis (None), sums and products are
+        those of the elements in C order; ValueError of other functions.
+        """
         self._check_binary("accumulate")
         if out is not None:
             raise NotImplementedError(f"out argument of {self}.accumulate()")
@@ -238,8 +240,8 @@ class ufunc(_core.JitFunction):
         a = lax.reshape(a, (1,)) if a.ndim == 0 else a
         if self.__name__.startswith("logical_") and dtype is None:
             dtype = np.dtype(np.bool_)
-        if axis is None or isinstance(axis, (tuple, list)):
-            raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
+        if axis is not None or self._accumulate is None:
+            check_one_axis(axis)
         if self._accumulate is not None:
             return self._accumulate(a, axis=axis, dtype=dtype)
         if dtype is not None:
@@ -331,9 +333,9 @@ class ufunc(_core.JitFunction):
         ends = lax.concatenate([lax.slice_in_dim(indices, 1, indices.shape[0]), last], 0)
         trailing = (1,) * (a.ndim - 1)
         out_shape = (indices.shape[0], *rows.shape[1:])
-        from pullback.numpy._indexing import rewriting_take
+        from pullback.numpy._indexing import index_get
 
-        start = rewriting_take(rows, indices)
+        start = index_get(rows, indices, mode="fill")  # out of bounds: what `take` fills in
 
         def step(i: Any, acc: Any) -> Any:
             inside = lax.bitwise_and(lax.gt(lax.full_like(indices, i), indices), lax.lt(lax.full_like(ends, i), ends))
@@ -356,6 +358,12 @@ class ufunc(_core.JitFunction):
         A, B = arrays(f"{self.__name__}.outer", A, B)
         left = lax.reshape(A, A.shape + (1,) * B.ndim)
         return self(left, lax.reshape(B, (1,) * A.ndim + B.shape))
+
+
+def check_one_axis(axis: Any) -> None:
+    """ValueError unless `accumulate` is to go along one axis."""
+    if axis is None or isinstance(axis, (tuple, list)):
+        raise ValueError(f"accumulate does not allow multiple axes, got axis={axis}")
 
 
 def _named_ufunc(name: str) -> ufunc:

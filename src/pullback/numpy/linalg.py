@@ -115,7 +115,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     """
     check_flags("linalg.cholesky", upper=upper, symmetrize_input=symmetrize_input)
     (a,) = _inexact("cholesky", a)
-    _check_square("cholesky", a, error=TypeError)
+    _check_square("cholesky", a, error=TypeError if symmetrize_input else ValueError)
     factor = lax.linalg.cholesky(a, symmetrize_input=symmetrize_input)
     return _adjoint(factor) if upper else factor
 
@@ -216,7 +216,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     """
     check_flags("linalg.eigh", symmetrize_input=symmetrize_input)
     (a,) = _inexact("eigh", a)
-    _check_square("eigh", a, error=TypeError)
+    _check_square("eigh", a, error=TypeError if symmetrize_input else ValueError)
     if UPLO is None or UPLO == "L":
         lower = True
     elif UPLO == "U":

@@ -371,6 +371,29 @@ def test_rank_errors(function, message):
         function(np.ones(3))
 
 
+@pytest.mark.parametrize("call,error", [
+    (lambda: linalg.cholesky(np.ones((2, 3))), TypeError),
+    (lambda: linalg.cholesky(np.ones((2, 3)), symmetrize_input=False), ValueError),
+    (lambda: linalg.eigh(np.ones((2, 3))), TypeError),
+    (lambda: linalg.eigh(np.ones((2, 3)), symmetrize_input=False), ValueError),
+    (lambda: linalg.eig(np.ones((2, 3))), ValueError),
+    (lambda: linalg.triangular_solve(np.ones((2, 3)), np.ones((2, 3)), left_side=True), ValueError),
+    (lambda: linalg.triangular_solve(np.eye(3), np.ones((2, 3, 3))), TypeError),
+    (lambda: linalg.householder_product(np.eye(3), np.eye(3)), TypeError),
+    (lambda: linalg.eigh(np.eye(3, dtype=int), symmetrize_input=False), TypeError),
+    (lambda: linalg.cholesky(np.eye(3, dtype=int), symmetrize_input=False), TypeError),
+])  # fmt: skip
+def test_errors_for_shapes_and_types(call, error):
+    with pytest.raises(error):
+        call()
+
+
+def test_hermitian_matrices_of_integers_become_floats_where_they_are_symmetrized():
+    a = np.array([[4, 2], [0, 3]])
+    np.testing.assert_allclose(linalg.cholesky(a), [[2, 0], [0.5, 2.75**0.5]], rtol=1e-6)
+    np.testing.assert_allclose(linalg.eigh(a)[1], np.linalg.eigvalsh([[4.0, 1], [1, 3]]), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
 def test_vectors_in_single_precision_point_the_same_way_eager_and_compiled(dtype):
     """NumPy decomposes them in double precision, which turned about every third vector around."""

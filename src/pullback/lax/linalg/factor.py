@@ -13,11 +13,11 @@ from pullback.core.dimensions import min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import NUMBER
 from pullback.core.lowering import HostCall, Nest
-from pullback.lax.elementwise.bits import convert
 from pullback.lax.linalg import blocked_cholesky, blocked_lu, small_matrices
 from pullback.lax.linalg.matrices import (
     adjoint,
     check_matrix,
+    hermitian_operand,
     identity,
     lapack,
     letter,
@@ -131,21 +131,10 @@ cholesky_p = of_matrices(
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L L^H = x for positive definite x: f[..., n, n]; NaN where x is not.
 
-    With `symmetrize_input`, of (x + x^H) / 2; else the lower triangle is read. Raises ValueError for matrices that are
-    not square.
+    With `symmetrize_input`, of (x + x^H) / 2; else the lower triangle is read. Raises TypeError (ValueError if nothing
+    is to be symmetrized) for matrices that are not square.
     """
-    x = as_array(x, "cholesky")
-    if dtypes.kind_of(x.dtype) in "biu":
-        x = convert(x, dtypes.to_inexact_dtype(x.dtype))
-    check_matrix("cholesky", x.aval, square=True)
-    if symmetrize_input:
-        x = symmetrized(x)
-    return cholesky_p.bind(x)
-
-
-def symmetrized(x: Any) -> Any:
-    """(x + x^H) / 2."""
-    return scaled(lax.add(x, adjoint(x)), 0.5)
+    return cholesky_p.bind(hermitian_operand("cholesky", x, symmetrize_input))
 
 
 # ------------------------------------------------------------------------------------------------------------------ lu

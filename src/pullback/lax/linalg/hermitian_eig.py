@@ -11,12 +11,12 @@ from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax.linalg import divided_eigh, symmetric_ql
-from pullback.lax.linalg.factor import symmetrized
 from pullback.lax.linalg.matrices import (
     adjoint,
     all_finite,
     check_matrix,
     diagonal,
+    hermitian_operand,
     in_one_call,
     is_complex,
     lapack,
@@ -25,6 +25,7 @@ from pullback.lax.linalg.matrices import (
     per_matrix,
     product,
     real_of,
+    symmetrized,
     to_dtype,
 )
 from pullback.lax.linalg.singular_values import reciprocal_differences, spread_spectrum
@@ -197,16 +198,12 @@ def eigh(
 ) -> tuple[Array, Array]:
     """(V, w): orthonormal eigenvectors in the columns of V and ascending eigenvalues of Hermitian x: f[..., n, n].
 
-    With `symmetrize_input`, of (x + x^H) / 2; else one triangle is read. NaN where x is not finite. Raises ValueError
-    for matrices that are not square.
+    With `symmetrize_input`, of (x + x^H) / 2; else one triangle is read. NaN where x is not finite. Raises TypeError
+    (ValueError if nothing is to be symmetrized) for matrices that are not square.
     """
     check_flags("linalg.eigh", lower=lower, sort_eigenvalues=sort_eigenvalues, implementation=implementation)
-    x = as_array(x, "eigh")
-    check_matrix("eigh", x.aval, square=True)
-    if symmetrize_input:
-        x = symmetrized(x)
     v, w = eigh_p.bind(
-        x,
+        hermitian_operand("eigh", x, symmetrize_input),
         lower=bool(lower),
         sort_eigenvalues=bool(sort_eigenvalues),
         algorithm=implementation,

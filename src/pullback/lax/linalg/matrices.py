@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.operands import check_kind
 
@@ -19,15 +20,16 @@ REAL_OF = {
 }
 
 
-def check_matrix(name: str, aval: Any, square: bool = False) -> None:
-    """TypeError or ValueError unless the operand is a stack of matrices of a type that LAPACK has."""
+def check_matrix(name: str, aval: Any, square: bool = False, error: type[Exception] = ValueError) -> None:
+    """TypeError unless the operand is a stack of matrices of a type that LAPACK has; `error` unless they are square
+    where they must be."""
     if aval.ndim < 2:
         raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={aval.shape}")
     check_kind(name, aval.dtype, INEXACT)
     if aval.dtype.name not in PREFIX:
         raise NotImplementedError(f"{name}: Unsupported dtype {aval.dtype.name}.")
     if square and aval.shape[-1] != aval.shape[-2]:
-        raise ValueError(f"{name}: expected square matrices in the last two dimensions, got shape {aval.shape}")
+        raise error(f"{name}: expected square matrices in the last two dimensions, got shape {aval.shape}")
 
 
 def real_of(dtype: Any) -> Any:
@@ -43,6 +45,24 @@ def letter(dtype: Any) -> str:
 def is_complex(dtype: Any) -> bool:
     """Whether a dtype is complex."""
     return dtype.kind == "c"
+
+
+def hermitian_operand(name: str, x: Any, symmetrize: bool) -> Any:
+    """The operand of a function of Hermitian matrices: checked, and (x + x^H) / 2 if it is to be made so.
+
+    Integers become floats where that mean is taken, and nowhere else. What cannot be added to its transpose is a
+    TypeError, as it is in JAX; what is only not square, a ValueError.
+    """
+    x = as_array(x, name)
+    if symmetrize and dtypes.kind_of(x.dtype) in "biu":
+        x = convert(x, dtypes.to_inexact_dtype(x.dtype))
+    check_matrix(name, x.aval, square=True, error=TypeError if symmetrize else ValueError)
+    return symmetrized(x) if symmetrize else x
+
+
+def symmetrized(x: Any) -> Any:
+    """(x + x^H) / 2."""
+    return scaled(lax.add(x, adjoint(x)), 0.5)
 
 
 # -------------------------------------------------------------------------------------------------- lax- level helpers

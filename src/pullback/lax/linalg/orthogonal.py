@@ -264,6 +264,11 @@ def _householder_shape(a, taus):
         raise ValueError(
             f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
         )
+    if taus.ndim != a.ndim - 1:
+        raise TypeError(
+            f"The arguments to householder_product must be stacks of the same rank, got shapes "
+            f"{a.shape} and {taus.shape}"
+        )
     if taus.shape[:-1] != tuple(batch) or taus.shape[-1] > n:
         raise ValueError(
             f"The second argument to householder_product must not have more rows than the first argument has columns, "

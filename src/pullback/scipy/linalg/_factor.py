@@ -35,11 +35,12 @@ def matrices(name: str, *args: Any) -> Any:
 
 
 def square(name: str, *args: Any) -> Any:
-    """As `matrices`; ValueError unless the first is square."""
+    """As `matrices`; ValueError (of `eigh`, which symmetrizes, TypeError) unless the first is square."""
     out = matrices(name, *args)
     first = out if len(args) == 1 else out[0]
     if first.shape[-1] != first.shape[-2]:
-        raise ValueError(f"{name}: expected a square matrix, got {first.aval.str_short()}")
+        error = TypeError if name == "eigh" else ValueError
+        raise error(f"{name}: expected a square matrix, got {first.aval.str_short()}")
     return out
 
 

@@ -82,7 +82,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     p, q = real_arguments("rel_entr", p, q)
     both, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     a, b = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    return jnp.where(both, _xlogx(a) - _xlogy(a, b), jnp.where(zero, 0, np.inf)).astype(p.dtype)
+    return jnp.where(both, _xlogx(a) - _xlogy(a, b), jnp.where(zero, 0, np.inf))
 
 
 def kl_div(p: Any, q: Any) -> Any:

@@ -206,4 +206,4 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     valid = (k >= 0) & (k <= n)
     a, b = jnp.where(valid, n, 1), jnp.where(valid, k, 0)
     value = _product(CHOOSE, a, b)
-    return jnp.where(valid, value, 0).astype(n.dtype)
+    return jnp.where(valid, value, 0)

@@ -103,6 +103,39 @@ def test_mistake(call, error, text):
         call()
 
 
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: jax.grad(lambda p, q: p["a"], argnums=(1, 0))({"a": 1.0, "n": 3}, 1.0), TypeError, r"p\['n'\], i32"),
+        (lambda: jax.jacfwd(lambda x, n: x, argnums=(0, -1))(1.0, 3), TypeError, r"The argument is n, i32"),
+        (lambda: jax.jacrev(lambda x: x)(3), TypeError, r"The argument is x, i32"),
+        (lambda: lax.scan(lambda c, x: c, 0.0, X), TypeError, "must be a pair"),
+        (lambda: lax.scan(lambda c, x: ((c, c), x), 0.0, X), TypeError, "structure"),
+        (lambda: lax.scan(lambda c, x: (x + X, x), 0.0, X), TypeError, "equal types"),
+        (lambda: lax.while_loop(lambda c: c, lambda c: c + 1, 0), TypeError, "boolean scalar"),
+        (lambda: lax.while_loop(lambda c: c < X, lambda c: (c, c), 0), TypeError, "structure"),
+        (lambda: lax.fori_loop(0, 3, lambda i, c: c[None], X), TypeError, "equal types"),
+        (lambda: lax.cond(True, lambda: 1.0, lambda: 1), TypeError, "true_fun is <lambda>"),
+        (lambda: lax.switch(0, [lambda: 1.0, lambda: (1.0,)]), TypeError, r"branches\[1\] is <lambda>"),
+    ],
+)
+def test_the_function_of_the_users_is_named(call, error, text):
+    with pytest.raises(error, match=text) as caught:
+        call()
+    assert f"<lambda> at {__file__}:" in str(caught.value)
+
+
+def test_what_lies_beside_the_mistake_is_named():
+    with pytest.raises(ValueError, match=r"xs\['a'\] is f32\[3\], xs\['b'\] is f32\[2\]"):
+        lax.scan(lambda c, x: (c, x), 0.0, {"a": X, "b": X[:2]})
+    with pytest.raises(TypeError, match="astype: argument 'dtype'"):
+        jnp.ones(2).astype("foo")
+    with pytest.raises(TypeError, match=r"argument 'key' comes first"):
+        jax.random.normal((3,))
+    with pytest.raises(IndexError, match="static_argnums"):
+        jax.jit(lambda n: jnp.asarray(X)[:n])(2)
+
+
 def test_a_leak_names_the_line_that_made_the_value():
     with pytest.raises(errors.UnexpectedTracerError, match=r"test_mistakes\.py"):
         leak()

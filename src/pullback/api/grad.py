@@ -4,7 +4,6 @@ hessian."""
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -12,13 +11,21 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.api._arguments import as_array, check_callable, checked_leaves, flatten_result, function_name
+from pullback.api._differentiable import (
+    argument_positions,
+    check_argnums,
+    check_inputs,
+    check_jacobian_output,
+    check_output_dtype,
+    check_scalar,
+    check_tangent,
+)
 from pullback.api.jit import jit
 from pullback.api.pullbacks import VJP, Pullback
 from pullback.api.pullbacks import of_types as _of_types
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
 from pullback.core.references import Entrance, has_references_among
-from pullback.core.source import located
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.discharge import discharge_program
 from pullback.transforms.jvp import JVPTracer, jvp_flat
@@ -85,14 +92,13 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     def differentiate(args, kwargs):
         flat, leaves, unflatten = _dynamic_arguments("grad", fun, argnums, args, kwargs, has_aux)
-        for leaf in leaves:
-            if holomorphic or not _is_real(typeof(leaf)):
-                _check_input_dtype("grad", leaf, holomorphic, allow_int)
+        if holomorphic or not all([_is_real(typeof(leaf)) for leaf in leaves]):
+            check_inputs("grad", leaves, holomorphic, allow_int, (fun, argnums, args, kwargs))
         outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
         out = outs[0] if len(outs) == 1 and flat.out_tree.num_nodes == 1 else None
         if out is None or holomorphic or not _is_real_scalar(typeof(out)):
-            _check_scalar(fun, out, flat.out_tree)
-            _check_output_dtype("grad", out, holomorphic)
+            check_scalar(fun, out, flat.out_tree)
+            check_output_dtype("grad", out, holomorphic)
         gradient = unflatten(_pull_back(jaxpr, consts, zeros, [_one(typeof(out))], leaves))
         return out, gradient, aux
 
@@ -122,7 +128,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
             f"{tree} whereas tangents have tree structure {tangent_tree}."
         )
     for p, t in zip(ps, ts):
-        _check_tangent("jvp", typeof(p), t)
+        check_tangent("jvp", typeof(p), t)
     flat = _Flat(fun, tree, {}, has_aux)
     aux: list[Any] = []
 
@@ -286,8 +292,7 @@ def jacfwd(
     @api_boundary
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacfwd", fun, argnums, args, kwargs, has_aux)
-        for leaf in leaves:
-            _check_input_dtype("jacfwd", leaf, holomorphic, False)
+        check_inputs("jacfwd", leaves, holomorphic, False, (fun, argnums, args, kwargs))
         basis = _basis([tangent_aval(typeof(x)) for x in leaves])
 
         def push(*directions):
@@ -299,7 +304,7 @@ def jacfwd(
         values, dims = run_batched(push, AxisData(None, size), basis, [0] * len(basis))
         outs = values[flat.n_outs :]
         for out in outs[: flat.n_outs]:
-            _check_jacobian_output("jacfwd", out, holomorphic)
+            check_jacobian_output("jacfwd", out, holomorphic)
         columns = [
             move_batch_axis(v, d, typeof(out).ndim, size) for v, d, out in zip(values[: flat.n_outs], dims, outs)
         ]
@@ -324,11 +329,10 @@ def jacrev(
     @api_boundary
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacrev", fun, argnums, args, kwargs, has_aux)
-        for leaf in leaves:
-            _check_input_dtype("jacrev", leaf, holomorphic, allow_int)
+        check_inputs("jacrev", leaves, holomorphic, allow_int, (fun, argnums, args, kwargs))
         outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
         for out in outs:
-            _check_jacobian_output("jacrev", out, holomorphic)
+            check_jacobian_output("jacrev", out, holomorphic)
 
         def pull(*bars):
             return _pull_back(jaxpr, consts, zeros, bars, leaves)
@@ -477,18 +481,6 @@ class _Pushforward:
         return tree_unflatten(self.out_tree, outs)
 
 
-def check_argnums(name: str, argnums) -> int | tuple[int, ...]:
-    """argnums as an integer or a tuple of them; TypeError unless it is an integer or gives integers."""
-    try:
-        return operator.index(argnums)
-    except TypeError:
-        try:
-            return tuple(operator.index(number) for number in argnums)
-        except TypeError:
-            message = f"{name}: argnums must be an integer or a sequence of integers, got {argnums!r}"
-            raise TypeError(message) from None
-
-
 def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
     """(flat function of the differentiated leaves, those leaves, function from their gradients to a tree)."""
     several = isinstance(argnums, (tuple, list))
@@ -511,100 +503,6 @@ def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
         return out if several else out[0]
 
     return _Flat(fun, tree, kwargs, has_aux, rebuild), leaves, unflatten
-
-
-def argument_positions(name: str, argnums, count: int) -> list[int]:
-    """argnums as numbers of `count` positional arguments; TypeError or ValueError without it, ValueError if twice."""
-    nums = [int(n) for n in (argnums if isinstance(argnums, (tuple, list)) else (argnums,))]
-    negative = any(n < 0 for n in nums)
-    highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
-    if highest >= count:
-        # As functions of one index are refused, and as those that look the names of arguments up.
-        of_one_index = name.rpartition(".")[2] in ("grad", "value_and_grad")
-        raise (TypeError if of_one_index and not negative else ValueError)(
-            f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
-            f"to be passed by the caller, but got only {count} positional arguments."
-        )
-    nums = [n + count if n < 0 else n for n in nums]
-    if len(set(nums)) != len(nums):
-        raise ValueError(f"{name}: argnums={argnums} names an argument twice")
-    return nums
-
-
-def _check_input_dtype(name, x, holomorphic, allow_int):
-    dtype = typeof(x).dtype
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, but got {dtype}.")
-    if dtypes.is_extended(dtype) or dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
-        if not allow_int:
-            raise TypeError(
-                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
-                f"got {dtype}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
-            )
-    elif name == "jacfwd" and not holomorphic and not dtypes.issubdtype(dtype, np.floating):
-        raise TypeError(
-            f"{name} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {dtype}. "
-            "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
-            "involving complex inputs or integer inputs, use jax.jvp directly."
-        )
-
-
-def _check_scalar(fun, out, out_tree):
-    text = "Gradient only defined for scalar-output functions. Output"
-    if out is None:
-        raise TypeError(
-            f"{text} was tree of structure {out_tree}.\nThe function is {located(fun)}; return one scalar, and the "
-            "rest as auxiliary data: grad(f, has_aux=True) for (scalar, rest)."
-        )
-    shape = typeof(out).shape
-    if shape != ():
-        raise TypeError(
-            f"{text} had shape: {shape}.\nThe function is {located(fun)}; reduce its result (jnp.sum, jnp.mean), use "
-            "vmap(grad(f)) for the gradient of each element, or jacrev, jacfwd or vjp for those of vectors."
-        )
-
-
-def _check_output_dtype(name, out, holomorphic):
-    dtype = typeof(out).dtype
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype}.")
-    elif dtypes.issubdtype(dtype, np.complexfloating):
-        raise TypeError(
-            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. "
-            "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
-            "involving complex outputs, use jax.vjp directly."
-        )
-    elif not dtypes.issubdtype(dtype, np.floating):
-        raise TypeError(
-            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. "
-            "For differentiation of functions with integer outputs, use jax.vjp directly."
-        )
-
-
-def _check_jacobian_output(name, out, holomorphic):
-    dtype = typeof(out).dtype
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype}.")
-    elif name == "jacrev":
-        _check_output_dtype(name, out, False)
-
-
-def _check_tangent(name, aval, tangent):
-    have, want = typeof(tangent), tangent_aval(aval)
-    if have.dtype != want.dtype:
-        raise TypeError(
-            f"primal and tangent arguments to jax.{name} do not match; dtypes must be equal, or in case of int/bool "
-            f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected tangent "
-            f"dtype {want.dtype}, but got tangent dtype {have.dtype} instead."
-        )
-    if have.shape != want.shape:
-        raise ValueError(
-            f"{name} called with different primal and tangent shapes; Got primal shape {aval.shape} and tangent "
-            f"shape as {have.shape}"
-        )
 
 
 def _aval_of_spec(name, leaf):

@@ -192,13 +192,14 @@ def with_held_arrays(x: Any) -> Any:
 def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) -> Callable[..., Any]:
     """`fun`, whose mistakes with arguments that the table knows are named."""
     name = name or fun.__name__
+    shown_as = re.sub("^_(?!_)", "", name)  # a method's function is private
 
     def mend(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The call again, with the arrays that objects hold, or else raises what the user is to see."""
         converted = with_held_arrays((args, kwargs))
         if converted is not None:
             return call(*converted[0], **converted[1])
-        found = mismatch(fun, name, kinds, args, kwargs) or _too_flat(fun, name, kinds, args, kwargs, error)
+        found = mismatch(fun, shown_as, kinds, args, kwargs) or _too_flat(fun, shown_as, kinds, args, kwargs, error)
         if found is None:
             if _is_outermost(sys._getframe(1)):
                 _name_function(error, fun, name, args, kwargs)
@@ -208,7 +209,7 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
                 raise error
             if isinstance(error, JAXTypeError) and not isinstance(found, JAXTypeError):
                 raise error  # a tracer, where another argument is of the wrong kind
-            found.args = (f"{error}\n{found}" if name not in str(error) else str(error),)
+            found.args = (f"{error}\n{found}" if shown_as not in str(error) else str(error),)
         raise found from error
 
     @functools.wraps(fun)

@@ -180,7 +180,8 @@ def _slice(axis: int, length: int, item: slice, position: int) -> Slice:
         if isinstance(part, Tracer) and part.to_concrete() is None:
             raise IndexError(
                 "Slice entries must be static integers. "
-                f"Got slice{parts} at position {position}; use lax.dynamic_slice for a start that is traced"
+                f"Got slice{parts} at position {position}; use lax.dynamic_slice for a start that is traced, or mark "
+                "what a size comes from static (static_argnums)"
             )
     start, stop, step = (None if p is None else size_of(p) for p in parts)
     if any(isinstance(n, Dimension) for n in (start, stop, step, length)):

@@ -51,7 +51,9 @@ def arange(
             continue
         if isinstance(value, Dimension):
             continue
-        concrete = concrete_or_error(value, f"It arose in the jnp.arange argument '{which}'")
+        concrete = concrete_or_error(
+            value, f"It arose in the jnp.arange argument '{which}'; mark what it comes from static (static_argnums)."
+        )
         if np.ndim(concrete) != 0:
             raise ValueError(f"arange: arguments must be scalars; got {which}={value}")
         if np.iscomplexobj(np.asarray(concrete)):

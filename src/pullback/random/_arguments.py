@@ -26,7 +26,7 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
         except TypeError:
             raise TypeError(
                 f"{name}: argument 'shape' is {shape!r}. Shapes must be 1D sequences of concrete values of "
-                "integer type."
+                "integer type; under jit, mark what it comes from static (static_argnums)."
             ) from None
     if any(d < 0 for d in out):
         raise ValueError(f"{name}: argument 'shape' is {out}; dimensions must not be negative")

@@ -438,7 +438,9 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
         impl, words, typed = key.dtype._impl, _opened(name, key), True
     else:
         if isinstance(key, (list, tuple)):
-            raise TypeError(f"{name}: unexpected PRNG key type {type(key)}")
+            raise TypeError(
+                f"{name}: unexpected PRNG key type {type(key)}; argument 'key' comes first, from jax.random.key(seed)"
+            )
         impl, words, typed = resolve_impl(None), key, False
         _check_words(name, "key", key, impl)
         policy = config.value_of("jax_legacy_prng_key")

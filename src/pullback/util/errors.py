@@ -140,8 +140,8 @@ class TracerIntegerConversionError(JAXTypeError):
             _describe(
                 "The __index__() method was called on traced array",
                 tracer,
-                "A traced value can't index a Python list or be a shape; make the sequence an array, or mark the "
-                "argument static.",
+                "A traced value can't index a Python list, be a shape or end a range; make the sequence an array, use "
+                "lax.fori_loop, or mark the argument static (static_argnums).",
             )
         )
 

@@ -194,13 +194,13 @@ def _with_strong_carry(closed: ClosedJaxpr, n_consts: int, n: int, avals) -> Clo
     return trace(fun, [*closed.in_avals[:n_consts], *avals], closed.jaxpr.debug_info)
 
 
-def carry_mismatch(name: str, init_tree, out_tree, in_avals, out_avals, init) -> TypeError:
-    """The error for a body whose carry changes its structure or types."""
+def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, init) -> TypeError:
+    """The error for a body `fun` whose carry changes its structure or types."""
     if init_tree != out_tree:
         return TypeError(
             f"{name} function carry input and carry output must have the same pytree structure, but they differ:\n"
             f"  the input carry is {init_tree}\n  the output carry is {out_tree}\n"
-            "Return a carry with the structure of the input carry."
+            f"Return a carry with the structure of the input carry. The function is {located(fun)}."
         )
     paths = [keystr(path) for path, _ in tree_flatten_with_path(init)[0]]
     lines = []
@@ -222,7 +222,7 @@ def carry_mismatch(name: str, init_tree, out_tree, in_avals, out_avals, init) ->
     return TypeError(
         f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
         "but they differ:\n" + "\n".join(lines) + "\nRevise the function so that all output types match the "
-        "corresponding input types, for example with x.astype(...)."
+        f"corresponding input types, for example with x.astype(...). It is {located(fun)}."
     )
 
 

@@ -29,6 +29,7 @@ from pullback.core import (
 from pullback.core.avals import type_of_operand
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
+from pullback.core.source import located
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
@@ -121,6 +122,12 @@ def _predicate_aval(name, pred):
     return aval
 
 
+def _branches(labels, branches):
+    """Where the functions are, in the order of the program."""
+    order = sorted(zip(labels, branches), key=lambda pair: pair[0] == "false_fun")
+    return "\n".join(f"{label} is {located(branch)}" for label, branch in order)
+
+
 def _choose(name, index, branches, operands, labels):
     given, tree = tree_flatten(operands)
     if has_references_among(given):  # branches close over references
@@ -147,7 +154,7 @@ def _choose(name, index, branches, operands, labels):
         if other != out_tree:
             raise TypeError(
                 f"{name} branch outputs must have the same pytree structure, but they differ: {labels[0]} gives "
-                f"{out_tree}, {label} gives {other}"
+                f"{out_tree}, {label} gives {other}\n{_branches(labels, branches)}"
             )
     outs = [closed.out_avals for closed, _, _ in traced]
     for these, label in zip(outs[1:], labels[1:]):
@@ -159,7 +166,10 @@ def _choose(name, index, branches, operands, labels):
                 for path, a, b in zip(paths, outs[0], these)
                 if not control.same_types([a], [b])
             ]
-            raise TypeError(f"{name} branches must have equal output types but they differ: {'; '.join(bad)}")
+            raise TypeError(
+                f"{name} branches must have equal output types but they differ: {'; '.join(bad)}\n"
+                f"{_branches(labels, branches)}"
+            )
     # Every branch takes the values that any of them closes over.
     all_consts = {id(c): c for _, consts, _ in traced for c in consts}
     closed_branches = []

@@ -34,6 +34,7 @@ from pullback.core import (
 from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
+from pullback.core.source import located
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr
@@ -42,7 +43,14 @@ from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
 from pullback.transforms.transpose import backward_pass_with_residuals
 from pullback.transforms.zeros import instantiate
-from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten, treedef_tuple
+from pullback.util.pytree import (
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_map,
+    tree_unflatten,
+    treedef_tuple,
+)
 from pullback.util.static import check_flags
 
 C = TypeVar("C")
@@ -94,7 +102,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     init_leaves = control.as_arrays("scan", "init", init_leaves)
     xs_leaves, xs_tree = tree_flatten(xs)
     xs_leaves = control.as_arrays("scan", "xs", xs_leaves)
-    length = _length(xs_leaves, length)
+    length = _length(xs, xs_leaves, length)
 
     if control.python_control_flow():
         return _scan_in_python(f, init, xs, xs_leaves, xs_tree, length, reverse)
@@ -105,7 +113,9 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     def carry_size(out_tree):
         children = out_tree.children()
         if len(children) != 2 or not _is_pair(out_tree):
-            raise TypeError(f"scan body output must be a pair, got {out_tree}; return (carry, y)")
+            raise TypeError(
+                f"scan body output must be a pair, got {out_tree}; return (carry, y).\nThe function is {located(f)}."
+            )
         return children[0].num_leaves if children[0] == init_tree else -1
 
     found, init_leaves = control.settle_carry(f, in_tree, init_leaves, x_avals, "scan", carry_size)
@@ -117,7 +127,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
         n_carry = out_children[0].num_leaves
         if out_children[0] != init_tree or not control.same_types(carry_avals, jaxpr.out_avals[:n_carry]):
             raise control.carry_mismatch(
-                "scan body", init_tree, out_children[0], carry_avals, jaxpr.out_avals[:n_carry], init
+                "scan body", f, init_tree, out_children[0], carry_avals, jaxpr.out_avals[:n_carry], init
             )
         checked = jaxpr.cached("scan", lambda: out_children)  # for when the body is remembered
     carry_tree, ys_tree = checked
@@ -150,7 +160,7 @@ def _is_pair(tree) -> bool:
     return node is not None and node[0] in (tuple, list)
 
 
-def _length(xs_leaves, length) -> int:
+def _length(xs, xs_leaves, length) -> int:
     sizes = set()
     for leaf in xs_leaves:
         shape = typeof(leaf).shape
@@ -168,9 +178,14 @@ def _length(xs_leaves, length) -> int:
             )
         return length
     if len(sizes) > 1:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(sorted(map(str, sizes)))}.")
+        paths = [keystr(path) for path, _ in tree_flatten_with_path(xs)[0]]
+        types = [f"xs{path} is {typeof(leaf).str_short()}" for path, leaf in zip(paths, xs_leaves)]
+        raise ValueError(
+            f"scan got values with different leading axis sizes: {', '.join(sorted(map(str, sizes)))}. "
+            f"{', '.join(types[:10])}"
+        )
     if not sizes:
-        raise ValueError("scan got no values to scan over and `length` not provided.")
+        raise ValueError("scan got no values to scan over and `length` not provided. Give argument 'xs' or 'length'.")
     return sizes.pop()
 
 

@@ -27,6 +27,7 @@ from pullback.core import (
 from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Nest
 from pullback.core.references import has_references_among
+from pullback.core.source import located
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import scan
@@ -68,13 +69,13 @@ def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_va
     body, body_consts, out_tree = found
     avals = [*map(type_of_operands(), init)]
     if out_tree != tree or not control.same_types(avals, body.out_avals):
-        raise control.carry_mismatch("while_loop body", tree, out_tree, avals, body.out_avals, init_val)
+        raise control.carry_mismatch("while_loop body", body_fun, tree, out_tree, avals, body.out_avals, init_val)
     cond, cond_consts, cond_tree = control.trace_body(cond_fun, in_tree, avals, "while_loop")
     outs = cond.out_avals
     if cond_tree.num_nodes != 1 or len(outs) != 1 or outs[0].shape != () or outs[0].dtype != np.bool_:
         raise TypeError(
             f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
-            f"{[a.str_short() for a in outs]}."
+            f"{[a.str_short() for a in outs]}. It is {located(cond_fun)}."
         )
     n_cond, n_body = len(cond_consts), len(body_consts)
     # The body remembers it: conditions of many loops are one program, which must not hold what their bodies close over.

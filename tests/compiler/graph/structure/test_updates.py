@@ -89,3 +89,48 @@ def test_small_windows_and_unknown_places_stay_updates(width, start):
         return lax.dynamic_update_slice(jnp.zeros_like(x), window, (0, i if start == "traced" else 5))
 
     assert "dynamic_update_slice" in optimized(f, X, 4).as_text("jaxpr")
+
+
+UPDATES = {
+    "one element": lambda x, i: x.at[i].set(7),
+    "added": lambda x, i: x.at[jnp.stack([i, i, i + 1])].add(2),
+    "of several, some equal, some out of bounds": lambda x, i: x.at[jnp.stack([i, 3 * i, 3 * i, 999 - i])].set(
+        jnp.arange(4).astype(x.dtype)
+    ),
+    "clipped": lambda x, i: x.at[jnp.stack([1000 - i, 300 * i])].mul(3, mode="clip"),
+    "the least": lambda x, i: x.at[jnp.stack([i, i])].min(0),
+    "a window": lambda x, i: lax.dynamic_update_slice(x, x[:3] * 2, (300 * i,)),
+    "one after the other": lambda x, i: lax.dynamic_update_slice(x.at[i].set(7).at[i + 1].add(x[i]), x[5:7], (i,)),
+}
+
+
+@pytest.mark.parametrize(
+    "name, dtype",
+    [(name, dtype) for name in UPDATES for dtype in ("f4", "i4", "c8") if (name, dtype) != ("the least", "c8")],
+)
+def test_a_choice_between_an_array_and_an_update_chooses_the_window(name, dtype):
+    update = UPDATES[name]
+    x = (np.random.default_rng(0).standard_normal((4, 300)) * 5).astype(dtype)
+    x[:, :2] = [-0.0, np.nan] if dtype != "i4" else [0, 1]
+    steps, which = np.array([0, 1, -1, 2]), np.array([True, False, True, False])
+
+    for f in (
+        lambda x, i, p: lax.cond(p, update, lambda x, i: x, x, i),
+        lambda x, i, p: jnp.where(p, x, update(x, i)),
+    ):
+        batched = pullback.jit(pullback.vmap(f))
+        got = batched(x, steps, which)
+        expected = np.stack([f(*map(jnp.asarray, each)) for each in zip(x, steps, which)])
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(np.signbit(got.real), np.signbit(expected.real))
+        assert "[4,300] = select_n" not in batched.lower(x, steps, which).as_text("jaxpr")
+
+
+def test_items_of_a_loop_that_are_done_leave_their_arrays_alone():
+    def f(i, x):
+        return lax.while_loop(lambda c: c[0] < c[1].size, lambda c: (c[0] + 1, c[1].at[c[0]].set(1)), (i, x))
+
+    compiled = pullback.jit(pullback.vmap(f))
+    first, x = jnp.array([0, 30]), jnp.zeros((2, 50))
+    np.testing.assert_array_equal(compiled(first, x)[1], [[1] * 50, [0] * 30 + [1] * 20])
+    assert "f32[2,50] = select_n" not in compiled.lower(first, x).as_text("jaxpr")

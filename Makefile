@@ -1,8 +1,7 @@
 # make demo        sets up ./.venv, builds pullback into it, and runs the demonstration
 # make test        the same set-up, then the tests
 # make check       style (ruff) and types (mypy)
-# make checked     tests of programs with every internal check, after each pass
-# make interpreted the same in the interpreter of loop nests, which needs no LLVM
+# make interpreted programs of all kinds in the interpreter of loop nests, which needs no LLVM
 # make sanitize    the tests of native code under address, undefined-behaviour and thread sanitizers
 # make ci          all of these from check to sanitize: what .ci/run runs
 # make bench       timings against JAX, PyTorch, autograd and NumPy, into bench.json and bench.png (ONLY=name: some of them)
@@ -26,7 +25,7 @@ NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyp
 PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test check checked interpreted sanitize ci bench libraries wheels docs links build clean distclean
+.PHONY: demo test check interpreted sanitize ci bench libraries wheels docs links build clean distclean
 
 demo: $(STAMPS)/examples
 	@echo "== Running examples/pln: a Poisson log-normal model, fitted by gradients through compiled code"
@@ -41,15 +40,11 @@ check: $(STAMPS)/check
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 
-# Programs of all kinds, each compared with NumPy or with its own derivatives: what the two runs below are for. In the
-# interpreter sums are added one by one, nothing is compiled, and large arrays take too long.
+# Programs of all kinds, each compared with NumPy or with its own derivatives. In the interpreter sums are added one by
+# one, nothing is compiled, and large arrays take too long.
 PROGRAMS := tests/compositions/test_compositions.py tests/transforms/test_control_flow.py \
 	$(addprefix tests/compiler/lower/test_,control.py random_programs.py repeats.py) \
 	tests/lax/control tests/lax/reductions/test_folds.py tests/lax/linalg/test_stacks.py
-
-checked: $(STAMPS)/test
-	@echo "== Running programs with checks after each pass"
-	@PULLBACK_CHECK=2 $(PY) -m pytest -n 2 -q $(PROGRAMS) tests/compositions tests/transforms tests/fuzz tests/lax/movement
 
 interpreted: $(STAMPS)/test
 	@echo "== Running programs in the interpreter of loop nests"
@@ -63,7 +58,6 @@ sanitize: $(STAMPS)/test
 ci:
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory checked
 	@$(MAKE) --no-print-directory interpreted
 	@$(MAKE) --no-print-directory sanitize
 

@@ -225,7 +225,7 @@ def test_large_carries_go_from_one_place_to_another_by_turns(length, reverse, mo
             lax.scan(body, (u, v, I(0)), xs, reverse=reverse)[1],
         ]
 
-    r = check(fun, normal(200, 90), normal(200, 90, seed=1), normal(length, seed=2))
+    r = check(fun, normal(20, 9), normal(20, 9, seed=1), normal(length, seed=2))
     loops = [s for s in statements(r.lowered.function.body) if isinstance(s, Loop) and s.var.name == "pair"]
     assert loops and all(loop.extent.value == length // 2 for loop in loops)
 

@@ -41,8 +41,8 @@ def ready(native: Native) -> Native:
 
 
 def variant() -> tuple[Any, ...]:
-    """What makes other code of a program, for looking at it: such code is not kept on disk."""
-    return bool(switches.interpret), switches.skip, switches.form
+    """What makes other code of a program, for looking at it, or checks each pass: such code is not kept on disk."""
+    return bool(switches.interpret), switches.skip, switches.form, switches.check > 1
 
 
 def among(numbers: tuple[int, ...], kept: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from pullback.__main__ import main
+
 
 def python(code, *options, cwd=None):
     """What a fresh interpreter prints; its errors fail the test."""
@@ -125,18 +127,25 @@ def test_run_a_module_and_code(tmp_path):
 
 
 @pytest.mark.parametrize("arguments,status,message", [
-    (["run"], 2, "usage:"), (["run", "-m"], 2, "argument expected for the -m option"), ([], 2, "usage:"),
-    (["run", "no_such_file.py"], 2, "can't open file"), (["walk"], 2, "usage:"), (["--help"], 0, "usage:"),
+    ([], 2, "no command is given"), (["walk"], 2, "no command 'walk'\n"), (["docto"], 2, "did you mean doctor?"),
+    (["run"], 2, "no program is given"), (["run", "-m"], 2, "argument expected for the -m option"),
+    (["run", "no_such_file.py"], 2, "can't open file"), (["doctor", "all"], 2, "takes no arguments, got all"),
+    (["explain", "a", "b"], 2, "takes one name, got a b"), (["--help"], 0, "launch:"), (["tune", "-h"], 0, "measure"),
+    (["--version"], 0, "API of JAX"),
 ])  # fmt: skip
-def test_command_line_errors(arguments, status, message):
-    done = pullback(*arguments)
-    assert done.returncode == status and message in done.stdout + done.stderr
+def test_command_line(arguments, status, message, capsys):
+    assert main(arguments) == status
+    text = capsys.readouterr()
+    assert message in (text.err if status else text.out)
 
 
 def test_errors_of_the_program_are_its_own(tmp_path):
     (tmp_path / "program.py").write_text("import jax\n1 / 0\n")
     done = pullback("run", tmp_path / "program.py")
     assert done.returncode == 1 and "ZeroDivisionError" in done.stderr and "program.py" in done.stderr
+    assert "runpy" not in done.stderr and "__main__.py" not in done.stderr
+    done = pullback("run", "-m", "no_such_module", cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr == "pullback run: No module named no_such_module\n"
 
 
 OPTAX = """

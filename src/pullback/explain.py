@@ -60,8 +60,10 @@ def main(arguments: list[str]) -> int:
             print(f"{name}: {(inspect.getdoc(kind) or '').splitlines()[0]}")
         return 0
     name = arguments[0].rpartition(".")[2]
+    alike = [each for each in known if name.lower() in each.lower()]
+    name = next((each for each in alike if each.lower() == name.lower()), name)
     if name not in known:
-        close = difflib.get_close_matches(name, known, 3)
+        close = alike[:5] or difflib.get_close_matches(name, known, 3)
         hint = f"; did you mean {', '.join(close)}?" if close else "; without a name all are listed"
         print(f"pullback explain: no error of this package is called {name!r}{hint}", file=sys.stderr)
         return 2

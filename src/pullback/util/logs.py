@@ -6,6 +6,10 @@ Python's logging takes 4 ms to import, which few processes need, so it is import
 from __future__ import annotations
 
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pullback.util import config
 from pullback.util.switches import switches
@@ -22,10 +26,26 @@ def warn(logger: str, text: str) -> None:
     logging.getLogger(logger).warning("%s", text)
 
 
-def say_slow(name: str, seconds: float) -> None:
-    """Say on stderr, if it is a terminal, that a program took long to compile (PULLBACK_SLOW_COMPILE)."""
-    if 0 < switches.slow_compile <= seconds and sys.stderr is not None and sys.stderr.isatty():
-        print(f"pullback: compiled {name} in {seconds:.1f} s (PULLBACK_SLOW_COMPILE=0 hides this)", file=sys.stderr)
+@contextmanager
+def saying_slow(name: str) -> Iterator[None]:
+    """While a program is compiled: say on stderr, if it is a terminal, when that takes long, and at the end how long
+    it took (PULLBACK_SLOW_COMPILE)."""
+    limit, to = switches.slow_compile, sys.stderr
+    if limit <= 0 or to is None or not to.isatty():
+        yield
+        return
+    started = time.perf_counter()
+    said = f"pullback: still compiling {name} after {limit:.3g} s (PULLBACK_SLOW_COMPILE=0 hides this)"
+    timer = threading.Timer(limit, print, (said,), {"file": to, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    seconds = time.perf_counter() - started
+    if seconds >= limit:
+        print(f"pullback: compiled {name} in {seconds:.1f} s", file=to)
 
 
 def logs_compilations() -> bool:
@@ -33,4 +53,4 @@ def logs_compilations() -> bool:
     return switches.log_compiles or config.config.jax_log_compiles
 
 
-__all__ = ["PROGRAMS", "STAGES", "TRACING", "logs_compilations", "say_slow", "warn"]
+__all__ = ["PROGRAMS", "STAGES", "TRACING", "logs_compilations", "saying_slow", "warn"]

@@ -48,7 +48,7 @@ from pullback.util import config
 from pullback.util.clock import Clock
 from pullback.util.errors import InconclusiveDimensionOperation
 from pullback.util.locks import Lock
-from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, say_slow, warn
+from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, saying_slow, warn
 from pullback.util.memory import Recent
 from pullback.util.monitoring import record_event_duration_secs
 from pullback.util.switches import switches
@@ -343,14 +343,14 @@ def _native(
         native = _from_disk(on_disk, closed.consts, clock) if on_disk and not switches.dump.stages else None
         if native is None:
             try:
-                native = making().make(closed, keep_unused, donated, name, on_disk, clock, with_spans)
+                with saying_slow(name):
+                    native = making().make(closed, keep_unused, donated, name, on_disk, clock, with_spans)
             except (TypeError, InconclusiveDimensionOperation):
                 refuse_symbolic(closed, name)
                 raise
         found = native
         if spans.is_recording():
             _note_compilation(name, seconds)
-        say_slow(name, sum(seconds.values()))
         before = sum([seconds.get(stage, 0.0) for stage in ("fingerprint", "lookup", "graph", "lower")])
         record_event_duration_secs("/jax/core/compile/jaxpr_to_mlir_module_duration", before, fun_name=name)
         took = sum(seconds.values()) - before

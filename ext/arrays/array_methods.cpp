@@ -287,8 +287,18 @@ PyObject* get_raw_device(PyObject* self, void*) {
     return Py_NewRef(device ? device : Py_None);
 }
 
+// The device that holds the array; the sharding if there are several.
 PyObject* get_device(PyObject* self, void*) {
-    if (as_array(self)->device) return Py_NewRef(as_array(self)->device);
+    if (PyObject* place = as_array(self)->device) {
+        if (is_device(place)) return Py_NewRef(place);
+        Ref devices = Ref::steal(PyObject_GetAttrString(place, "device_set"));
+        if (!devices && !PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
+        PyErr_Clear();
+        if (!devices) return Py_NewRef(place);
+        if (PyObject_Length(devices.get()) != 1) return Py_NewRef(place);
+        Ref each = Ref::steal(PyObject_GetIter(devices.get()));
+        return each ? PyIter_Next(each.get()) : nullptr;
+    }
     return hooks.default_device ? PyObject_CallNoArgs(hooks.default_device) : hook_missing("default_device");
 }
 

@@ -70,9 +70,9 @@ PyObject* call_fun(Jit* self, PyObject* const* args, size_t count, PyObject* nam
     return in_python([&] { return PyObject_Vectorcall(fun.get(), args, count, names); });
 }
 
-// A call that has no key, or is made while the thread traces.
+// A call that has no key, or is made while the thread traces, or is watched (by miss()).
 PyObject* call_python(Jit* self, PyObject* const* args, size_t count, PyObject* names) {
-    if (self->eager) return call_fun(self, args, count, names);
+    if (self->eager && !trace_state.watched) return call_fun(self, args, count, names);
     Ref pair = Ref::steal(call_miss(self, args, count, names));
     return pair ? Py_NewRef(PyTuple_GET_ITEM(pair.get(), 0)) : nullptr;
 }

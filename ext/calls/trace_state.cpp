@@ -19,10 +19,11 @@ PyObject* set_tracing(PyObject*, PyObject* value) {
     if (tracing == -1 && PyErr_Occurred()) return nullptr;
     trace_state.tracing = tracing != 0;
     trace_state.remembers = tracing == 2;
+    trace_state.watched = tracing == 3;
     Py_RETURN_NONE;
 }
 
-PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(trace_state.tracing); }
+PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(trace_state.tracing && !trace_state.watched); }
 
 PyObject* set_has_mesh(PyObject*, PyObject* value) {
     int has = PyObject_IsTrue(value);
@@ -63,8 +64,9 @@ PyMethodDef functions[] = {
     {"set_tracing", set_tracing, METH_O,
      "set_tracing(active)\n--\n\nSays whether the calling thread traces, so that calls of jitted functions must go "
      "through Python. 2: and that the interpreter in force is given eager functions as jaxprs "
-     "(transformed.h)."},
-    {"is_tracing", is_tracing, METH_NOARGS, "is_tracing()\n--\n\nWhat the calling thread said last by `set_tracing`."},
+     "(transformed.h). 3: it does not trace, but calls are watched, and go through Python all the same."},
+    {"is_tracing", is_tracing, METH_NOARGS,
+     "is_tracing()\n--\n\nWhether the calling thread traces, as it said last by `set_tracing`."},
     {"set_has_mesh", set_has_mesh, METH_O,
      "set_has_mesh(active)\n--\n\nSays whether a mesh of devices is in force in the calling thread, on which results "
      "lie (placement.h)."},

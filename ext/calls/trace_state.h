@@ -11,7 +11,8 @@
 namespace pb {
 
 struct TraceState {
-    bool tracing = false;              // an interpreter other than plain evaluation is current
+    bool tracing = false;              // an interpreter other than plain evaluation is current, or calls are watched
+    bool watched = false;              // nothing of the kind, but somebody looks at calls, which go through Python, too
     bool remembers = false;            // that transforms concrete values, by remembered functions where there are any
     bool has_mesh = false;             // a mesh of devices is in force, on which results lie
     double asked_work = 0;             // elements that calls like the one whose miss() runs have handled

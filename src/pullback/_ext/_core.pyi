@@ -25,7 +25,7 @@ class Array:
     _made: Final[int]  # the number of the last trace that had begun by then
     _device: Final[Any]  # the device that the array is committed to, or None
     @property
-    def device(self) -> Any: ...  # _device, or what the hook default_device() returns
+    def device(self) -> Any: ...  # that of _device (a sharding if several), or what the hook default_device() returns
     @property
     def sharding(self) -> Any: ...  # what the hook sharding(self) returns
     @property

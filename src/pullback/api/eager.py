@@ -20,11 +20,13 @@ from pullback.core import (
     DebugInfo,
     Tracer,
     eval_interpreter,
+    hooks,
     trace,
     typeof,
     using,
 )
 from pullback.runtime import compile_jaxpr
+from pullback.runtime.arrays.placement import watch_moves
 from pullback.runtime.eager import blocks, checks
 from pullback.runtime.eager.plan import Planned, is_too_long, make_plan, uses_before_compilation
 from pullback.transforms.partial_eval import used_inputs
@@ -71,6 +73,8 @@ class Memory:
     @api_boundary
     def miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         """The call in full: (result, what C shall remember for arguments of these types, or None)."""
+        if hooks.transfers is not None and hooks.transfers.is_watching():
+            return self.watched(args, kwargs, hooks.transfers), None
         result = self.fun(*args, **kwargs)
         try:
             return result, self.entry(args, kwargs)
@@ -79,6 +83,19 @@ class Memory:
             if switches.check and not isinstance(error, UNTRACEABLE):
                 raise
             return result, None
+
+    def watched(self, args: tuple[Any, ...], kwargs: dict[str, Any], transfers: Any) -> Any:
+        """The call under a guard of transfers: of its arguments. Constants of a function of arrays are its own."""
+        statics, dynamic = self._separated(args, kwargs)
+        leaves = tree_flatten((dynamic, {k: x for k, x in kwargs.items() if k not in statics}))[0]
+        for leaf in leaves:
+            if isinstance(leaf, transfers.HOST):
+                transfers.from_host(leaf)
+        watch_moves([leaf for leaf in leaves if hasattr(getattr(leaf, "_base_array", leaf), "_device")])
+        if not any(hasattr(leaf, "aval") for leaf in leaves):
+            return self.fun(*args, **kwargs)
+        with transfers.unwatched():
+            return self.fun(*args, **kwargs)
 
     def entry(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The cache entry of calls like this one; None where they must be Python's."""

@@ -46,6 +46,7 @@ from pullback.core.source import Origin, located
 from pullback.core.staging import StagingInterpreter, raise_leak, raise_no_execution
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.devices import Device
+from pullback.runtime.arrays.placement import watch_moves
 from pullback.runtime.programs import spans
 from pullback.sharding import Mesh
 from pullback.transforms.call import jit_p
@@ -248,7 +249,13 @@ class _Jit:
             raise_no_execution(f"jit({self.name})")
         entry, program = self.program(closed, donated, out_tree, wanted, leaves)
         arrays = [hooks.asarray(leaf) for leaf in leaves]
-        outs = program([arrays[i] for i in entry.kept] if entry.kept is not None else arrays)
+        kept = [arrays[i] for i in entry.kept] if entry.kept is not None else arrays
+        if hooks.transfers is not None:
+            watch_moves(arrays, wanted)
+            with hooks.transfers.unwatched():
+                outs = program(kept)
+        else:
+            outs = program(kept)
         if watched is not None:  # C is not to remember the call
             extended.reuse.note_results(outs, watched)
             return tree_unflatten(out_tree, outs), None
@@ -534,6 +541,10 @@ def _tell_context() -> None:
     process_wide, own = config.context_tokens()
     _core.set_trace_context_token((*process_wide, spans.is_recording()))
     _core.set_thread_context_token(own)
+    if hooks.transfers is None and any(map(config.value_of, config.transfer_guard.parts)):
+        from pullback.core import transfers  # which few processes guard
+
+        hooks.transfers = transfers
     mesh = config.mesh_in_force.value
     _core.set_has_mesh(isinstance(mesh, Mesh) and not mesh.empty)
 

@@ -40,7 +40,9 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Raises TypeError for leaves that are no arrays; ValueError for a `device` that is none of these, or does not fit.
     """
-    leaves, tree = arguments.checked_leaves("device_put", "argument ", x)
+    asked = contextlib.nullcontext if hooks.transfers is None else hooks.transfers.explicit
+    with asked():
+        leaves, tree = arguments.checked_leaves("device_put", "argument ", x)
     places = _per_leaf("device_put device", tree, device, _PLACES)
     donated, aliased = (
         _per_leaf(f"device_put {name}", tree, value, (bool, int, np.bool_))
@@ -57,7 +59,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             continue
         if alias is False:
             leaf = hooks.copied(leaf)
-        out.append(hooks.device_put(leaf, place))
+        with asked():
+            out.append(hooks.device_put(leaf, place))
     return tree_unflatten(tree, out)
 
 

@@ -33,7 +33,10 @@ class Hooks:
     placings(primitive, in_avals, params, out_avals)  how results are cut along explicit axes (api)
     stack(arrays): along a new axis 0;  interleave(x, y, axis): x0 y0 x1 y1 ..., x may have one element more
     less, not_equal, clamp, add, reshape, rev, slice_in_dim, concatenate: of lax;  vmap: of api
+    transfers                             the module core/transfers.py, once a guard of transfers has been set (api)
     """
+
+    transfers: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):

@@ -7,6 +7,7 @@ that is not its own tracer as a constant.
 
 from __future__ import annotations
 
+import threading
 from contextvars import ContextVar
 from typing import Any
 
@@ -106,6 +107,20 @@ def eval_interpreter() -> Interpreter:
     return _eval  # type: ignore[return-value]
 
 
+class _Watching(threading.local):
+    code = 0  # or 3: what `set_tracing` is told where the interpreter that evaluates is current
+
+
+_watching = _Watching()
+
+
+def set_watching(active: bool) -> None:
+    """Whether calls of this thread go through Python though nothing is transformed, as somebody looks at them."""
+    _watching.code = 3 if active else 0
+    if current_interpreter() is _eval:
+        _core.set_tracing(_watching.code)
+
+
 class using:
     """Context manager: make `interpreter` the current one."""
 
@@ -117,13 +132,13 @@ class using:
     def __enter__(self):
         interpreter = self.interpreter
         self.token = _current.set(interpreter)
-        _core.set_tracing(0 if interpreter is _eval else 2 if interpreter.remembers else 1)
+        _core.set_tracing(_watching.code if interpreter is _eval else 2 if interpreter.remembers else 1)
         return interpreter
 
     def __exit__(self, *exc):
         _current.reset(self.token)
         found: Any = _current.get(_eval)
-        _core.set_tracing(0 if found is _eval else 2 if found.remembers else 1)
+        _core.set_tracing(_watching.code if found is _eval else 2 if found.remembers else 1)
         return False
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
-from pullback.core import ShapedArray, Tracer
+from pullback.core import ShapedArray, Tracer, hooks
 from pullback.core.dimensions import is_symbolic, max_dim, min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
@@ -92,6 +92,8 @@ def array(
         raise NotImplementedError(f"array: only order='K' is implemented, got order={order!r}")
     if object is None:
         raise ValueError("None is not a valid value for jnp.array")
+    if hooks.transfers is not None and isinstance(object, (list, tuple)):
+        hooks.transfers.from_host(object)
     target = None if dtype is None else dtypes.check_user_dtype_supported(dtype, "array")
     if kind is np.ndarray:
         result = make_array(_of_held_type(object, target), target)

@@ -188,23 +188,17 @@ class _Override:
     def __init__(self, flag: Flag, value: Any) -> None:
         self._flag = flag
         self._value = flag.validate(value)
-        self._saved: list[tuple[bool, Any]] = []
+        self._saved: list[dict[str, Any]] = []
 
     def __enter__(self) -> None:
-        value = self._value
-        name, overrides = self._flag.name, _thread.overrides
-        self._saved.append((name in overrides, overrides.get(name)))
-        _thread.overrides = {**overrides, name: value}
+        names, overrides = self._flag.names, _thread.overrides
+        self._saved.append({name: overrides[name] for name in names if name in overrides})
+        _thread.overrides = {**overrides, **dict.fromkeys(names, self._value)}
         _resolve()
 
     def __exit__(self, *exc: object) -> None:
-        had, old = self._saved.pop()
-        overrides = dict(_thread.overrides)
-        if had:
-            overrides[self._flag.name] = old
-        else:
-            overrides.pop(self._flag.name, None)
-        _thread.overrides = overrides
+        old, names = self._saved.pop(), self._flag.names
+        _thread.overrides = {k: v for k, v in _thread.overrides.items() if k not in names} | old
         _resolve()
 
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -234,6 +228,12 @@ class Flag:
     kind: type = str  # of values on a command line
     choices: tuple[str, ...] = ()
     internal: bool = False  # set by functions, not by users
+    parts: tuple[str, ...] = ()  # names of options that take each value of this one, too
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The options that are set with this one."""
+        return (self.name, *self.parts)
 
     @property
     def value(self) -> Any:
@@ -435,15 +435,20 @@ mutable_array_checks = _bool_flag(
     "jax_mutable_array_checks", True, "Check that references are used safely.", traced=True
 )
 _GUARD = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
-transfer_guard = _enum_flag("jax_transfer_guard", None, _GUARD, "What to do about implicit transfers in any direction.")
 transfer_guard_host_to_device = _enum_flag(
-    "jax_transfer_guard_host_to_device", None, _GUARD, "The same, host to device."
+    "jax_transfer_guard_host_to_device", None, _GUARD, "What to do about implicit transfers from host to device."
 )
 transfer_guard_device_to_device = _enum_flag(
     "jax_transfer_guard_device_to_device", None, _GUARD, "The same, device to device."
 )
 transfer_guard_device_to_host = _enum_flag(
-    "jax_transfer_guard_device_to_host", None, _GUARD, "The same, device to host."
+    "jax_transfer_guard_device_to_host", None, _GUARD, "The same, device to host: nothing, as arrays lie there."
+)
+transfer_guard = _enum_flag("jax_transfer_guard", None, _GUARD, "What to do about implicit transfers in any direction.")
+transfer_guard.parts = (
+    transfer_guard_host_to_device.name,
+    transfer_guard_device_to_device.name,
+    transfer_guard_device_to_host.name,
 )
 array_garbage_collection_guard = _enum_flag(
     "jax_array_garbage_collection_guard",
@@ -572,7 +577,7 @@ class Config:
         if flag.guard is not None and value != _global[name]:
             flag.guard(value)
         with _lock:
-            _global[name] = value
+            _global.update(dict.fromkeys(flag.names, value))
             _version += 1
         _resolve()
 

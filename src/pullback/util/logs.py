@@ -17,6 +17,7 @@ from pullback.util.switches import switches
 TRACING = "jax._src.interpreters.partial_eval"
 STAGES = "jax._src.dispatch"
 PROGRAMS = "jax._src.interpreters.pxla"
+TRANSFERS = "jax._src.transfer_guard"
 
 
 def warn(logger: str, text: str) -> None:
@@ -53,4 +54,4 @@ def logs_compilations() -> bool:
     return switches.log_compiles or config.config.jax_log_compiles
 
 
-__all__ = ["PROGRAMS", "STAGES", "TRACING", "logs_compilations", "saying_slow", "warn"]
+__all__ = ["PROGRAMS", "STAGES", "TRACING", "TRANSFERS", "logs_compilations", "saying_slow", "warn"]

@@ -109,7 +109,7 @@ def _source(x: Any) -> Any:
     """The device of the array that a traced value stands for, if there is one."""
     while isinstance(x, Tracer):
         x = getattr(x, "primal", None)
-    return x.device if isinstance(x, _core.Array) and not isinstance(x.device, Sharding) else None
+    return x.device if isinstance(x, _core.Array) and not isinstance(x._device, Sharding) else None
 
 
 # ---- functions

@@ -81,15 +81,13 @@ Returns:
 Arguments:
     platform: name of a platform; None for all.
 Returns:
-    Nothing: it raises.
+    List of arrays that are held by variables and containers, in no order; those that were deleted are left out.
 Raises:
-    NotImplementedError always.
+    RuntimeError for a platform that is not there.
 
->>> try:
-...     jax.live_arrays()
-... except NotImplementedError:
-...     print("not tracked")
-not tracked
+>>> x = jnp.ones(12345)
+>>> [a.shape for a in jax.live_arrays() if a.size == 12345]
+[(12345,)]
 """,
     "get_num_threads": """
 Returns:
@@ -275,10 +273,21 @@ ranks differ
 Arguments:
     new_val: 'allow', 'log', 'disallow', 'log_explicit' or 'disallow_explicit'.
 Returns:
-    Context manager.
+    Context manager. `transfer_guard` sets the three others.
+Raises:
+    JaxRuntimeError inside, where values of the host become arrays ('disallow': but by device_put), or arrays go to
+    other devices. Arguments of functions count; what a function makes for itself may.
 
->>> with jax.transfer_guard("allow"):
-...     x = jnp.ones(2)
+>>> x = jnp.ones(2)
+>>> with jax.transfer_guard("disallow"):
+...     y = jnp.sin(x) * x
+...     z = jax.device_put(1.0)
+>>> try:
+...     with jax.transfer_guard("disallow"):
+...         x * 2
+... except jax.errors.JaxRuntimeError:
+...     print("refused")
+refused
 """,
     "check_tracer_leaks debug_key_reuse enable_checks no_execution no_tracing": """
 Arguments:

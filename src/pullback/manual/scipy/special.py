@@ -132,7 +132,7 @@ Returns:
     Array of floats of the broadcast shape.
 
 >>> jax.scipy.special.comb(5, 2).round(3)
-Array(10., dtype=float32)
+Array(10., dtype=float32, weak_type=True)
 """,
     "factorial": """
 Arguments:

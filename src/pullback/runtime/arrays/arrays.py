@@ -19,6 +19,8 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
     `dtype` converts, `weak_type` overrides, `device` commits. TypeError for what is not an array, number or key array.
     """
     kind = type(x)
+    if hooks.transfers is not None and kind is not _core.Array and not hasattr(x, "_base_array"):
+        hooks.transfers.from_host(x)
     if kind is Dimension:
         value = hooks.dimension_as_value(x)
         asked = value.dtype if dtype is None else dtypes.canonicalize_dtype(dtype)

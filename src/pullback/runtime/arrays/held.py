@@ -23,25 +23,37 @@ from pullback.util.protobuf import number as number_of
 def held_arrays() -> Iterator[tuple[Any, str]]:
     """Each array that is found, once, and who holds it."""
     seen: set[int] = set()
+    for value, holder in _values():
+        for array in _arrays_in(value):
+            if id(array) not in seen:
+                seen.add(id(array))
+                yield array, holder
+
+
+def _values() -> Iterator[tuple[Any, str]]:
+    """Values that may be arrays, or hold some, and who holds them."""
     for frame in list(sys._current_frames().values()):
         at: FrameType | None = frame
         while at is not None:
             code = at.f_code
             for name, value in list(at.f_locals.items()) if code.co_name != "<module>" else ():
-                if type(value) is _core.Array and id(value) not in seen:
-                    seen.add(id(value))
-                    yield value, f"{name} in {code.co_name} ({code.co_filename}:{at.f_lineno})"
+                yield value, f"{name} in {code.co_name} ({code.co_filename}:{at.f_lineno})"
             at = at.f_back
     for module in list(sys.modules.values()):  # by name, and whether or not they are frozen (gc.freeze)
         for name, value in list(vars(module).items()) if isinstance(module, ModuleType) else ():
-            if type(value) is _core.Array and id(value) not in seen:
-                seen.add(id(value))
-                yield value, f"{module.__name__}.{name}"
+            yield value, f"{module.__name__}.{name}"
     for container in gc.get_objects():
         for value in gc.get_referents(container):
-            if type(value) is _core.Array and id(value) not in seen:
-                seen.add(id(value))
-                yield value, f"in a {type(container).__name__}"
+            yield value, f"in a {type(container).__name__}"
+
+
+def _arrays_in(value: Any) -> Iterator[Any]:
+    """The arrays among a value and what it holds, where the collector does not know it: dicts and tuples of arrays."""
+    if type(value) is _core.Array:
+        yield value
+    elif type(value) in (dict, tuple) and not gc.is_tracked(value):
+        for inner in gc.get_referents(value):
+            yield from _arrays_in(inner)
 
 
 def profile(in_use: int | None) -> bytes:

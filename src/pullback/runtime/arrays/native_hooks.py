@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -98,15 +99,16 @@ def reconstruct_parts(parts: list[np.ndarray], shape: tuple[int, ...], dtype: np
 
 def sharding_of(x: Any) -> Any:
     """Where an array lies: on one device, or as the function of several devices says that made it."""
-    device = x.device
-    return device if isinstance(device, Sharding) else SingleDeviceSharding(device)
+    place = getattr(x, "_base_array", x)._device  # keys lie where their words do
+    return place if isinstance(place, Sharding) else SingleDeviceSharding(x.device)
 
 
-class Shard(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Shard:
     """The part of an array that lies on one device."""
 
     device: Any
-    index: tuple[slice, ...]  # type: ignore[assignment]  # JAX's name for the field, which hides tuple.index
+    index: tuple[slice, ...]
     replica_id: int
     data: Any
 
@@ -130,8 +132,13 @@ def shards_of(self: Any) -> list[Shard]:
         key = tuple((s.start, s.stop) for s in index)
         number = copies[key] = copies.get(key, -1) + 1
         here = is_local(device)
-        shards.append(Shard(device, index, number, asarray(np.asarray(self)[index], device=device) if here else None))
+        shards.append(Shard(device, index, number, _part_at(self, index, device) if here else None))
     return shards
+
+
+def _part_at(x: Any, index: tuple[slice, ...], device: Any) -> Any:
+    part = np.asarray(np.asarray(x)[index])
+    return _core.from_numpy(part, ShapedArray(part.shape, x.dtype), device, True)
 
 
 def local_shards_of(self: Any) -> list[Shard]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core import eval_jaxpr, trace, types
+from pullback.core import eval_jaxpr, hooks, trace, types
 from pullback.core.avals import ShapedArray, placed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from pullback.runtime.arrays.arrays import asarray
@@ -43,7 +43,20 @@ def place_of(sharding: Any) -> Any:
 
 def device_put(x: Any, place: Any = None) -> Any:
     """`x` as an Array committed to a Device or Sharding, with the same memory; where it is if `place` is None."""
+    if hooks.transfers is not None and place is not None and type(x) is _core.Array:
+        hooks.transfers.between(x, devices_of(x.device), devices_of(place_of(place)))
     return asarray(x) if place is None else asarray(x, device=place_of(place))
+
+
+def watch_moves(arrays: Sequence[Any], wanted: Sequence[Any] | None = None) -> None:
+    """JaxRuntimeError for arrays that a guard keeps from the devices that a call takes place on: those of the committed
+    ones, or of `wanted`.
+    """
+    arrays = [getattr(x, "_base_array", x) for x in arrays]
+    said = [x._device if place is None else place_of(place) for x, place in zip(arrays, wanted or [None] * len(arrays))]
+    there = next((devices_of(place) for place in said if place is not None), None)
+    for x in arrays if there is not None else ():
+        hooks.transfers.between(x, devices_of(x.device), there)
 
 
 def copied(x: Any) -> Any:

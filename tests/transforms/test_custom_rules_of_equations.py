@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
+from pullback.errors import UnexpectedTracerError
 
 
 def again(jaxpr, consts, *args):
@@ -86,3 +88,49 @@ def test_functions_with_rules_close_over_what_vmap_maps(fun):
         lambda x: jax.vmap(jax.vmap(fun))(x[None])[0],
     ):
         assert run(x).tolist() == expected
+
+
+def scaled_by_jvp(y):
+    g = jax.custom_jvp(lambda x: jnp.sin(y) * x)
+    g.defjvp(lambda primals, tangents: (g(*primals), tangents[0] * y))
+    return g
+
+
+def scaled_by_vjp(y):
+    g = jax.custom_vjp(lambda x: jnp.sin(y) * x)
+    g.defvjp(lambda x: (g(x), y), lambda y, bar: (bar * y,))
+    return g
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+@pytest.mark.parametrize("make", [scaled_by_jvp, scaled_by_vjp])
+def test_functions_of_no_mapped_argument_close_over_what_vmap_maps(make, wrap):
+    y = jnp.arange(3.0)
+    mapped = wrap(lambda x: jax.vmap(lambda y: make(y)(x))(y))
+    np.testing.assert_allclose(mapped(2.0), 2 * jnp.sin(y), rtol=1e-6)
+    assert wrap(jax.grad(lambda x: mapped(x).sum()))(2.0) == 3
+    assert wrap(jax.vmap(lambda y: jax.grad(make(y))(2.0)))(y).tolist() == [0, 1, 2]
+    assert jax.vmap(mapped)(jnp.ones(2)).shape == (2, 3)
+
+
+def test_results_that_depend_on_nothing_mapped_stay_unmapped():
+    g = jax.custom_jvp(lambda x: x * 2)
+    g.defjvp(lambda primals, tangents: (g(*primals), tangents[0] * 3))
+    assert jax.vmap(lambda _, x: g(x), in_axes=(0, None), out_axes=None)(jnp.arange(3.0), 2.0) == 4
+
+
+def test_rules_that_alone_close_over_what_vmap_maps():
+    def jvp_alone(y):
+        g = jax.custom_jvp(lambda x: x * 2)
+        g.defjvp(lambda primals, tangents: (g(*primals), tangents[0] * y))
+        return g
+
+    def vjp_alone(y):
+        g = jax.custom_vjp(lambda x: x * 2)
+        g.defvjp(lambda x: (g(x), None), lambda _, bar: (bar * y,))
+        return g
+
+    y = jnp.arange(3.0)
+    assert jax.grad(lambda x: jax.vmap(lambda y: jvp_alone(y)(x))(y).sum())(2.0) == 3
+    with pytest.raises(UnexpectedTracerError, match="closes over a value that vmap maps"):
+        jax.grad(lambda x: jax.vmap(lambda y: vjp_alone(y)(x))(y).sum())(2.0)

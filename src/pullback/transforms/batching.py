@@ -29,6 +29,7 @@ from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive, raise_if_kept
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.util import config
+from pullback.util.errors import UnexpectedTracerError
 
 
 class AxisData(NamedTuple):
@@ -184,29 +185,64 @@ class BatchInterpreter(Interpreter):
 
     def process_custom_jvp(self, custom, fun, jvp, args):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
-        if all(d is None for d in dims):
+        front = Front(dims)
+        if front.holds is None and getattr(jvp, "references", None):
             return self.parent.process_custom_jvp(custom, fun, jvp, values)
 
         def batched(*xs):
-            return batch_flat(fun, self.axis, xs, dims)
+            return front.moved(*run_batched(fun, self.axis, xs, dims), self.axis.size)
 
         def batched_jvp(primals, tangents):
-            return custom.batch_jvp(jvp, self.axis, primals, tangents, dims)
+            return custom.batch_jvp(jvp, self.axis, primals, tangents, dims, front)
 
         outs = self.parent.process_custom_jvp(custom, batched, batched_jvp, values)
-        return [self.join(v, 0) for v in outs]
+        return [self.join(v, front.dim) for v in outs]
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args):
         values, dims = zip(*map(self.split, args)) if args else ((), ())
-        if all(d is None for d in dims):
+        front = Front(dims)
+        if front.holds is None and getattr(fwd, "references", None):
             return self.parent.process_custom_vjp(custom, fun, fwd, bwd, values)
 
         def batched(*xs):
-            return batch_flat(fun, self.axis, xs, dims)
+            return front.moved(*run_batched(fun, self.axis, xs, dims), self.axis.size)
 
-        batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims)
+        batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims, front)
         outs = self.parent.process_custom_vjp(custom, batched, batched_fwd, batched_bwd, values)
-        return [self.join(v, 0) for v in outs]
+        return [self.join(v, front.dim) for v in outs]
+
+
+class Front:
+    """Whether the results of a function with rules of its own have the mapped axis, all of them in front, or none has.
+
+    They have where an argument has. Without one, the function or its rule may close over mapped values: then the first
+    of the two that runs decides.
+    """
+
+    __slots__ = ("holds",)
+
+    def __init__(self, dims: Sequence[int | None]):
+        self.holds: bool | None = True if any(d is not None for d in dims) else None
+
+    @property
+    def dim(self) -> int | None:
+        """Where the results have it."""
+        return 0 if self.holds else None
+
+    def check(self, dims: Sequence[int | None]) -> None:
+        """UnexpectedTracerError for results of a rule that have the axis where the function's have none."""
+        if self.holds is False and any(d is not None for d in dims):
+            raise UnexpectedTracerError(
+                "A derivative rule closes over a value that vmap maps, on which the function itself does not depend, "
+                "so that its results are not mapped; give the value to the function as an argument"
+            )
+
+    def moved(self, values: Sequence[Any], dims: Sequence[int | None], size: int) -> list[Any]:
+        """Results of the function or its rule, with the axis there."""
+        if self.holds is None:
+            self.holds = any(d is not None for d in dims)
+        self.check(dims)
+        return [move_batch_axis(v, d, self.dim, size) for v, d in zip(values, dims)]
 
 
 def _mapped(
@@ -241,15 +277,6 @@ def run_batched(fun: Callable[..., Sequence[Any]], axis: AxisData, values: Seque
         if (still := kept()) is not None:
             raise_if_kept(still)
     return [v for v, _ in pairs], [d for _, d in pairs]
-
-
-def batch_flat(fun, axis: AxisData, values, dims, out_dims: int | Sequence[int | None] = 0) -> list[Any]:
-    """The results of flat `fun`, with their mapped axis at out_dims (one for all, or one each; None: must not have
-    one).
-    """
-    outs, found = run_batched(fun, axis, values, dims)
-    wanted = [out_dims] * len(outs) if isinstance(out_dims, int) else out_dims
-    return [move_batch_axis(v, d, to, axis.size) for v, d, to in zip(outs, found, wanted)]
 
 
 def batch_jaxpr(

@@ -32,7 +32,7 @@ from pullback.core import (
 from pullback.core.avals import Reference
 from pullback.core.interpreter import WrittenOut
 from pullback.core.lowering import Inline
-from pullback.transforms.batching import batch_flat, batch_jaxpr, move_batch_axis, run_batched, to_front
+from pullback.transforms.batching import Front, batch_jaxpr, move_batch_axis, run_batched, to_front
 from pullback.transforms.discharge import discharged, is_differentiated, note, values_of, with_leading
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tangent
@@ -71,8 +71,10 @@ class CustomJVP:
         )
 
     @staticmethod
-    def batch_jvp(jvp, axis, primals, tangents, dims):
-        """(outs, outs_dot) of the user's jvp on values with the mapped axis at `dims`; results have it at 0."""
+    def batch_jvp(jvp, axis, primals, tangents, dims, front):
+        """(outs, outs_dot) of the user's jvp on values with the mapped axis at `dims`; results have it where `front`
+        says.
+        """
         nonzero = [type(t) is not Zero for t in tangents]
         n_outs: list[int] = []
         present: list[bool] = []
@@ -86,12 +88,13 @@ class CustomJVP:
             present[:] = [type(t) is not Zero for t in outs_dot]
             return [*outs, *(t for t in outs_dot if type(t) is not Zero)]
 
-        found = batch_flat(
+        found, found_dims = run_batched(
             flat,
             axis,
             [*primals, *(t for t, nz in zip(tangents, nonzero) if nz)],
             [*dims, *(d for d, nz in zip(dims, nonzero) if nz)],
         )
+        found = front.moved(found, found_dims, axis.size)
         outs, rest = found[: n_outs[0]], iter(found[n_outs[0] :])
         return outs, [next(rest) if p else zero_tangent(out) for out, p in zip(outs, present)]
 
@@ -136,8 +139,8 @@ class CustomVJP:
         return outs, [next(found) if d else Zero(a) for a, d in zip(avals, differentiable)]
 
     @staticmethod
-    def batch_fwd_bwd(fwd, bwd, axis, dims):
-        """(fwd', bwd') on values with the mapped axis at `dims`; results have it at 0."""
+    def batch_fwd_bwd(fwd, bwd, axis, dims, front):
+        """(fwd', bwd') on values with the mapped axis at `dims`; results have it where `front` says."""
         res_dims: list[int | None] = []
 
         def batched_fwd(*values, **perturbed):
@@ -150,14 +153,14 @@ class CustomVJP:
 
             found, found_dims = run_batched(flat, axis, values, dims)
             n = count[0]
-            outs = [move_batch_axis(v, d, 0, axis.size) for v, d in zip(found[:n], found_dims[:n])]
+            outs = front.moved(found[:n], found_dims[:n], axis.size)
             residuals, batched = to_front(found[n:], found_dims[n:])
             res_dims[:] = [0 if b else None for b in batched]
             return outs, residuals
 
         def batched_bwd(residuals, outs_bar):
             absent: list[bool] = []
-            bars_dims = [None if is_float0(b) else 0 for b in outs_bar]
+            bars_dims = [None if is_float0(b) else front.dim for b in outs_bar]
 
             def flat(*values):
                 bars = bwd(list(values[: len(residuals)]), list(values[len(residuals) :]))
@@ -166,6 +169,7 @@ class CustomVJP:
                 return [b for b in bars if b is not None]
 
             found, found_dims = run_batched(flat, axis, [*residuals, *outs_bar], [*res_dims, *bars_dims])
+            front.check(found_dims)
             pairs = iter(zip(found, found_dims))
             args_bar: list[Any] = []
             for gone, dim in zip(absent, dims):
@@ -211,7 +215,7 @@ def _custom_jvp_batch(axis, args, dims, *, call_jaxpr, jvp, num_consts):
     arg_dims = [0 if b else None for b in batched[num_consts:]]
 
     def batched_jvp(primals, tangents):
-        return CustomJVP.batch_jvp(jvp, axis, primals, tangents, arg_dims)
+        return CustomJVP.batch_jvp(jvp, axis, primals, tangents, arg_dims, Front([0]))
 
     outs = custom_jvp_call_p.bind(*values, call_jaxpr=closed, jvp=batched_jvp, num_consts=num_consts)
     return outs, [0 if m else None for m in mapped]
@@ -225,7 +229,7 @@ def _custom_vjp_batch(axis, args, dims, *, call_jaxpr, fwd, bwd, num_consts):
     values, batched = to_front(args, dims)
     closed, mapped = batch_jaxpr(call_jaxpr, axis, batched, True)
     arg_dims = [0 if b else None for b in batched[num_consts:]]
-    batched_fwd, batched_bwd = CustomVJP.batch_fwd_bwd(fwd, bwd, axis, arg_dims)
+    batched_fwd, batched_bwd = CustomVJP.batch_fwd_bwd(fwd, bwd, axis, arg_dims, Front([0]))
     outs = custom_vjp_call_p.bind(*values, call_jaxpr=closed, fwd=batched_fwd, bwd=batched_bwd, num_consts=num_consts)
     return outs, [0 if m else None for m in mapped]
 

@@ -89,27 +89,42 @@ class Worker {
 #endif
 };
 
+// What one thread of a loop does first: the same part of loops in succession, whose data its caches then have. Who is
+// through with his own goes on with what is left of the others'.
+struct alignas(64) Range {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+};
+
 struct Pool {
     std::mutex busy;             // held by the caller of the loop in progress
     int started = 0;             // workers; guarded by busy
     std::deque<Worker> workers;  // the first of them; guarded by busy
 
     alignas(64) std::atomic<uint64_t> door{0};
-    alignas(64) std::atomic<int64_t> next{0};
     // The loop in progress.
-    LoopBody body = nullptr;
+    alignas(64) LoopBody body = nullptr;
     void* ctx = nullptr;
     void* frame = nullptr;
-    int64_t n = 0, chunk = 0;
+    int64_t chunk = 0;
+    int shared = 0;            // ranges of it
+    std::deque<Range> ranges;  // the first of them
     // What sleeping workers wait on: changes with every loop.
     alignas(64) std::atomic<uint32_t> bell{0};
     std::atomic<int> sleeping{0};
 
-    void work() {
-        while (true) {
-            int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-            if (begin >= n) return;
-            body(ctx, begin, std::min(n, begin + chunk));
+    // The part in a loop of its thread with a number, 0 for the caller; after each piece it does what `after` says.
+    template <class After>
+    void work(int number, After after) {
+        int first = number == 0 ? 0 : 1 + (number - 1) % (shared - 1);  // the caller's is his own
+        for (int k = 0; k < shared; ++k) {
+            Range& range = ranges[(first + k) % shared];
+            while (range.next.load(std::memory_order_relaxed) < range.end) {
+                int64_t begin = range.next.fetch_add(chunk, std::memory_order_relaxed);
+                if (begin >= range.end) break;
+                body(ctx, begin, std::min(range.end, begin + chunk));
+                after();
+            }
         }
     }
 
@@ -125,19 +140,16 @@ struct Pool {
     void lead(int helpers) {
         bool waits = true;
         auto late = std::chrono::steady_clock::now() + kLate;
-        while (true) {
-            int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-            if (begin >= n) return;
-            body(ctx, begin, std::min(n, begin + chunk));
-            if (!waits || std::chrono::steady_clock::now() < late) continue;
+        work(0, [&] {
+            if (!waits || std::chrono::steady_clock::now() < late) return;
             waits = false;
-            if (int(door.load(std::memory_order_relaxed) & kCount) >= helpers) continue;
+            if (int(door.load(std::memory_order_relaxed) & kCount) >= helpers) return;
             for (Worker& each : workers)
                 if (!each.inside.load(std::memory_order_relaxed)) each.send_elsewhere();
-        }
+        });
     }
 
-    void worker(Worker* own) {
+    void worker(int number, Worker* own) {
         inside_loop = true;
         if (own) own->begin();
         uint32_t heard = bell.load(std::memory_order_acquire);
@@ -146,7 +158,7 @@ struct Pool {
             if (enter()) {
                 if (own) own->inside.store(true, std::memory_order_relaxed);
                 current_frame = frame;
-                work();
+                work(number, [] {});
                 current_frame = nullptr;
                 if (own) own->inside.store(false, std::memory_order_relaxed);
                 door.fetch_sub(1, std::memory_order_release);
@@ -174,7 +186,7 @@ struct Pool {
             for (; started < count; ++started) {
                 if (started < kSent && int(workers.size()) == started) workers.emplace_back();
                 Worker* own = started < kSent ? &workers[started] : nullptr;
-                std::thread([this, own] { worker(own); }).detach();
+                std::thread([this, number = started + 1, own] { worker(number, own); }).detach();
             }
         } catch (const std::system_error&) {
             // The loop runs on the threads there are.
@@ -186,9 +198,14 @@ struct Pool {
         body = loop_body;
         ctx = loop_ctx;
         frame = current_frame;
-        n = size;
         chunk = part;
-        next.store(0, std::memory_order_relaxed);
+        shared = helpers + 1;
+        while (int(ranges.size()) < shared) ranges.emplace_back();
+        int64_t parts = (size - 1) / part + 1;
+        for (int k = 0; k < shared; ++k) {
+            ranges[k].next.store(parts * k / shared * part, std::memory_order_relaxed);
+            ranges[k].end = std::min(size, parts * (k + 1) / shared * part);
+        }
         uint64_t generation = (door.load(std::memory_order_relaxed) & ~(kGeneration - 1)) + kGeneration;
         door.store(generation | kOpen | uint64_t(helpers) << kLimitShift, std::memory_order_release);
         bell.fetch_add(1);

@@ -74,6 +74,7 @@ class Nest:
     ctx.temporary(dtype, shape), ctx.subprogram(closed_jaxpr, inputs, outputs), ctx.call(symbol, *args), ctx.b.
     `in_place`: the operand whose memory result 0 takes over; it already holds the operand's values when `emit` runs.
     `shared(params)`: pairs (operand, result) that may be in one memory, as `emit` finds out by comparing them.
+    `window(eqn)`: (operand, starts) if that operand is to be in result 0 from `starts` on; it may be there already.
     `decides(avals, params)`: whether eager work runs this code, too, as the reference's results are as right but others
     (signs of eigenvectors): those of a call must not change when it is compiled.
     """
@@ -83,6 +84,7 @@ class Nest:
     strided: bool = False
     operations: Callable[[Any], int] | None = None
     shared: Callable[[dict], Sequence[tuple[int, int]]] = lambda params: ()
+    window: Callable[[Any], tuple[int, tuple[int, ...]] | None] = lambda eqn: None
     decides: Callable[[Sequence[Any], dict], bool] = lambda avals, params: False
 
     def pairs(self, params: dict) -> Sequence[tuple[int, int]]:

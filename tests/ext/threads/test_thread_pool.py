@@ -60,6 +60,22 @@ def test_uses_threads():
     assert len(seen) == 2
 
 
+def test_the_caller_begins_with_what_it_had_in_the_loop_before():
+    _core.set_num_threads(2)
+    for _ in range(3):
+        meet, first = threading.Barrier(2, timeout=20), {}
+
+        def body(ctx, begin, end, meet=meet, first=first):
+            thread = threading.get_ident()
+            if thread not in first:
+                first[thread] = begin
+                meet.wait()
+
+        parallel_for(BODY(body), None, 80, 1)
+        assert first.pop(threading.get_ident()) == 0
+        assert list(first.values()) == [40]
+
+
 def test_nested_loops_are_serial():
     _core.set_num_threads(4)
     inner_parts = []

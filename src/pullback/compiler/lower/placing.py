@@ -4,26 +4,27 @@ place.
 A value may take over the memory of another of the same type that dies where it is made: an elementwise result that of
 an operand read at the same index, a scatter that of the array it changes. A result whose memory is also an argument's
 (the carry of a loop) is written in place if the argument is not read any more, or only at the same index in the same
-nest; otherwise it is computed elsewhere and copied at the end.
+nest; otherwise it is computed elsewhere and copied at the end. What is set as a window of an array is computed there
+under the same conditions (`window_places.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pullback.compiler.graph.fuse.access import ir_dtype
 from pullback.compiler.graph.fuse.groups import Fusion, Group, Row, operand_pairs
 from pullback.compiler.lower.storage import Storage, contiguous, row_major
+from pullback.compiler.lower.window_places import Position, Window, keep_apart, known_windows, reads_alone
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder
 from pullback.loops.schedule.machine import NOMINAL
 
 LOCAL_BYTES = NOMINAL.first.bytes  # rows up to this size are kept in scratch space
 
-Position = tuple[int, int]  # unit, group within the unit
 _END = (1 << 60, 0)
 
 
@@ -69,15 +70,21 @@ class _Placer:
         for var, storage in inputs.items():
             self.inputs_in.setdefault(storage.buffer, []).append((var, storage))
         self.placed_in: dict[Buffer, list[_Memory]] = {}
+        self.windows: dict[Var, Window] = {}  # values that are computed where an array will have them
         self._find_fixed(outputs)
         self._find_reads()
         self._find_destined()
+        self.may_be_windows = known_windows(self.eqns, [g for _, g in self._groups()])
 
     def run(self) -> Placement:
+        for position, group in self._groups():
+            self._group(position, group)
+        return Placement(self._allocate(), self.copies, self.in_place)
+
+    def _groups(self) -> Iterator[tuple[Position, Group]]:
         for n, unit in enumerate(self.fusion.units):
             for m, group in enumerate(unit.groups if isinstance(unit, Row) else (unit,)):
-                self._group((n, m), group)
-        return Placement(self._allocate(), self.copies, self.in_place)
+                yield (n, m), group
 
     def _find_fixed(self, outputs: Sequence[Storage]) -> None:
         forwarded = {out: source for source, out in self.fusion.forwarded.items()}
@@ -94,12 +101,11 @@ class _Placer:
             self.fixed[source] = storage if storage.shape == shape else storage.reshaped(shape)
 
     def _find_reads(self) -> None:
-        for n, unit in enumerate(self.fusion.units):
-            for m, group in enumerate(unit.groups if isinstance(unit, Row) else (unit,)):
-                for var in group.reads:
-                    self.reads.setdefault(var, []).append(((n, m), group))
-                for var in group.outputs(self.eqns):
-                    self.made[var] = (n, m), group
+        for position, group in self._groups():
+            for var in group.reads:
+                self.reads.setdefault(var, []).append((position, group))
+            for var in group.outputs(self.eqns):
+                self.made[var] = position, group
 
     def _find_destined(self) -> None:
         """For results in the memory of an argument, the values that they are made of in place, back to the argument."""
@@ -142,6 +148,10 @@ class _Placer:
         for var in group.outputs(self.eqns):
             if var not in self.fusion.stored:
                 continue
+            window = self.may_be_windows.get(var)
+            if window is not None and self._may_be_in_place(var, window, position, group):
+                self.windows[var] = window
+                continue
             fixed = self.fixed.get(var)
             wanted = fixed or self.destined.get(var)
             if wanted is not None and not self._may_write(var, wanted, position, group):
@@ -165,6 +175,37 @@ class _Placer:
             self.memories[var] = memory
         if group.call is not None:
             self._call_in_place(position, group)
+
+    def _may_be_in_place(self, var: Var, window: Window, position: Position, group: Group) -> bool:
+        """Whether a window may be written into the memory of its array here, before the array is one with it."""
+        array = window.array
+        last = self._last_read(array)
+        if var in self.fixed or var in self.fusion.row_local or group.row is not None or last == _END:
+            return False
+        if [reader for _, reader in self.reads.get(var, ())] != [window.call]:
+            return False
+        if any(atom is var for atom, _ in self.copies):
+            return False
+        made = self.made.get(array)
+        if made is not None:
+            memory = self.memories.get(array)
+            if memory is None or memory.current is not array or array in self.fixed or array in self.fusion.row_local:
+                return False
+        else:
+            here = self.inputs[array]
+            out = self.fixed.get(window.result) or self.destined.get(window.result)
+            if out is None or not out.same_memory(here) or self._is_occupied(here, None, position, group):
+                return False
+            others = (v for v, storage in self.inputs_in[here.buffer] if storage.same_memory(here) and v is not array)
+            if any(self._last_read(v) >= position for v in others):
+                return False
+        for at, reader in self.reads[array]:
+            if reader is group:
+                if not reads_alone(group, array, window):
+                    return False
+            elif at > position and reader is not window.call:
+                return False
+        return self.reads[array][-1][1] is window.call and array.aval.size > 1
 
     def _may_write(self, out: Var, fixed: Storage, position: Position, group: Group) -> bool:
         """Whether the memory of a result may be written at `position`: no argument that lies there is read later."""
@@ -297,6 +338,9 @@ class _Placer:
                 storage = made[id(memory)] = memory.fixed or self._temporary(memory)
             shape = var.aval.shape
             result[var] = storage if storage.shape == shape else storage.reshaped(shape)
+        for var, window in self.windows.items():
+            result[var] = result[window.array].slice(window.starts, var.aval.shape)
+            keep_apart(self.made[var][1], result[var])
         return result
 
     def _temporary(self, memory: _Memory) -> Storage:

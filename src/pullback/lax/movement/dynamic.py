@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.dimensions import index as size_of
+from pullback.core.jaxpr import Literal
 from pullback.core.lowering import Nest, Pointwise
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape
@@ -234,8 +235,23 @@ def _update_batch(args, dims):
     ), 0
 
 
+def _known_window(eqn):
+    """The update, and where it goes if all starts are known."""
+    operand, update, *starts = eqn.invars
+    if not all(isinstance(s, Literal) for s in starts):
+        return None
+    sizes = zip(starts, operand.aval.shape, update.aval.shape)
+    return 1, tuple(min(max(int(s.val), 0), n - m) for s, n, m in sizes)
+
+
 def _update_emit(ctx):
     b, update, out = ctx.b, ctx.operand(1), ctx.result(0)
+    known = _known_window(ctx.eqn)
+    if known is not None:
+        part = out.slice(known[1], update.shape)
+        if not (part.same_memory(update) and part.strides == update.strides):
+            ctx.copy(part, update)
+        return
     start = [
         b.let(clamped_start(b, ctx.load(ctx.operand(k + 2), ()), n, m)) if n != m else b.const("i64", 0)
         for k, (n, m) in enumerate(zip(out.shape, update.shape))
@@ -255,7 +271,7 @@ dynamic_update_slice_p = Primitive(
     jvp=_update_jvp,
     transpose=_update_transpose,
     batch=_update_batch,
-    lower=Nest(_update_emit, in_place=0),
+    lower=Nest(_update_emit, in_place=0, strided=True, window=_known_window),
     traits={"movement", "stacked"},
     samples=Samples(
         cases=lambda rng: [

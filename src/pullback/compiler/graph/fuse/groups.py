@@ -109,12 +109,12 @@ def apart_axes(axes: Index, space: Shape, index: Index, shape: Shape) -> frozens
         # An array indexed by some of the axes: those beside it that are not among them must stay loops of their own.
         for inside, outside in ((used[0], real.index(used[0]) - 1), (used[-1], real.index(used[-1]) + 1)):
             if 0 <= outside < len(real):
-                apart.add(_Boundary(min(inside, real[outside]), max(inside, real[outside])))
+                apart.add(Boundary(min(inside, real[outside]), max(inside, real[outside])))
     return frozenset(apart)
 
 
 @dataclass(frozen=True, slots=True)
-class _Boundary:
+class Boundary:
     """Two neighbouring axes that must not become one loop."""
 
     left: int
@@ -125,6 +125,6 @@ def may_merge(group: Group, left: int, right: int) -> bool:
     """Whether the neighbouring axes (sizes other than 1, in order) can be walked by one loop."""
     if not group.apart:
         return True
-    if _Boundary(left, right) in group.apart:
+    if Boundary(left, right) in group.apart:
         return False
     return not any(isinstance(axis := group.axes[a], Read) and axis.var in group.apart for a in (left, right))

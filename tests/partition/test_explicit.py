@@ -251,3 +251,26 @@ def test_arrays_that_are_filled_on_a_device_have_a_strong_type():
     place = jax.devices()[0]
     assert not jnp.full((2,), 1, device=place).weak_type and jnp.full((2,), 1).weak_type
     assert not jax.lax.full((2,), 1.0, sharding=jax.sharding.SingleDeviceSharding(place)).weak_type
+
+
+def test_constraints_are_for_auto_axes():
+    x = jnp.arange(8.0).reshape(4, 2)
+    cut, constrained = jax.device_put(x, NamedSharding(MESH, P("x"))), lax.with_sharding_constraint
+    for call in (constrained, lambda *args: jax.jit(constrained, static_argnums=1)(*args)):
+        with pytest.raises(ValueError, match="can only refer to Auto axes"):
+            call(cut, NamedSharding(MESH, P("x")))
+        with jax.set_mesh(MESH):
+            assert call(cut, P("x")).sharding.is_equivalent_to(cut.sharding, 2)
+            for given, spec in ((cut, P("y")), (cut, P()), (x, P("x"))):
+                with pytest.raises(AssertionError, match="acts as an assert"):
+                    call(given, spec)
+
+
+def test_cases_of_a_choice_are_cut_the_same_way():
+    x = jnp.arange(8.0).reshape(4, 2)
+    a, b = (jax.device_put(x, NamedSharding(MESH, P(*spec))) for spec in (("x", "y"), (None, "y")))
+    with pytest.raises(ShardingTypeError, match="select cases must have the same shardings"):
+        jnp.where(a > 0, a, b)
+    with pytest.raises(ShardingTypeError, match="select `which`"):
+        lax.select_n(b > 0, a, a)
+    assert jnp.where(a > 0, a, 0).sharding.spec == P("x", "y")

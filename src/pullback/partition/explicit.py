@@ -110,6 +110,8 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
         return [tuple(axes for d, axes in enumerate(cuts[0]) if d not in gone)] * len(outs)
     if name == "conv_general_dilated":
         return _convolved(in_avals, params, outs, mesh, primitive, cuts)
+    if name == "select_n":
+        _check_cases(in_avals, cuts)
     if name in _RESIZED:
         return _resized(name, in_avals, cuts, outs, sizes)
     return _by_factors(name, in_avals, params, outs, mesh, primitive, cuts)
@@ -182,10 +184,25 @@ def _conflict(name: str, in_avals: Any, cuts: Sequence[Cut], params: dict[str, A
             tuple(spec_in_full(cut)[d] for d in dims) for cut, dims in zip(cuts, (lhs_sum, rhs_sum), strict=True)
         )
         return f"dot_general requires contracting dimensions to have consistent sharding, got {left} and {right}."
-    if name == "select_n":
-        return f"select cases must have the same shardings, got [{', '.join(a.str_short() for a in in_avals[1:])}]."
     said = [cut for cut, a in zip(cuts, in_avals, strict=True) if len(a.shape)]
     return f"{name} got incompatible shardings for broadcasting: {_specs(said)}."
+
+
+def _check_cases(in_avals: Any, cuts: Sequence[Cut]) -> None:
+    """ShardingTypeError unless the cases of a choice, and what chooses, are cut the same way.
+
+    What is whole may be a scalar that was broadcast: it takes any.
+    """
+    shown = [a.str_short() for a in in_avals]
+    which, *cases = (cut if any(cut) else None for cut in cuts)
+    found = {cut for cut in cases if cut is not None}
+    if len(found) > 1:
+        raise ShardingTypeError(f"select cases must have the same shardings, got [{', '.join(shown[1:])}].")
+    if which is not None and found and which not in found:
+        raise ShardingTypeError(
+            "select `which` must be scalar or have the same sharding as cases, got `which` "
+            f"{shown[0]} but case {shown[1]}."
+        )
 
 
 def _check_contraction(in_avals: Any, cuts: Sequence[Cut], params: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ same words. Functions take both; their first step is `open_key`, which gives the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -221,7 +221,7 @@ class PRNGKeyArray:
         return [self._shard(shard) for shard in self._base_array.global_shards]
 
     def _shard(self, shard: Any) -> Any:
-        return shard if shard.data is None else shard._replace(data=PRNGKeyArray(self._impl, shard.data))
+        return shard if shard.data is None else replace(shard, data=PRNGKeyArray(self._impl, shard.data))
 
     def is_deleted(self) -> bool:
         return self._base_array.is_deleted()

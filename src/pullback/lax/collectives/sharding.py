@@ -153,30 +153,48 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             )
         sharding = _sharding_leaf(sharding, name, "shardings")
         value = as_array(leaf, name)
+        mesh = current_mesh()
+        asserts = mesh is not None and bool(mesh.axis_names) and mesh.are_all_axes_explicit
+        if not asserts:
+            _check_explicit_axes(sharding)
         if is_concrete(value) or len(getattr(sharding, "spec", ())) > value.ndim:
             sharding.check(value.shape, f"{name} arguments")
+        if asserts:
+            _check_type(value, sharding)
         if is_concrete(value):
             sharding = _with_devices(value, sharding)
             _check_movable(value, sharding)
-            out.append(hooks.device_put(value, sharding))
+            out.append(value if asserts else hooks.device_put(value, sharding))
         else:
-            _check_type(value, sharding)
             out.append(sharding_constraint_p.bind(value, sharding=sharding))
     return tree_unflatten(tree, out)
 
 
-def _check_type(x: Any, sharding: Sharding) -> None:
-    """AssertionError for a traced value whose type says that it lies otherwise along explicit axes."""
-    placing = x.aval.placing
-    if placing is None or not isinstance(sharding, NamedSharding) or not sharding.mesh.are_all_axes_explicit:
+def _check_explicit_axes(sharding: Sharding) -> None:
+    """ValueError for a spec that names axes of types: `reshard` cuts along those."""
+    if not isinstance(sharding, NamedSharding):
         return
-    have = [names_of(p) for p in placing.spec]
-    said = [names_of(p) for p in sharding.spec]
-    if have != said + [()] * (len(have) - len(said)):
+    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    if any(types.get(axis) is AxisType.Explicit for part in sharding.spec for axis in names_of(part)):
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got "
+            f"spec={sharding.spec} and mesh={sharding.mesh}; use `jax.sharding.reshard` for explicit axes"
+        )
+
+
+def _check_type(x: Any, sharding: Sharding) -> None:
+    """AssertionError for a value that lies otherwise along explicit axes, as its type says; without one it is whole."""
+    place = getattr(getattr(x, "_base_array", x), "_device", None)
+    placing = place if isinstance(place, NamedSharding) else getattr(x.aval, "placing", None)
+    spec = PartitionSpec(*[None] * x.ndim) if placing is None else placing.spec
+    said = getattr(sharding, "spec", ())
+    have = [names_of(p) for p in spec]
+    have += [()] * (x.ndim - len(have))
+    if have != [names_of(p) for p in said] + [()] * (len(have) - len(said)):
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
-            f"sharding: {placing.spec} did not match the sharding provided: {sharding.spec}. Please use "
-            "`jax.sharding.reshard` to shard your input to the sharding you want."
+            f"sharding: {spec} did not match the sharding provided: {said}. Please use `jax.sharding.reshard` to shard "
+            "your input to the sharding you want."
         )
 
 
@@ -208,14 +226,7 @@ def _check_movable(x: Any, sharding: Sharding) -> None:
     if place is None:
         return
     have = x.sharding
-    if isinstance(sharding, NamedSharding) and sharding.mesh.axis_names and sharding.mesh.are_all_axes_explicit:
-        if not have.is_equivalent_to(sharding, x.ndim):
-            raise AssertionError(
-                "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
-                f"sharding: {getattr(have, 'spec', have)} did not match the sharding provided: {sharding.spec}. Please "
-                "use `jax.sharding.reshard` to shard your input to the sharding you want."
-            )
-    elif have.device_set != sharding.device_set:
+    if have.device_set != sharding.device_set:
         ids = [sorted(d.id for d in s.device_set) for s in (have, sharding)]
         raise ValueError(
             f"Received incompatible devices for jitted computation. Got argument x of with_sharding_constraint with "

@@ -92,6 +92,45 @@ def test_runner_up():
     assert any(k["runner_up"] and k["runner_up_ns"] is not None for k in kernels) or len(kernels) > 1
 
 
+@functools.cache
+def _centred():
+    mesh = pb.make_mesh((4,), ("data",), axis_types=(pb.sharding.AxisType.Auto,))
+
+    def centred(w, x):
+        return x - x.mean(0) * w
+
+    x = pb.device_put(jnp.ones((40, 3)), pb.NamedSharding(mesh, pb.P("data")))
+    return pb.report(centred, jnp.ones(3), x, path=None), mesh
+
+
+def test_collectives_over_a_mesh():
+    facts = _centred()[0].facts
+    (sum_,) = facts["collectives"]
+    assert facts["devices"] == 4 and sum_["axes"] == ["data"] and sum_["bytes"] == 3 * 3 * 4
+    lines = [line["text"].strip() for k in (sum_, *facts["kernels"]) for line in k["lines"]]
+    assert set(lines) == {"return x - x.mean(0) * w"}
+    assert any(k["name"] == "exchange: wait" and k["runs"] == 1 for k in facts["kernels"])
+    assert facts["argument_bytes"] == 4 * (3 + 10 * 3)  # of one device
+
+
+def test_arrays_that_are_whole_on_a_mesh():
+    whole = pb.device_put(jnp.ones(4), pb.NamedSharding(_centred()[1], pb.P()))
+    facts = pb.report(jnp.sin, whole, path=None).facts
+    assert facts["devices"] == 1 and facts["collectives"] == [] and facts["kernels"]
+
+
+def test_keys():
+    facts = pb.report(lambda key: pb.random.normal(key, (20,)), pb.random.key(0), path=None).facts
+    assert facts["kernels"]
+
+
+def test_derivatives_belong_to_the_lines_that_are_differentiated():
+    kernels = _step().facts["kernels"]
+    products = [k for k in kernels if "dot_general" in k["fused"] and k["share"] > 0.1]
+    assert products and all(k["of_limit"] for k in products)
+    assert all("tanh(x @ w)" in line["text"] for k in products for line in k["lines"])
+
+
 def test_mistakes():
     with pytest.raises(ArgumentError, match="'fun' must be a function, got 3 of type int"):
         pb.report(3)
@@ -126,6 +165,14 @@ def test_page_in_a_browser(browse, size):
     assert "What kept it from fusing further" in found["more"]
     assert all(found["hot"]), found
     assert found["wide"] <= 0  # nothing sticks out
+
+
+def test_collectives_in_a_browser(browse):
+    look = """const rows = document.querySelectorAll("#collectives tr.link"); rows[0].click();
+    return [failures, rows.length, document.getElementById("exchanges").hidden,
+            document.querySelectorAll("#source div.hot").length, document.querySelectorAll("tr.row.on").length];"""
+    failures, rows, hidden, hot, on = browse(_centred()[0].html, look)
+    assert failures == [] and rows == 1 and not hidden and hot == 1 and on > 1
 
 
 THEMES = """

@@ -42,7 +42,7 @@ from pullback.core import (
 )
 from pullback.core.avals import placed, type_of_operand
 from pullback.core.references import Reference, check_apart
-from pullback.core.source import Origin, located
+from pullback.core.source import Origin, at_any_callers, located
 from pullback.core.staging import StagingInterpreter, raise_leak, raise_no_execution
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.devices import Device
@@ -393,7 +393,7 @@ class _Jit:
         if config.config.jax_explain_cache_misses:
             explain(self.name, self.fun, key, self.traces, paths)
         started = time.perf_counter()
-        with spans.span(f"trace {self.name}", "compile"):
+        with spans.span(f"trace {self.name}", "compile"), at_any_callers(self.fun):
             closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
         took = time.perf_counter() - started
         record_event_duration_secs("/jax/core/compile/jaxpr_trace_duration", took, fun_name=self.name)

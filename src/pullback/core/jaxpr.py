@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from pullback.core.atoms import Atom, Literal, Program, Var, subjaxprs
 from pullback.core.atoms import DropVar as DropVar
 from pullback.core.avals import ShapedArray
+from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.print import eqn_text, jaxpr_text, lines_with_places
-from pullback.core.source import SourceInfo, names_inside
+from pullback.core.source import ANY_CALLERS, SourceInfo, at_line, calling_line, names_inside
 from pullback.util.notebooks import program_html
 
 
@@ -175,10 +176,14 @@ class ClosedJaxpr(Program):
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
 
     def cached(self, key, make):
-        """`make()` computed once per key for this jaxpr; transformations keep their results here."""
+        """`make()` computed once per key for this jaxpr; transformations keep their results here.
+
+        What it traces belongs to the jaxpr's lines, and not to those of the first who asks.
+        """
         found = self.derived.get(key)
         if found is None:
-            found = self.derived[key] = make()
+            with at_line(calling_line(), ANY_CALLERS):
+                found = self.derived[key] = make()
         return found
 
     def __call__(self, *args):
@@ -226,6 +231,7 @@ def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
 def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
     """Evaluate under the current interpreter; values are dropped after their last use.
 
+    Operations that are traced belong to the lines and scopes that the jaxpr's have (propagate_source_info).
     Raises TypeError when the number of arguments is not that of the jaxpr.
     """
     if len(args) != len(jaxpr.invars):
@@ -233,14 +239,16 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
     env: dict[Any, object] = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args))
     uses = last_uses(jaxpr)
+    is_seen = propagate_source_info and current_interpreter() is not eval_interpreter()
+    here = calling_line() if is_seen else None
     for i, eqn in enumerate(jaxpr.eqns):
         values = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
-        source = eqn.source_info if propagate_source_info else None
-        if source is not None and source.name_stack:
-            with names_inside(*source.name_stack):
-                outs = eqn.primitive.bind(*values, **eqn.params)
-        else:
+        source = eqn.source_info if is_seen else None
+        if source is None:
             outs = eqn.primitive.bind(*values, **eqn.params)
+        else:
+            with at_line(here, source), names_inside(*source.name_stack):
+                outs = eqn.primitive.bind(*values, **eqn.params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, outs))
         else:

@@ -98,11 +98,17 @@ class Origin(NamedTuple):
 
 def located(fun: Any) -> str:
     """A function as 'name at file:line'."""
+    name, file, line = _code_of(fun)
+    return f"{name} at {file}:{line}" if file else name
+
+
+def _code_of(fun: Any) -> tuple[str, str, int]:
+    """(name, file, first line) of the function that wrappers are of; no file where it is not written in Python."""
     while hasattr(fun, "__wrapped__") or (hasattr(fun, "func") and not hasattr(fun, "__code__")):
         fun = fun.__wrapped__ if hasattr(fun, "__wrapped__") else fun.func
     name = getattr(fun, "__name__", None) or type(fun).__name__
     code = getattr(fun, "__code__", None)
-    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"
+    return (name, "", 0) if code is None else (name, code.co_filename, code.co_firstlineno)
 
 
 class _IsUsers(dict[str, bool]):
@@ -134,7 +140,50 @@ def scopes() -> NameStack:
 
 
 # () -> SourceInfo | None: the innermost frame outside this package. In C, as every equation that is traced asks.
-user_source: Callable[[], SourceInfo | None] = functools.partial(_core.calling_line, _is_users, _names, SourceInfo)
+calling_line: Callable[[], SourceInfo | None] = functools.partial(_core.calling_line, _is_users, _names, SourceInfo)
+_line: ContextVar[tuple[SourceInfo | None, SourceInfo] | None] = ContextVar("pullback_line", default=None)
+
+
+class at_line:
+    """Context manager: what the line `here` (of `calling_line`) asks for inside belongs to the line of `source` (None:
+    as without it); what functions of the user's ask for that are called inside has their own lines.
+
+    So the operations of a derivative belong to the line that is differentiated, not to that of `grad`.
+    """
+
+    __slots__ = ("moved", "token")
+
+    def __init__(self, here: SourceInfo | None, source: SourceInfo | None):
+        self.moved = _line.get() if source is None else (here, source)
+
+    def __enter__(self):
+        self.token = _line.set(self.moved)
+
+    def __exit__(self, *exc):
+        _line.reset(self.token)
+        return False
+
+
+ANY_CALLERS = SourceInfo("", 0, "")
+
+
+def at_any_callers(fun: Any) -> at_line:
+    """Context manager for tracing a function that many lines share: if it is none of the user's, its operations belong
+    to no line, so that later they get that of each call."""
+    return at_line(calling_line(), None if is_users(_code_of(fun)[1]) else ANY_CALLERS)
+
+
+def user_source() -> SourceInfo | None:
+    """The user's line that what happens now belongs to; None if there is none, or any (`at_any_callers`)."""
+    found, moved = calling_line(), _line.get()
+    if moved is None or found is None:
+        return found
+    here, source = moved
+    if here is None or found.line != here.line or found.file != here.file:
+        return found
+    if source is ANY_CALLERS:
+        return None
+    return SourceInfo(source.file, source.line, source.function, found.name_stack)
 
 
 # The fix of an assignment to an element, in the user's own words.

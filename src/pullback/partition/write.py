@@ -17,6 +17,7 @@ from pullback.core.extended import of_words
 from pullback.core.interpreter import extend_axis_env
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, eval_jaxpr
 from pullback.core.primitive import registry
+from pullback.core.source import at_line, calling_line
 from pullback.core.staging import trace
 from pullback.core.types import asked, untyped
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
@@ -154,9 +155,11 @@ class _Writer:
         def read(atom: Any) -> _Value:
             return _Value(atom.val, whole(len(atom.aval.shape)), atom.aval) if isinstance(atom, Literal) else env[atom]
 
+        here = calling_line()
         for eqn in jaxpr.eqns:
             wishes = [known.get(v) for v in eqn.outvars]
-            outs = self.equation(eqn, [read(a) for a in eqn.invars], wishes)
+            with at_line(here, eqn.source_info):
+                outs = self.equation(eqn, [read(a) for a in eqn.invars], wishes)
             env.update(zip(eqn.outvars, outs, strict=True))
         return [read(a) for a in jaxpr.outvars]
 

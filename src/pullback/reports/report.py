@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from pullback.api import block_until_ready, jit
+from pullback.api._places import layout_of_call
 from pullback.core import Array, Tracer
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
 from pullback.core.source import SourceInfo
 from pullback.loops.schedule.machine import host
+from pullback.partition.report import Collective
 from pullback.reports.page import page
 from pullback.runtime.programs.measured import Kernel, Measured, instructions, measure
 from pullback.transforms.discharge import discharged
 from pullback.util.errors import ArgumentError
 from pullback.util.pytree import tree_leaves
+from pullback.util.tracebacks import api_boundary
 
 ROUNDS, SECONDS = 50, 1.0  # of timing the whole: the most calls, and about the most time
 AROUND = 2  # lines of source shown around those that compute something
@@ -62,6 +65,7 @@ class Report:
         return "\n".join(lines)
 
 
+@api_boundary
 def report(fun: Callable[..., Any], *args: Any, path: str | os.PathLike[str] | None = "report.html", **kwargs: Any):
     """Run `fun(*args, **kwargs)`, measure its kernels, and write one HTML page that says where the time goes.
 
@@ -85,7 +89,7 @@ def report(fun: Callable[..., Any], *args: Any, path: str | os.PathLike[str] | N
     name = getattr(traced, "fun_name", "program")
     closed, _ = discharged(traced.jaxpr)
     inputs = _inputs(closed, args, kwargs)
-    found = measure(closed, name, inputs)
+    found = measure(closed, name, inputs, layout_of_call(closed, inputs, None))
     plain = jit(lambda *leaves: _evaluated(closed, leaves))
     found.ns = _call_ns(lambda: plain(*inputs))
     made = Report(_facts(found, closed))
@@ -152,6 +156,17 @@ def _facts(found: Measured, closed: ClosedJaxpr) -> dict[str, Any]:
         },
         "version": _version(),
         "equations": len(closed.eqns),
+        "devices": found.devices,
+        "collectives": [_collective(each) for each in found.collectives],
+    }  # fmt: skip
+
+
+def _collective(found: Collective) -> dict[str, Any]:
+    where = found.source
+    return {
+        "name": found.name, "axes": [str(axis) for axis in found.axes], "operands": found.operands,
+        "results": found.results, "bytes": found.bytes, "repeats": found.repeats,
+        "lines": [] if where is None else [{"file": where.file, "line": where.line, "text": _line(where)}],
     }  # fmt: skip
 
 

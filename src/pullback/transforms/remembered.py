@@ -42,7 +42,10 @@ remembered_p = Primitive(
 def _bind(*args: Any, jaxpr: ClosedJaxpr) -> list[Any]:
     """Run as a whole where that is remembered, equation by equation where somebody wants to see these."""
     interpreter = current_interpreter()
-    return interpreter.call(jaxpr, args) if interpreter.remembers else eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
+    if interpreter.remembers:
+        return interpreter.call(jaxpr, args)
+    # The lines that it has are those of who called the function first.
+    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args, propagate_source_info=False)
 
 
 remembered_p.bind = _bind  # type: ignore[method-assign]

@@ -24,7 +24,7 @@ from pullback.core import (
     typeof,
     types,
 )
-from pullback.core.source import names_inside
+from pullback.core.source import at_line, calling_line, names_inside
 from pullback.transforms.partial_eval import partial_eval_jaxpr
 from pullback.transforms.remembered import Tape, remembered_transpose
 from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
@@ -74,7 +74,7 @@ def backward_pass(
     for atom, bar in zip(jaxpr.outvars, cotangents):
         accumulate(atom, symbolic(bar))
 
-    of_zeros = _transposed_of_zeros(jaxpr, backwards)
+    of_zeros, here = _transposed_of_zeros(jaxpr, backwards), calling_line()
     for eqn in reversed(backwards):
         outs_bar = [bars.pop(v, None) for v in eqn.outvars]
         if all(bar is None for bar in outs_bar) and id(eqn) not in of_zeros:
@@ -88,7 +88,7 @@ def backward_pass(
         ]
         rule = eqn.primitive.rule("transpose")
         names = eqn.source_info.name_stack.inside() if eqn.source_info is not None else ()
-        with names_inside(("transpose",), *names):
+        with at_line(here, eqn.source_info), names_inside(("transpose",), *names):
             args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
         if args_bar is None:
             continue

@@ -7,6 +7,7 @@ clocked(ready, around)               the function with statements around each ke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +17,17 @@ from pullback.compiler.lower.program import Lowered
 from pullback.compiler.lower.sources import Unit, buffers_in, names_in
 from pullback.core.source import SourceInfo
 from pullback.loops.ir import ITEMSIZE, Buffer, Function, Loop
-from pullback.loops.ir.ir import Address, Call, HostCall, If, Run, Stmt, While
+from pullback.loops.ir.ir import Address, Call, Const, HostCall, If, Run, Stmt, While
 from pullback.loops.ir.kernels import map_kernels
 from pullback.loops.ir.print import Printer
 from pullback.loops.ir.visit import statements, with_blocks
 from pullback.loops.schedule.choose import Nest, watching
-from pullback.loops.schedule.machine import host
-from pullback.loops.schedule.price import least, price, touched
+from pullback.loops.schedule.machine import Machine, host
+from pullback.loops.schedule.price import least, price, source_ns, touched
 from pullback.runtime.programs.libraries import is_library
 from pullback.runtime.programs.schedule_report import form_of, shape_of
+
+MEETINGS = frozenset(("pb_meet", "pb_part"))  # calls that wait for the other devices of an exchange
 
 
 @dataclass
@@ -100,7 +103,7 @@ def kernels_of(ready: Prepared, units: Sequence[Unit], lowered: Lowered) -> list
     printer = lambda body: _text(ready.scheduled, body)
     for body, number in _parts(ready, ready.scheduled.body):
         names = names_in(body)
-        mine = [unit for unit in units if unit.names & names] or _writers(units, body)
+        mine = [unit for unit in units if unit.names & names] or _writers(units, body) or _meeting(units, body)
         calls = [s for s in statements(body) if isinstance(s, (Call, HostCall, Run))]
         hosts = [lowered.host_calls[s.index].name for s in calls if isinstance(s, HostCall)]
         symbols = [s.symbol for s in calls if isinstance(s, Call)]
@@ -109,7 +112,7 @@ def kernels_of(ready: Prepared, units: Sequence[Unit], lowered: Lowered) -> list
         label = "+".join(_named(mine, symbols)) or "+".join([*hosts, *symbols]) or "copy"
         kernel = Kernel(
             len(kernels), label, kind,
-            tuple(dict.fromkeys(line for unit in mine for line in unit.lines)),
+            _lines(mine),
             tuple(dict.fromkeys(eqn for unit in mine for eqn in unit.equations)),
             tuple(s for unit in mine for s in unit.stored), printer(body), tuple(body), shape_of(body),
         )  # fmt: skip
@@ -128,6 +131,9 @@ def kernels_of(ready: Prepared, units: Sequence[Unit], lowered: Lowered) -> list
                 if buffer.space != "local":
                     sizes[buffer] = float(buffer.size * ITEMSIZE[buffer.dtype])
         kernel.least_bytes = sum(size for buffer, size in sizes.items() if buffer.space != "local")
+        if not seen and (multiplied := products_ns(kernel.equations, machine)):
+            lines = kernel.least_bytes / machine.line
+            kernel.limit_ns = max(multiplied, lines * source_ns(kernel.least_bytes, machine)) / machine.cores
         kernel.threads = min(machine.cores, max((p.tasks for p in prices), default=1))
         if number is not None:
             choice = ready.nests[number].choice
@@ -141,14 +147,57 @@ def kernels_of(ready: Prepared, units: Sequence[Unit], lowered: Lowered) -> list
     return kernels
 
 
+def products_ns(equations: Sequence[Any], machine: Machine) -> float:
+    """What the products among operations take one core at least, in ns: a multiplication and an addition at once, in
+    vectors."""
+    total = 0.0
+    for eqn in equations:
+        if eqn.primitive.name == "dot_general":
+            (contracted, _), _ = eqn.params["dimension_numbers"]
+            terms = math.prod(eqn.invars[0].aval.shape[d] for d in contracted)
+        elif eqn.primitive.name == "conv_general_dilated":
+            weights = eqn.invars[1].aval
+            terms = weights.size // weights.shape[eqn.params["dimension_numbers"].rhs_spec[0]]
+        else:
+            continue
+        out = eqn.outvars[0].aval
+        real = 4 if out.dtype.kind == "c" else 1  # products of real numbers in one of complex ones
+        size = out.dtype.itemsize // (2 if out.dtype.kind == "c" else 1)
+        total += out.size * terms * real * size / machine.vector_bytes * machine.op_ns
+    return total
+
+
+def _lines(units: Sequence[Unit]) -> tuple[SourceInfo, ...]:
+    """The user's lines, each once, whatever scopes it is in."""
+    found: dict[tuple[str, int], SourceInfo] = {}
+    for unit in units:
+        for line in unit.lines:
+            found.setdefault((line.file, line.line), line)
+    return tuple(found.values())
+
+
 def _writers(units: Sequence[Unit], body: Sequence[Stmt]) -> list[Unit]:
     """The unit that statements without loops of their own belong to, by the memory that they write."""
     written = buffers_in(body)
     return max(([u] for u in units if u.buffers & written), key=lambda u: len(u[0].buffers & written), default=[])
 
 
+def _meeting(units: Sequence[Unit], body: Sequence[Stmt]) -> list[Unit]:
+    """The unit of the exchange at which a statement waits for the other devices."""
+    sites = {
+        s.args[0].value for s in body if isinstance(s, Call) and s.symbol in MEETINGS and isinstance(s.args[0], Const)
+    }
+    return [
+        unit
+        for unit in units
+        if any(e.primitive.name == "exchange" and e.params["site"] in sites for e in unit.equations)
+    ]
+
+
 def _named(units: Sequence[Unit], symbols: Sequence[str]) -> list[str]:
     names = [unit.fact.name for unit in units]
+    if len(names) == 1 and MEETINGS.intersection(symbols):
+        return [f"{names[0]}: wait"]
     called = [s for s in dict.fromkeys(symbols) if is_library(s)]
     return [f"{names[0]}: {', '.join(called)}"] if len(names) == 1 and called else names
 

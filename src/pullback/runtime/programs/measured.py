@@ -8,6 +8,9 @@ A second program is compiled for it, whose nests are those of the first: before 
 system's clock, and what was between is added to an array that is one result more. Reading the clock takes some tens of
 ns, which are measured and subtracted. Nests inside of loops are measured in every iteration, nests of a subroutine
 (`Run`) together. A third program has each nest in the form that was expected to be second best.
+
+Of a program over a mesh, one device's program is measured on all devices at once; times are means over the devices, and
+those of exchanges contain the wait for the others.
 """
 
 from __future__ import annotations
@@ -36,12 +39,14 @@ from pullback.loops.ir import ITEMSIZE, Buffer, Function
 from pullback.loops.ir.ir import Address, Call, Const, Expr, Let, Load, Stmt, Store
 from pullback.loops.ir.visit import loads, statements, stores
 from pullback.loops.schedule.choose import form_text
-from pullback.runtime.arrays.arrays import physical
+from pullback.partition.report import Collective
+from pullback.runtime.arrays.arrays import physical, words_of
 from pullback.runtime.arrays.placement import Placing
 from pullback.runtime.programs.host_call import native_callback
 from pullback.runtime.programs.kernel_list import Kernel, Prepared, clocked, kernels_of, prepared
 from pullback.runtime.programs.libraries import addresses, called_symbols, is_library
 from pullback.runtime.programs.making import symbol_of
+from pullback.runtime.programs.partitioned import Layout, OneDevice, on_one_device
 from pullback.util.clock import Clock
 from pullback.util.switches import switches
 
@@ -66,12 +71,23 @@ class Measured:
     notes: list[str] = field(default_factory=list)
     buffers: tuple[Buffer, ...] = ()
     before: dict[int, list[Stmt]] = field(default_factory=dict)  # values that a kernel reads, computed before it
+    devices: int = 1
+    collectives: list[Collective] = field(default_factory=list)
 
 
-def measure(closed: ClosedJaxpr, name: str, inputs: Sequence[Any], runner_ups: bool = True) -> Measured:
-    """Compile a program, run it on arrays of its types, and say what its kernels took."""
+def measure(
+    closed: ClosedJaxpr, name: str, inputs: Sequence[Any], layout: Layout | None = None, runner_ups: bool = True
+) -> Measured:
+    """Compile a program, run it on arrays of its types, and say what its kernels took; `layout`: how it is cut over a
+    mesh."""
     stages: dict[str, float] = {}
     clock = Clock(stages)
+    cut = None if layout is None else on_one_device(closed, layout, inputs)
+    if cut is not None:
+        closed, inputs = cut.closed, cut.inputs
+        clock("partition")
+    else:
+        inputs = [_uncommitted(words_of(x)) for x in inputs]
     with pipelines.timing() as passes:
         flat = pipelines.optimize_jaxpr(closed, name)
         clock("graph passes")
@@ -82,7 +98,7 @@ def measure(closed: ClosedJaxpr, name: str, inputs: Sequence[Any], runner_ups: b
         clock("loop passes")
     kernels = kernels_of(ready, lowering.units, lowered)
     marked = _marked(ready, kernels)
-    compiled = _Program(ready.function, marked, lowered, flat, name, len(kernels) + 1)
+    compiled = _Program(ready.function, marked, lowered, flat, name, len(kernels) + 1, cut)
     clock("kernels of products")
     own = compiled.seconds
     stages |= {"LLVM text": own.get("emit", 0.0), "machine code": sum(v for k, v in own.items() if k != "emit")}
@@ -92,13 +108,20 @@ def measure(closed: ClosedJaxpr, name: str, inputs: Sequence[Any], runner_ups: b
     )
     found.buffers = ready.scheduled.buffers
     found.before = _values_before(ready, kernels)
+    if cut is not None:
+        found.devices, found.collectives = cut.size, cut.collectives
     times, counts = _times(compiled, inputs)
     for kernel in kernels:
         kernel.ns, kernel.runs = float(times[kernel.number]), int(counts[kernel.number])
     _live(ready, kernels)
     if runner_ups:
-        _measure_runner_ups(found, ready, lowered, flat, inputs, kernels)
+        _measure_runner_ups(found, ready, lowered, flat, inputs, kernels, cut)
     return found
+
+
+def _uncommitted(x: Any) -> Any:
+    """An array's values, wherever it says that it lies."""
+    return x if getattr(x, "_device", None) is None else _core.from_numpy(np.asarray(x), x.aval, None, False)
 
 
 def instructions(kernel: Kernel, buffers: Sequence[Buffer], before: Sequence[Stmt]) -> str:
@@ -139,8 +162,9 @@ class _Program:
     """The compiled program with clocks."""
 
     def __init__(
-        self, function: Function, marked: Function, lowered: Lowered, flat: ClosedJaxpr, name: str, count: int
-    ) -> None:
+        self, function: Function, marked: Function, lowered: Lowered, flat: ClosedJaxpr, name: str, count: int,
+        cut: OneDevice | None,
+    ) -> None:  # fmt: skip
         plan, self.arena_bytes = plan_arena(function, marked)
         symbols = addresses(called_symbols(marked) | {PARALLEL_FOR})
         symbols[CLOCK] = ctypes.cast(getattr(ctypes.CDLL(None), CLOCK), ctypes.c_void_p).value or 0
@@ -150,16 +174,21 @@ class _Program:
         self.seconds = compiled.seconds
         extra = tuple(ShapedArray((count,), np.dtype(np.int64)) for _ in range(2))
         outs = (*map(physical, flat.out_avals), *extra)
-        self.executable = _core.Executable(
+        self.run: Any = _core.Executable(
             compiled.address, tuple(map(physical, flat.in_avals)), outs, self.arena_bytes, compiled,
             host_calls=[native_callback(each) for each in lowered.host_calls], forward=(-1,) * len(outs),
             alias=(-1,) * len(outs), donate=(), release_gil=True, interruptible=False, apart=False,
             libraries=any(map(is_library, compiled.slots)), name=name, placing=Placing(flat.jaxpr, None), places=False,
         )  # fmt: skip
+        self.is_cut = cut is not None
+        if cut is not None:  # of the results one device's, of the times all
+            avals = (*outs[:-2], *(aval.update(shape=(cut.size, *aval.shape)) for aval in extra))
+            mapped = (*(False for _ in outs[:-2]), True, True)
+            self.run = _core.DeviceProgram(self.run, cut.size, cut.mapped, avals, mapped, [None] * len(outs))
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
-        *_, times, runs = self.executable(list(inputs))
-        return np.asarray(times), np.asarray(runs)
+        times, runs = map(np.asarray, self.run(list(inputs))[-2:])
+        return (times.mean(0), runs[0]) if self.is_cut else (times, runs)
 
 
 def _times(program: _Program, inputs: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -175,7 +204,7 @@ def _times(program: _Program, inputs: Sequence[Any]) -> tuple[np.ndarray, np.nda
 
 def _measure_runner_ups(
     found: Measured, ready: Prepared, lowered: Lowered, flat: ClosedJaxpr, inputs: Sequence[Any],
-    kernels: Sequence[Kernel],
+    kernels: Sequence[Kernel], cut: OneDevice | None,
 ) -> None:  # fmt: skip
     """Each nest in the form that was expected to be second, in one more program."""
     wanted: dict[str, str] = {}
@@ -195,7 +224,8 @@ def _measure_runner_ups(
             return
         marked = _marked(other, theirs)
         with contextlib.suppress(NotImplementedError):
-            times, _ = _times(_Program(other.function, marked, lowered, flat, found.name, len(theirs) + 1), inputs)
+            program = _Program(other.function, marked, lowered, flat, found.name, len(theirs) + 1, cut)
+            times, _ = _times(program, inputs)
             for kernel, ns in zip(kernels, times):
                 if kernel.runner_up:
                     kernel.runner_up_ns = float(ns)

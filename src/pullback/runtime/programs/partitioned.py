@@ -19,6 +19,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from pullback.partition import Cut, Partitioned, partition
 from pullback.partition.factors import extent
 from pullback.partition.propagate import cut_by, cut_or_whole, propagate
+from pullback.partition.report import Collective, collectives
 from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import place_of, shardings_said, spec_of
@@ -144,6 +145,29 @@ def compile_partitioned(
     gone = [k for k, n in enumerate(numbers) if n in donated]  # what the program does not read stays, as in JAX
     kinds = [None if is_plain(a.dtype) else a.dtype for a in closed.out_avals]
     return _Run(run, ins, outs, shardings, kinds, gone), kept
+
+
+class OneDevice(NamedTuple):
+    """What each device runs of a partitioned program, and on what of its arguments."""
+
+    closed: ClosedJaxpr
+    inputs: list[Any]  # stacks of the devices' parts, and what all devices take whole
+    mapped: tuple[bool, ...]  # which of them are stacks
+    size: int  # the number of devices
+    collectives: list[Collective]
+
+
+def on_one_device(closed: ClosedJaxpr, layout: Layout, arrays: Sequence[Any]) -> OneDevice:
+    """One device's program with exchanges for collectives."""
+    from pullback.compiler.graph.simplify.collectives import exchange_collectives
+
+    made = partitioned(closed, layout)
+    stacks = [_Stack(aval, cut, layout) for aval, cut in zip(closed.in_avals, made.ins, strict=True)]
+    inputs = [stack.of(words_of(x)) for stack, x in zip(stacks, arrays, strict=True)]
+    mapped = tuple(stack.is_mapped for stack in stacks)
+    return OneDevice(
+        exchange_collectives(made.closed, layout.sizes), inputs, mapped, layout.mesh.size, collectives(made)
+    )
 
 
 def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> list[Any]:

@@ -16,6 +16,7 @@ from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Inline
 from pullback.core.primitive import registry
+from pullback.core.source import SourceInfo
 from pullback.lax.records.compiler_made import compiler_primitive
 
 
@@ -70,15 +71,17 @@ class _Inliner:
         self.consts = list(closed.consts)
         self.renamed: dict[Var, Any] = {}
         self.known = {id(c): v for v, c in zip(self.constvars, self.consts)}
-        self._copy(closed.jaxpr, self.renamed, False)
+        self._copy(closed.jaxpr, self.renamed, False, None)
 
-    def _copy(self, jaxpr: Jaxpr, env: dict[Var, Any], fresh: bool) -> None:
-        """Append the equations; `fresh`: results get new variables, since the jaxpr may be inlined more than once."""
+    def _copy(self, jaxpr: Jaxpr, env: dict[Var, Any], fresh: bool, source: SourceInfo | None) -> None:
+        """Append the equations; `fresh`: results get new variables, since the jaxpr may be inlined more than once.
+        Those without a line get that of the call, `source`."""
         for eqn in jaxpr.eqns:
+            line = eqn.source_info or source
             kind = eqn.primitive.lower
             invars = [a if isinstance(a, Literal) else env.get(a, a) for a in eqn.invars]
             if isinstance(kind, Inline) and (body := kind.body(eqn)) is not None:
-                self._call(eqn, body, invars, env)
+                self._call(eqn, body, invars, env, line)
                 continue
             if eqn.primitive.name == "optimization_barrier":
                 for atom, out in zip(invars, eqn.outvars):
@@ -90,17 +93,19 @@ class _Inliner:
                 outvars = [Var(v.aval) for v in eqn.outvars]
                 env.update(zip(eqn.outvars, outvars))
             if fresh or new is not eqn or any(a is not b for a, b in zip(invars, eqn.invars)):
-                new = new.replace(invars=invars, outvars=outvars)
+                new = new.replace(invars=invars, outvars=outvars, source_info=line)
             self.eqns.append(new)
 
-    def _call(self, eqn: JaxprEqn, body: Any, invars: list[Any], env: dict[Var, Any]) -> None:
+    def _call(
+        self, eqn: JaxprEqn, body: Any, invars: list[Any], env: dict[Var, Any], source: SourceInfo | None
+    ) -> None:
         inner = body.jaxpr if isinstance(body, ClosedJaxpr) else body
         if eqn.params.get("prevent_cse") and eqn.params.get("differentiated"):
             invars = [self._barrier(atom) for atom in invars]
         scope: dict[Var, Any] = dict(zip(inner.invars, invars))
         for var, value in zip(inner.constvars, body.consts if isinstance(body, ClosedJaxpr) else ()):
             scope[var] = self._const(var, value)
-        self._copy(inner, scope, True)
+        self._copy(inner, scope, True, source)
         for out, atom in zip(eqn.outvars, inner.outvars):
             env[out] = atom if isinstance(atom, Literal) else scope.get(atom, atom)
 

@@ -79,7 +79,10 @@ def _replaced(closed: ClosedJaxpr, axes: MeshAxes, rule: Rule) -> ClosedJaxpr:
         scope: dict[Var, Any] = dict(zip(body.jaxpr.invars, invars))
         constvars += body.jaxpr.constvars
         consts += body.consts
-        eqns += [inner.replace(invars=[read(a, scope) for a in inner.invars]) for inner in body.eqns]
+        source = eqn.source_info
+        eqns += [
+            inner.replace(invars=[read(a, scope) for a in inner.invars], source_info=source) for inner in body.eqns
+        ]
         env.update((var, read(atom, scope)) for var, atom in zip(eqn.outvars, body.jaxpr.outvars))
     outvars = [read(a, env) for a in jaxpr.outvars]
     return ClosedJaxpr(Jaxpr(constvars, jaxpr.invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info), consts)

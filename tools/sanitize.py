@@ -99,7 +99,7 @@ def main(arguments: list[str]) -> int:
         )
         if site not in Path(found.stdout.strip()).parents:
             raise RuntimeError(f"sanitize: tests would load {found.stdout.strip()}, which is not in {site}")
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(rest or TESTS)]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *(rest or TESTS)]
         # The sanitizers' allocators keep memory that is freed, for a while or for good.
         memory = "tests/ext/arrays/test_memory.py"
         command += ["--deselect", f"{memory}::test_memory_among_what_is_in_use_is_given_back"]

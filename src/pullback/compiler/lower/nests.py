@@ -51,7 +51,7 @@ def _emit(region: Region, group: Group, index: dict[int, Expr], done: int) -> No
         if group.reductions:
             emit_reductions(region, group, index, reduced)
         else:
-            region.store([index[a] for a in range(len(group.space))], group.stores)
+            region.store([index[a] for a in range(len(group.space))], group.stores, group.row is not None)
 
 
 def without_elements(region: Region, unit: Group | Row) -> bool:

@@ -140,7 +140,7 @@ def _body(
         step = rule.step or _required(rule.merge)
         updates.append(tuple(step(fold.ctx, list(values), list(element))))
     if group.stores:
-        region.store(full, group.stores)
+        region.store(full, group.stores, group.row is not None)
     return updates
 
 

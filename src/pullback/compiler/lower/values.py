@@ -161,15 +161,16 @@ class Region:
         """The value, evaluated at this point of the program."""
         return value if isinstance(value, (Const, Read)) else self.let_at(len(self.levels) - 1, value)
 
-    def store(self, index: Sequence[Expr], variables: Sequence[Var]) -> None:
+    def store(self, index: Sequence[Expr], variables: Sequence[Var], followed: bool) -> None:
         """Compute all the values at an index, then store them: a store may overwrite what another is computed from.
 
-        What has no memory stays in a register, for those that want it at the same index.
+        Values that other groups of the row, which `followed` says there are, want at the same index stay in registers,
+        as do those without memory: computed again, they would be made of what the store has overwritten.
         """
         values = []
         for var in variables:
             value = self.value(var, index)
-            if len(variables) > 1 or var not in self.memory:
+            if followed or len(variables) > 1 or var not in self.memory:
                 value = self.here(value)
                 zero = self._zero
                 at = tuple(zero if n == 1 else self.intern(i) for i, n in zip(index, var.aval.shape))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,26 @@ def test_scaled_dot_multiplies_the_last_axis_by_the_last_but_one_as_bfloat16():
     assert lax.scaled_dot(lhs, rhs, preferred_element_type=np.float32).dtype == np.float32
     with pytest.raises(TypeError, match="rank 2 or more"):
         lax.scaled_dot(jnp.ones(4), jnp.ones(4))
+
+
+def test_programs_say_the_precision_that_the_configuration_had():
+    x = jnp.ones((2, 2))
+
+    def said(f, *args):
+        return f"{pullback.make_jaxpr(f)(*args)}"
+
+    for name, precision in (("bfloat16", "DEFAULT"), ("tensorfloat32", "HIGH"), ("float32", "HIGHEST")):
+        with pullback.default_matmul_precision(name):
+            for f in (jnp.dot, operator.matmul, lambda x, y: jnp.einsum("ij,jk", x, y)):
+                assert f"precision=(Precision.{precision}, Precision.{precision})" in said(f, x, x)
+            conv = said(lambda x: lax.conv(x[None, None], x[None, None], (1, 1), "SAME"), x)
+            assert f"Precision.{precision}" in conv and (x @ x).tolist() == [[2, 2], [2, 2]]
+            assert "Precision.HIGHEST" in said(lambda x: jnp.dot(x, x, precision="highest"), x)
+    assert "Precision" not in said(jnp.dot, x, x)
+    traces = []
+    f = pullback.jit(lambda x: traces.append(1) or jnp.dot(x, x))
+    f(x)
+    for _ in range(2):
+        with pullback.default_matmul_precision("tensorfloat32"):
+            f(x)
+    assert len(traces) == 2

@@ -19,6 +19,7 @@ from pullback.lax.elementwise.bits import convert
 from pullback.lax.elementwise.complex import real
 from pullback.lax.records.families import *
 from pullback.lax.records.sums import product
+from pullback.util import config
 
 __all__ = [
     "DotAlgorithm",
@@ -111,7 +112,12 @@ class DotAlgorithmPreset(enum.Enum):
 
 
 def canonical_precision(precision: Any) -> Any:
-    """None, a pair of Precision, or an algorithm. Raises ValueError for what is none of them."""
+    """A pair of Precision, or an algorithm; for None what `jax_default_matmul_precision` says, or None.
+
+    Raises ValueError for what is none of them.
+    """
+    if precision is None:
+        precision = config.value_of("jax_default_matmul_precision")
     if precision is None or isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
         return precision
     if isinstance(precision, Precision):

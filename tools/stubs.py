@@ -8,18 +8,31 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src" / "pullback"
-MODULES = ("numpy", "numpy.fft", "numpy.linalg", "nn", "random", "scipy.special")
+MODULES = (
+    *("numpy", "numpy.fft", "numpy.linalg", "lax", "lax.linalg", "nn", "random", "image", "ops"),
+    *(f"scipy.stats.{path.stem}" for path in sorted((SOURCE / "scipy/stats").glob("[a-z]*.py"))),
+    *("scipy.fft", "scipy.interpolate", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.special"),
+)
 HEAD = """# ruff: noqa
 # Written by `python -m tools.stubs`: what functions take is in their docstrings.
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from pullback.core import Array
 
+T = TypeVar("T")
+
 """
+# What functions say themselves that they return, as a stub can repeat it.
+PLAIN = (
+    *("Array", "int", "bool", "str", "None", "tuple[int, ...]", "tuple[Array, ...]", "list[Array]"),
+    *("tuple[Array, Array]", "list[tuple[int, int]]", "tuple[tuple[int, ...], ...]"),
+)
 KINDS = {  # of functions of numpy that do not return an Array, or of which calls below find out nothing
     "Any": "divmod frexp modf histogram polydiv unique_counts unique_inverse result_type promote_types load save savez "
     "get_printoptions printoptions set_printoptions",
@@ -34,11 +47,79 @@ KINDS = {  # of functions of numpy that do not return an Array, or of which call
     "unpackbits fromfunction",
 }
 RETURNS = {
-    "numpy": {name: kind for kind, names in KINDS.items() for name in names.split()},
-    "nn": dict.fromkeys(("dot_product_attention", "glu", "scaled_dot_general", "scaled_matmul"), "Array"),
-    "random": dict.fromkeys(("randint", "triangular", "wrap_key_data"), "Array"),
+    where: {name: kind for kind, names in kinds.items() for name in names.split()}
+    for where, kinds in {
+        "numpy": KINDS,
+        "numpy.linalg": {
+            "EigResult": "eig", "EighResult": "eigh", "SlogdetResult": "slogdet",
+            "tuple[Array, Array, Array, Array]": "lstsq",
+        },
+        "nn": {"Array": "dot_product_attention glu scaled_dot_general scaled_matmul"},
+        "random": {"Array": "randint triangular wrap_key_data"},
+        "lax": {
+            "Array": "betainc igamma igammac igamma_grad_a polygamma zeta complex conj real imag bitcast_convert_type "
+            "convert_element_type reduce_precision reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_xor "
+            "scatter scatter_add scatter_max scatter_min scatter_mul scatter_sub select select_n random_gamma_grad "
+            "rng_uniform",
+        },
+        "lax.linalg": {
+            "Array": "cholesky cholesky_update symmetric_product triangular_solve tridiagonal_solve "
+            "householder_product",
+        },
+        "image": {"Array": "resize scale_and_translate"},
+        "ops": {"Array": "segment_sum segment_prod segment_max segment_min"},
+        "scipy.linalg": {
+            "Array": "block_diag cho_solve cholesky det expm funm hilbert inv lu_solve solve solve_triangular sqrtm "
+            "solve_sylvester toeplitz",
+        },
+        "scipy.ndimage": {"Array": "map_coordinates"},
+        "scipy.signal": {"Array": "convolve convolve2d correlate correlate2d detrend fftconvolve"},
+    }.items()
+}  # fmt: skip
+# Functions of lax that give what they are given.
+SAME = frozenset((
+    *("stop_gradient", "optimization_barrier", "with_sharding_constraint", "psum", "pmean", "pmax", "pmin"),
+    *("ppermute", "pshuffle", "pbroadcast", "pcast"),
+))  # fmt: skip
+OVERLOADS: dict[str, dict[str, str]] = {}  # written by hand
+OVERLOADS["lax"] = {
+    "cond": """def cond(
+    pred: Any, true_fun: Callable[..., T], false_fun: Callable[..., T], *operands: Any, operand: Any = ...
+) -> T: ...""",
+    "switch": """def switch(
+    index: Any, branches: Sequence[Callable[..., T]], *operands: Any, operand: Any = ...
+) -> T: ...""",
+    "map": "def map(f: Callable[[Any], T], xs: Any, *, batch_size: int | None = ...) -> T: ...",
+    "associative_scan": """def associative_scan(
+    fn: Callable[[Any, Any], Any], elems: T, reverse: bool = ..., axis: int = ...
+) -> T: ...""",
 }
-OVERLOADS = {  # written by hand
+OVERLOADS["numpy.linalg"] = {
+    "svd": """@overload
+def svd(
+    a: Any, full_matrices: bool = ..., compute_uv: Literal[True] = ..., hermitian: bool = ...,
+    subset_by_index: Any = ...,
+) -> SVDResult: ...
+@overload
+def svd(
+    a: Any, full_matrices: bool = ..., *, compute_uv: Literal[False], hermitian: bool = ...,
+    subset_by_index: Any = ...,
+) -> Array: ...
+@overload
+def svd(
+    a: Any, full_matrices: bool = ..., compute_uv: bool = ..., hermitian: bool = ..., subset_by_index: Any = ...
+) -> Any: ...""",
+    "qr": """@overload
+def qr(a: Any, mode: Literal["reduced", "complete", "full"] = ...) -> QRResult: ...
+@overload
+def qr(a: Any, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: Any, mode: str) -> Any: ...""",
+}
+RETURNS["numpy.linalg"] = {
+    "eig": "EigResult", "eigh": "EighResult", "slogdet": "SlogdetResult", "lstsq": "tuple[Array, Array, Array, Array]",
+}  # fmt: skip
+OVERLOADS["numpy"] = {
     "where": """@overload
 def where(
     condition: Any, x: None = ..., y: None = ..., /, *, size: Any = ..., fill_value: Any = ...
@@ -67,16 +148,28 @@ def entry(where: str, name: str, value: Any) -> str:
         return f"{name}: {type(value).__name__ if value is not None else 'None'}"
     if isinstance(value, (int, float)):
         return f"{name}: {type(value).__name__}"
+    if where == "lax" and inspect.isclass(value) and value.__module__.startswith("pullback."):
+        return f"from {value.__module__} import {name} as {name}"
+    if where == "numpy.linalg" and inspect.isclass(value) and hasattr(value, "_fields"):
+        return "\n    ".join([f"class {name}(NamedTuple):", *(f"{field}: Array" for field in value._fields)])
     if inspect.ismodule(value) or inspect.isclass(value) or not callable(value):
         return f"{name}: Any"
-    if where == "numpy" and name in OVERLOADS:
-        return OVERLOADS[name]
-    returns = RETURNS.get(where, {}).get(name) or ("Array" if gives_arrays(value) else "Any")
+    if name in OVERLOADS.get(where, ()):
+        return OVERLOADS[where][name]
     try:
         parameters = list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
-        return f"def {name}(*args: Any, **kwargs: Any) -> {returns}: ..."
-    return f"def {name}({', '.join(written(parameters))}) -> {returns}: ..."
+        parameters, said = [], "Any"
+        given = ["*args: Any", "**kwargs: Any"]
+    else:
+        said, given = str(inspect.signature(value).return_annotation), written(parameters)
+    if where == "lax" and re.search(r"\b[CTY]\b", said):  # what it is given decides: its own types say how
+        return f"from {value.__module__} import {name} as {name}"
+    returns = RETURNS.get(where, {}).get(name) or (said if said in PLAIN else None)
+    if where == "lax" and name in SAME:
+        given[0], returns = given[0].replace(": Any", ": T"), "T"
+    returns = returns or ("Array" if where.startswith("scipy.stats.") or gives_arrays(value) else "Any")
+    return f"def {name}({', '.join(given)}) -> {returns}: ..."
 
 
 def written(parameters: list[inspect.Parameter]) -> list[str]:

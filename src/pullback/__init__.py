@@ -177,7 +177,9 @@ _ELSEWHERE = {
 if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is loaded when it is first used
     from pullback import debug as debug
     from pullback import errors as errors
+    from pullback import image as image
     from pullback import nn as nn
+    from pullback import ops as ops
     from pullback import profiler as profiler
     from pullback import random as random
     from pullback import scipy as scipy

@@ -49,6 +49,14 @@ def main() -> float:
     assert_type(jax.vmap(loss, in_axes=(None, 0, 0))(w, x, y), jax.Array)
     assert_type(jax.lax.scan(lambda c, row: (c + row.sum(), c), zero, x), tuple[jax.Array, jax.Array])
     assert_type(jax.lax.fori_loop(0, 3, lambda i, c: c * 2, zero), jax.Array)
+    assert_type(ones.at[0, 1].set(2.0).at[1:].add(ones[1:]), jax.Array)
+    assert_type(jax.lax.dot(ones.T, jax.lax.exp(ones)), jax.Array)
+    assert_type(jax.lax.stop_gradient((ones, zero)), tuple[jax.Array, jax.Array])
+    assert_type(jax.lax.top_k(w, 2), list[jax.Array])
+    assert_type(jax.lax.cond(w[0] > 0, jnp.sin, jnp.cos, zero), jax.Array)
+    values, vectors = jnp.linalg.eigh(x.T @ x)
+    assert_type(vectors * values, jax.Array)
+    assert_type(jax.scipy.stats.norm.logpdf(x) + jax.scipy.special.logsumexp(x), jax.Array)
     return float(loss(w, x, y))
 
 

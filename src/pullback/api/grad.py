@@ -10,15 +10,19 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from pullback._ext import _core
-from pullback.api._arguments import as_array, check_callable, checked_leaves, flatten_result, function_name
-from pullback.api._differentiable import (
+from pullback.api._arguments import (
     argument_positions,
+    as_array,
     check_argnums,
+    check_callable,
     check_inputs,
     check_jacobian_output,
     check_output_dtype,
     check_scalar,
     check_tangent,
+    checked_leaves,
+    flatten_result,
+    function_name,
 )
 from pullback.api.jit import jit
 from pullback.api.pullbacks import VJP, Pullback

@@ -242,6 +242,33 @@ class _ArrayMeta(type):
         return issubclass(subclass, _array_types) or super().__subclasscheck__(subclass)
 
 
+if TYPE_CHECKING:  # what `x.at` and `x.at[index]` have, for those who read types; `numpy/_at.py` is what they are
+
+    class At:
+        """Takes an index."""
+
+        def __getitem__(self, index: Any, /) -> Updates: ...
+
+    class Updates:
+        """Methods that give arrays that differ at an index."""
+
+        def _update(
+            self, values: Any, /, *, indices_are_sorted: bool = ..., unique_indices: bool = ..., mode: Any = ...,
+            out_sharding: Any = ..., wrap_negative_indices: bool = ...,
+        ) -> Array: ...  # fmt: skip
+
+        set = add = subtract = mul = multiply = divide = power = min = max = _update
+
+        def get(
+            self, *, indices_are_sorted: bool = ..., unique_indices: bool = ..., mode: Any = ..., fill_value: Any = ...,
+            out_sharding: Any = ..., wrap_negative_indices: bool = ...,
+        ) -> Array: ...  # fmt: skip
+        def apply(
+            self, func: Any, *, indices_are_sorted: bool = ..., unique_indices: bool = ..., mode: Any = ...,
+            wrap_negative_indices: bool = ...,
+        ) -> Array: ...  # fmt: skip
+
+
 class Array(metaclass=_ArrayMeta):
     """The type of arrays for `isinstance` and annotations: concrete arrays, tracers, key arrays."""
 
@@ -261,7 +288,7 @@ class Array(metaclass=_ArrayMeta):
         mT: Array
         real: Array
         imag: Array
-        at: Any
+        at: At
         sharding: Any
         device: Any
 

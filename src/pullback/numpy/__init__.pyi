@@ -1,8 +1,11 @@
 # ruff: noqa
 # Written by `python -m tools.stubs`: what functions take is in their docstrings.
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from pullback.core import Array
+
+T = TypeVar("T")
 
 from pullback.numpy import fft as fft
 from pullback.numpy import linalg as linalg

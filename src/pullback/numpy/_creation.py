@@ -568,7 +568,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         capsule = x.__dlpack__(max_version=(1, 1))
     except TypeError:  # from before there were versions
         capsule = x.__dlpack__()
-    found = _core.from_dlpack(capsule, copy)
+    found: Any = _core.from_dlpack(capsule, copy)
     dtype = dtypes.canonicalize_dtype(found.dtype)
     if dtype != found.dtype:
         if copy is False:

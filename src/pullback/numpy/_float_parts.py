@@ -80,7 +80,7 @@ def spacing(x: Any, /) -> Any:
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
     x = convert(x, dtypes.to_inexact_dtype(x.dtype))
-    end = np.asarray(np.inf).astype(x.dtype)
+    end: Any = np.asarray(np.inf).astype(x.dtype)
     if np.isnan(end):  # some narrow types have no infinity
         end = np.asarray(dtypes.finfo(x.dtype).max, x.dtype)
     end = lax.full_like(x, end)

@@ -306,7 +306,7 @@ def index_vectors(components: list[tuple[Any, tuple[int, ...]]], shape: tuple[in
     Each component is an integer array and the axes of `shape` that its axes lie along.
     """
     if all(isinstance(c, np.ndarray) for c, _ in components):
-        columns = [np.broadcast_to(_spread_numpy(c, axes, len(shape)), shape) for c, axes in components]
+        columns: list[Any] = [np.broadcast_to(_spread_numpy(c, axes, len(shape)), shape) for c, axes in components]
         dtype = np.result_type(*(c.dtype for c in columns)) if columns else np.dtype(np.int32)
         if len(columns) == 1:
             return make_array(columns[0][..., None], None)

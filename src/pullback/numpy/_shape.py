@@ -289,7 +289,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     axes = tuple(canonical_axis("roll", k, a.ndim) for k in axes)
     if isinstance(shift, (Array, Tracer)):
         flat = lax.reshape(shift, (shift.size,))
-        shifts = [lax.index_in_dim(flat, k, 0, keepdims=False) for k in range(flat.size)]
+        shifts: list[Any] = [lax.index_in_dim(flat, k, 0, keepdims=False) for k in range(flat.size)]
     else:
         shifts = [static_int(s, "roll: argument 'shift'") for s in np.atleast_1d(np.asarray(shift)).ravel()]
     if len(shifts) == 1:

@@ -8,7 +8,7 @@ from typing import Any
 import pullback.numpy as jnp
 from pullback import api, tree_util
 from pullback.api import _arguments as arguments
-from pullback.api._differentiable import argument_positions, check_argnums
+from pullback.api._arguments import argument_positions, check_argnums
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.api import vmap
+from pullback.api.vmap import vmap
 from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
 from pullback.util.static import check_flags

@@ -1,0 +1,15 @@
+# ruff: noqa
+# Written by `python -m tools.stubs`: what functions take is in their docstrings.
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, overload
+
+from pullback.core import Array
+
+T = TypeVar("T")
+
+from pullback.util import dtypes as dtypes
+from pullback import jnp as jnp
+from pullback import lax as lax
+def map_coordinates(input: Any, coordinates: Any, order: Any, mode: Any = ..., cval: Any = ...) -> Array: ...
+
+def __getattr__(name: str) -> Any: ...

@@ -1,0 +1,17 @@
+# ruff: noqa
+# Written by `python -m tools.stubs`: what functions take is in their docstrings.
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, overload
+
+from pullback.core import Array
+
+T = TypeVar("T")
+
+from pullback import jnp as jnp
+from pullback.scipy import special as special
+def cdf(x: Any, beta: Any) -> Array: ...
+def logpdf(x: Any, beta: Any) -> Array: ...
+def pdf(x: Any, beta: Any) -> Array: ...
+def promoted(*args: Any) -> Array: ...
+
+def __getattr__(name: str) -> Any: ...

@@ -1,0 +1,16 @@
+# ruff: noqa
+# Written by `python -m tools.stubs`: what functions take is in their docstrings.
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, overload
+
+from pullback.core import Array
+
+T = TypeVar("T")
+
+from pullback import jnp as jnp
+from pullback.scipy import special as special
+def logpmf(k: Any, p: Any, loc: Any = ...) -> Array: ...
+def pmf(k: Any, p: Any, loc: Any = ...) -> Array: ...
+def promoted_reals(*args: Any) -> Array: ...
+
+def __getattr__(name: str) -> Any: ...

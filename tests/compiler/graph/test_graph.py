@@ -8,6 +8,7 @@ from pullback import lax
 from pullback.compiler.pipelines import optimize_jaxpr
 from pullback.core import trace
 from pullback.core.jaxpr import Literal
+from pullback.core.primitive import registry
 from pullback.runtime import reference_eval
 
 F = np.float32
@@ -206,3 +207,14 @@ def test_loops_in_batches_of_batches_choose_once():
     assert body.count("select_n") == 2 and "reduce_or" not in body and cond.count("reduce_or") == 1
     for got, want in zip(pullback.jit(f)(c), zip(*(steps(v) for v in c.reshape(-1)))):
         np.testing.assert_array_equal(np.ravel(got), np.asarray(want))
+
+
+@pytest.mark.parametrize("which", [np.bool_(False), np.bool_(True), "each"])
+def test_a_choice_that_is_known_has_its_shape_where_the_chosen_is_one_number(which):
+    @pullback.jit
+    def f(x, number):
+        mask, cases = (x > 1, (number, number)) if which == "each" else (which, (number, number + x))
+        return registry["select_n"].bind(mask, *cases)
+
+    x = np.arange(3.0, dtype=np.float32)
+    np.testing.assert_array_equal(f(x, np.float32(3)), 3 + x * (which is np.bool_(True)))

@@ -203,8 +203,13 @@ def _select(r: Rewriter, eqn: JaxprEqn) -> Any:
     which, *cases = eqn.invars
     value = r.scalar(which)
     if value is not None and 0 <= int(value) < len(cases):
-        return cases[int(value)]
-    return cases[0] if all(c is cases[0] for c in cases) else None
+        chosen = cases[int(value)]
+    elif all(c is cases[0] for c in cases):
+        chosen = cases[0]
+    else:
+        return None
+    shape = eqn.outvars[0].aval.shape
+    return chosen if chosen.aval.shape == shape else r.broadcast(chosen, shape, ())  # one number for all elements
 
 
 def _select_where_any(r: Rewriter, eqn: JaxprEqn) -> Any:

@@ -47,6 +47,26 @@ def _dawson(x: Real) -> Real:
     return mp.sqrt(mp.pi) / 2 * mp.exp(-x * x) * mp.erfi(x)
 
 
+def _normal_quantile(z: Real) -> Real:
+    """-x / sqrt(-2 log q) for the x with Phi(x) = q, z = log(-2 log q), by Newton's method."""
+    size = mp.exp(z)
+    root = mp.sqrt(size)
+    x = (mp.log(2 * mp.pi) + z) / (2 * root) - root
+    while True:
+        log_phi = mp.log(mp.erfc(-x / mp.sqrt(2)) / 2)
+        step = (log_phi + size / 2) * mp.sqrt(2 * mp.pi) * mp.exp(x * x / 2 + log_phi)
+        x -= step
+        if abs(step) < abs(x) * Real(2) ** -120:
+            return -x / root
+
+
+def _scaled_erfcx(t: Real) -> Real:
+    """(1 + 2 x) e^(x^2) erfc x for t = (x - K) / (x + K), Shepherd and Laframboise, Math. Comp. 36 (1981)."""
+    x = Real(15) / 4 * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+# What is evaluated in float32 alone has F32 at the end of its name.
 TABLES: dict[str, tuple[str, Callable[[Real], Real], list[Fraction]]] = {
     "E1": (
         "x exp(x) E1(x) of 1/x",
@@ -96,6 +116,18 @@ TABLES: dict[str, tuple[str, Callable[[Real], Real], list[Fraction]]] = {
         at_infinity(lambda t: _sine_parts(1 / mp.sqrt(t))[1] / t, 1),
         [Fraction(0), *(Fraction(1, n) for n in (1024, 256, 128, 64, 32, 16))],
     ),
+    "ERFCX": (
+        "(1 + 2 x) e^(x^2) erfc x of (x - 15/4) / (x + 15/4)",
+        _scaled_erfcx,
+        [Fraction(k, 2) for k in (-2, -1, 0, 1, 2)],
+    ),
+    "ERFCX_F32": ("the same", _scaled_erfcx, [Fraction(-1), Fraction(1)]),
+    "QUANTILE": (
+        "-x / sqrt(-2 log q) for Phi(x) = q <= 1/10, of log(-2 log q)",
+        _normal_quantile,
+        [Fraction(3, 2), Fraction(16, 5), Fraction(26, 5), Fraction(74, 10)],
+    ),
+    "QUANTILE_F32": ("the same", _normal_quantile, [Fraction(3, 2), Fraction(27, 5)]),
     "FRESNEL_S": ("S(x) / x^3", lambda x: mp.fresnels(x) / x**3, [Fraction(k, 8) for k in (0, 4, 8, 12, 14)]),
     "FRESNEL_C": ("C(x) / x", lambda x: mp.fresnelc(x) / x, [Fraction(k, 8) for k in (0, 4, 8, 12, 14)]),
     "FRESNEL_F": (
@@ -138,12 +170,12 @@ def powers(coefficients: list[Real]) -> list[Real]:
     return out
 
 
-def table(function: Callable[[Real], Real], edges: list[Fraction]) -> list[list[float]]:
-    """One row of coefficients for each power of u, one column for each piece."""
+def table(function: Callable[[Real], Real], edges: list[Fraction], bits: int) -> list[list[float]]:
+    """One row of coefficients for each power of u, one column for each piece; for numbers of so many bits."""
     columns = []
     for low, high in itertools.pairwise(edges):
         found = chebyshev(function, Real(low.numerator) / low.denominator, Real(high.numerator) / high.denominator, 40)
-        limit = max(abs(c) for c in found) * Real(2) ** -57
+        limit = max(abs(c) for c in found) * Real(2) ** -(bits + 4)
         while abs(found[-1]) < limit:
             found.pop()
         columns.append([float(c) for c in powers(found)])
@@ -175,7 +207,7 @@ def main() -> None:
         "# name = edges of the pieces, coefficients[power of u][piece]",
     ]
     for name, (text, function, edges) in TABLES.items():
-        rows = table(function, edges)
+        rows = table(function, edges, 24 if name.endswith("F32") else 53)
         print(name, len(rows), "terms,", len(edges) - 1, "pieces", flush=True)
         places = [float(e) for e in edges]
         lines += ["", f"# {text}", f"{name} = (", *_wrapped(f"np.array({places}),", 4), "    np.array(["]

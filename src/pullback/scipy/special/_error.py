@@ -11,8 +11,9 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.numpy._creation import from_list
+from pullback.scipy.special import _tables as tables
 from pullback.scipy.special._common import inexact
-from pullback.scipy.special._piecewise import widened
+from pullback.scipy.special._piecewise import evaluate, widened
 from pullback.util import dtypes
 
 
@@ -31,27 +32,21 @@ def erfinv(x: Any) -> Any:
     return lax.erf_inv(inexact(x))
 
 
-def _tail_quotient(x: Any, terms: int) -> Any:
-    """sqrt(pi) exp(x^2) erfc(x), x > 0, by Laplace's continued fraction 1/(x + (1/2)/(x + 1/(x + (3/2)/(x + ...))))."""
-    value = x
-    for k in range(terms, 0, -1):
-        value = x + (k / 2) / value
-    return 1 / value
-
-
-# From where on, and with how many terms, the continued fraction is exact to the type's precision.
-def _fraction_start(dtype: Any) -> tuple[float, int]:
-    return (3.0, 60) if dtypes.finfo(dtype).bits == 64 else (2.5, 20)
+_CENTRE = 15 / 4  # of (x - _CENTRE) / (x + _CENTRE), where erfcx has its tables
 
 
 @custom_jvp
 def _erfcx(x: Any) -> Any:
-    start, terms = _fraction_start(x.dtype)
-    near = jnp.where(x < start, x, 0)
-    far = jnp.where(x < start, start, x)
-    return jnp.where(
-        x < start, jnp.exp(near * near) * lax.erfc(near), _tail_quotient(far, terms) / math.sqrt(math.pi)
-    ).astype(x.dtype)
+    size, single = jnp.abs(x), x.dtype.itemsize == 4
+    finite = jnp.minimum(size, 1e18)
+    t = (finite - _CENTRE) / (finite + _CENTRE)
+    value = evaluate(tables.ERFCX_F32 if single else tables.ERFCX, t) / (1 + 2 * size)
+    # Left of 0 it is 2 exp(x^2), and what x^2 loses by rounding counts.
+    left = jnp.clip(x, -30, 0)
+    square = left * left
+    power = 2 * jnp.exp(square)
+    lost = jnp.where(jnp.isinf(power), 0, power * lax.fma_p.bind(left, left, -square))
+    return jnp.where(x < 0, power + lost - value, value)
 
 
 @_erfcx.defjvp
@@ -63,7 +58,8 @@ def _erfcx_jvp(primals: Any, tangents: Any) -> Any:
 
 def real_erfcx(x: Any) -> Any:
     """exp(x^2) erfc(x) of real x, without underflow for large x."""
-    return _erfcx(inexact(x))
+    x = inexact(x)
+    return _erfcx(widened(x)).astype(x.dtype)
 
 
 _REST_OF_ROOT = -4.833646656726457e-17  # sqrt 1/2, less its nearest double
@@ -101,9 +97,11 @@ def ndtr(x: Any) -> Any:
 
 @custom_jvp
 def _log_ndtr(x: Any) -> Any:
-    z = -x * math.sqrt(0.5)
     below = x < -1
-    lower = jnp.log(_erfcx(jnp.where(below, z, 1)) / 2) - jnp.where(below, z * z, 0)
+    left = jnp.where(below, x, -1)
+    square = left * left
+    lost = jnp.where(jnp.isinf(square), 0, lax.fma_p.bind(left, left, -square))
+    lower = (jnp.log(_erfcx(left * -math.sqrt(0.5)) / 2) - lost / 2) - square / 2
     upper = jnp.log1p(-_ndtr(-jnp.where(below, 0, x)))
     return jnp.where(below, lower, upper).astype(x.dtype)
 
@@ -131,28 +129,20 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     x = inexact(from_list(x))
     if not dtypes.issubdtype(x.dtype, np.floating):
         raise TypeError(f"x.dtype={x.dtype} is not supported, see docstring for supported types.")
-    return _log_ndtr(x)
+    return _log_ndtr(widened(x)).astype(x.dtype)
 
 
 @custom_jvp
 def _ndtri(p: Any) -> Any:
-    # In the tails the inverse error function of 2 p - 1 has lost p, so solve log Phi(x) = log p by Newton's method
-    # from the
-    # asymptotic x = -sqrt(-2 log p - log(-4 pi log p)); the derivative of log Phi is phi / Phi.
+    # In the tails the inverse error function of 2 p - 1 has lost p.
     middle = lax.erf_inv(2 * p - 1) * math.sqrt(2)
     tail = jnp.minimum(p, 1 - p)
     deep = tail < 0.1
-    log_tail = jnp.log(jnp.where(deep & (tail > 0), tail, 0.05))
-    first = -2 * log_tail
-    x = -jnp.sqrt(first - jnp.log(2 * math.pi * first))
-    for _ in range(5):
-        value = _log_ndtr(x)
-        slope = jnp.exp(-x * x / 2 - value) / math.sqrt(2 * math.pi)
-        x = x - (value - log_tail) / slope
-    x = jnp.where(tail == 0, -np.inf, x)
-    solved = jnp.where(p < 0.5, x, -x)
-    out = jnp.where(deep, solved, middle)
-    return jnp.where((p < 0) | (p > 1), np.nan, out).astype(p.dtype)
+    size = -2 * jnp.log(jnp.where(deep & (tail > 0), tail, 0.05))
+    table = tables.QUANTILE_F32 if p.dtype.itemsize == 4 else tables.QUANTILE
+    x = jnp.where(tail == 0, np.inf, jnp.sqrt(size) * evaluate(table, jnp.log(size)))
+    out = jnp.where(deep, jnp.where(p < 0.5, -x, x), middle)
+    return jnp.where((p < 0) | (p > 1), np.nan, out)
 
 
 @_ndtri.defjvp
@@ -167,4 +157,4 @@ def ndtri(p: Any) -> Any:
     p = inexact(p)
     if not dtypes.issubdtype(p.dtype, np.floating):
         raise TypeError(f"x.dtype={p.dtype} is not supported, see docstring for supported types.")
-    return _ndtri(p)
+    return _ndtri(widened(p)).astype(p.dtype)

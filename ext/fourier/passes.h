@@ -10,24 +10,12 @@
 
 template <class T>
 constexpr int kMost = PB_BYTES / int(sizeof(T));
-
-// Rows of complex numbers, side by side (im is null, and neighbouring rows are `stride` apart) or in planes.
+// Passes of a radix with fewer lanes than these are those of lanes32, to build which again would take a third of this
+// file's time. Larger radices need the registers that came with 64 bytes: transforms of 243 took 2.3 times as long.
 template <class T>
-struct Side {
-    T *re, *im;
-    int64_t stride;
-    bool is_planes() const { return im; }
-};
-
-// What a pass does: m values of p, rows of s places of `width` neighbours; for `count` transforms that are `in_step` and
-// `out_step` numbers apart.
-template <class T>
-struct Pass {
-    Side<T> in, out;
-    int64_t m, s, width, count, in_step, out_step;
-    const T *wr, *wi;  // [radix - 1, m]
-    T in_sign, re_scale, im_scale;
-};
+constexpr int least(int radix) {
+    return PB_BYTES == 64 && (radix <= 5 || radix == 8) ? kMost<T> : 1;
+}
 
 template <class T, int L, bool Planes>
 PB_INLINE Z<V<T, L>> read(const Side<T>& in, int64_t at, T sign) {
@@ -128,12 +116,6 @@ void along_rows(const Pass<T>& given) {
 // Radices whose passes read and write complex numbers; others go from planes to planes.
 constexpr bool is_direct(int radix) { return radix == 4 || radix == 8 || radix == 5; }
 
-template <class T>
-using Kernel = void (*)(const Pass<T>&);
-
-// Where lanes run: along neighbours, or along p for rows of 1, 4 or 8 places.
-enum Way { kNeighbours, kRows1, kRows4, kRows8, kWays };
-
 template <class T, int R, int L>
 constexpr Kernel<T> kernel_of(int way, bool in_planes, bool out_planes) {
     if (way == kNeighbours) {
@@ -152,22 +134,16 @@ constexpr Kernel<T> kernel_of(int way, bool in_planes, bool out_planes) {
     return along_rows<T, R, L, 1, true>;
 }
 
-// All of a radix, by lanes (1, 2, 4, 8, 16: the exponent), way, and what is in planes.
-template <class T>
-struct Kernels {
-    Kernel<T> of[5][kWays][2][2];
-};
-
 template <class T, int R>
 constexpr Kernels<T> kernels_of() {
     Kernels<T> all{};
     for (int way = 0; way < kWays; ++way)
         for (int in = 0; in < 2; ++in)
             for (int out = 0; out < 2; ++out) {
-                all.of[0][way][in][out] = kernel_of<T, R, 1>(way, in, out);
+                if constexpr (least<T>(R) == 1) all.of[0][way][in][out] = kernel_of<T, R, 1>(way, in, out);
                 if constexpr (kMost<T> == 2) all.of[1][way][in][out] = kernel_of<T, R, 2>(way, in, out);
-                if constexpr (kMost<T> >= 4) all.of[2][way][in][out] = kernel_of<T, R, 4>(way, in, out);
-                if constexpr (kMost<T> >= 8) all.of[3][way][in][out] = kernel_of<T, R, 8>(way, in, out);
+                if constexpr (kMost<T> >= 4 && least<T>(R) <= 4) all.of[2][way][in][out] = kernel_of<T, R, 4>(way, in, out);
+                if constexpr (kMost<T> >= 8 && least<T>(R) <= 8) all.of[3][way][in][out] = kernel_of<T, R, 8>(way, in, out);
                 if constexpr (kMost<T> >= 16) all.of[4][way][in][out] = kernel_of<T, R, 16>(way, in, out);
             }
     return all;
@@ -177,6 +153,15 @@ template <class T>
 constexpr Kernels<T> kKernels[] = {
     {}, {}, kernels_of<T, 2>(), kernels_of<T, 3>(), kernels_of<T, 4>(), kernels_of<T, 5>(), {}, kernels_of<T, 7>(),
     kernels_of<T, 8>(), kernels_of<T, 9>(), {}, kernels_of<T, 11>(), {}, kernels_of<T, 13>()};
+
+// What does a pass of a radix, in so many lanes (an exponent).
+template <class T>
+PB_INLINE Kernel<T> kernel_for(int64_t radix, int lanes, int way, bool in_planes, bool out_planes) {
+#if PB_BYTES == 64
+    if (1 << lanes < least<T>(int(radix))) return lanes32::kernels(T(0))[radix].of[lanes][way][in_planes][out_planes];
+#endif
+    return kKernels<T>[radix].of[lanes][way][in_planes][out_planes];
+}
 
 // The most lanes that `n` elements fill, as an exponent.
 template <class T>

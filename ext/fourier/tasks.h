@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "fourier/fourier.h"
+#include "fourier/kernels.h"
 
 namespace pb::fourier::PB_NAMESPACE {
 
@@ -190,5 +191,10 @@ void transform_all(const Task<T>& task) {
 
 void transform(const Task<float>& task) { transform_all(task); }
 void transform(const Task<double>& task) { transform_all(task); }
+
+#if PB_BYTES == 32
+const Kernels<float>* kernels(float) { return kKernels<float>; }
+const Kernels<double>* kernels(double) { return kKernels<double>; }
+#endif
 
 }  // namespace pb::fourier::PB_NAMESPACE

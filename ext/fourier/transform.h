@@ -140,7 +140,7 @@ class Transform {
                 g.width = width_, g.s = s;
             }
             g.in_step = g.in.is_planes() ? this->step() : n_, g.out_step = g.out.is_planes() ? this->step() : n_;
-            steps.of[i].kernel = kKernels<T>[radix].of[lanes][way][g.in.is_planes()][g.out.is_planes()];
+            steps.of[i].kernel = kernel_for<T>(radix, lanes, way, g.in.is_planes(), g.out.is_planes());
             from = &to;
             s *= radix;
         }

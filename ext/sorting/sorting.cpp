@@ -44,6 +44,7 @@ void rank_all(const typename Kind::Raw* x, int64_t n, int32_t* rank) {
     for (int64_t i = 0; i < n; ++i) keys[i] = Key(Kind::encode(x[i]) ^ kSign);
     for (int32_t j = 0; j < int32_t(n); ++j) {
         const Key key = keys[j];
+#pragma GCC unroll 1  // unrolled before vectors are looked for, 9 to 16 elements took 1.7 times as long
         for (int32_t i = 0; i < W; ++i) found[i] += int32_t(key < keys[i]) | (int32_t(key == keys[i]) & int32_t(j < i));
     }
     std::copy(found, found + W, rank);

@@ -274,3 +274,59 @@ def test_cases_of_a_choice_are_cut_the_same_way():
     with pytest.raises(ShardingTypeError, match="select `which`"):
         lax.select_n(b > 0, a, a)
     assert jnp.where(a > 0, a, 0).sharding.spec == P("x", "y")
+
+
+GRADIENTS = (
+    (lambda x: (x.T * 2).sum(), ("x", "y")),
+    (lambda x: x.sum(0).sum(), ("x", "y")),
+    (lambda x: jnp.max(x, 1).sum(), ("x", "y")),
+    (lambda x: reshard(x, P("y", "x")).sum(), ("x", "y")),
+    (lambda x: x[:4].sum(), ("x", "y")),
+    (lambda x: x.reshape(2, 4, 2).sum(), ("x", "y")),
+    (lambda x: lax.dynamic_slice(x, (0, 0), (4, 2)).sum(), ("x", "y")),
+    (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x).sum(), ("x", "y")),
+    (lambda x: (x @ jnp.ones((2, 3))).sum(), ("x", None)),
+    (lambda x: jnp.dot(x, jnp.ones((2, 4)), out_sharding=P("x", None)).sum(), ("x", "y")),
+)
+
+
+@pytest.mark.parametrize("number", range(len(GRADIENTS)))
+def test_cotangents_are_cut_as_their_values(number):
+    f, spec = GRADIENTS[number]
+    x = jnp.arange(16.0).reshape(8, 2)
+    with jax.set_mesh(MESH):
+        cut = jax.device_put(x, P(*spec))
+        for run in (jax.grad(f), jax.jit(jax.grad(f))):
+            got = run(cut)
+            assert got.sharding.spec == P(*spec) and jax.typeof(got) == jax.typeof(cut)
+            np.testing.assert_array_equal(got, run(x))
+
+
+def test_both_operands_of_a_product_have_cotangents_cut_as_they_are():
+    x, y = jnp.arange(16.0).reshape(8, 2), jnp.ones((2, 8))
+    with jax.set_mesh(MESH):
+        cut = jax.device_put(x, P("x")), jax.device_put(y, P())
+        for run in (jax.grad, lambda f, **options: jax.jit(jax.grad(f, **options))):
+            left, right = run(lambda x, y: (x @ y).sum(), argnums=(0, 1))(*cut)
+            assert (left.sharding.spec, right.sharding.spec) == (P("x", None), P(None, None))
+            assert left.tolist() == [[8, 8]] * 8 and right.tolist() == [[56] * 8, [64] * 8]
+
+
+def test_jacobians_are_cut_as_their_values():
+    with jax.set_mesh(MESH):
+        x = jax.device_put(jnp.arange(4.0), P("x"))
+        for jacobian, spec in ((jax.jacfwd, P("x", None)), (jax.jacrev, P(None, "x"))):
+            assert jacobian(lambda x: x * 2)(x).sharding.spec == spec
+
+
+def test_products_bits_and_scans_along_other_axes():
+    x = jnp.arange(16.0).reshape(8, 2)
+    with jax.set_mesh(MESH):
+        cut, rows = jax.device_put(x, P("x", "y")), jax.device_put(x, P("x"))
+        for run in (lambda f: f, jax.jit):
+            assert run(lambda x: jnp.prod(x, 1))(cut).sharding.spec == P("x")
+            assert run(lambda x: lax.bitcast_convert_type(x, jnp.int16))(cut).sharding.spec == P("x", "y", None)
+            sums = run(lambda x: lax.associative_scan(jnp.add, x, axis=1))(rows)
+            assert sums.sharding.spec == P("x", None) and sums.tolist() == np.cumsum(x, 1).tolist()
+            moved = run(lambda x: lax.dynamic_update_slice(x, lax.slice(x, (0, 0), (4, 2)), (0, 0)))(cut)
+            assert moved.sharding.spec == P("x", "y") and moved.tolist() == x.tolist()

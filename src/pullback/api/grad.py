@@ -28,7 +28,7 @@ from pullback.api.jit import jit
 from pullback.api.pullbacks import VJP, Pullback
 from pullback.api.pullbacks import of_types as _of_types
 from pullback.api.vmap import vmap
-from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof
+from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof, types
 from pullback.core.references import Entrance, has_references_among
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.discharge import discharge_program
@@ -297,7 +297,7 @@ def jacfwd(
     def jacfun(*args, **kwargs):
         flat, leaves, unflatten = _dynamic_arguments("jacfwd", fun, argnums, args, kwargs, has_aux)
         check_inputs("jacfwd", leaves, holomorphic, False, (fun, argnums, args, kwargs))
-        basis = _basis([tangent_aval(typeof(x)) for x in leaves])
+        basis = _basis([tangent_aval(typeof(x)) for x in leaves], leaves)
 
         def push(*directions):
             outs, outs_dot = jvp_flat(flat, leaves, directions)
@@ -341,7 +341,7 @@ def jacrev(
         def pull(*bars):
             return _pull_back(jaxpr, consts, zeros, bars, leaves)
 
-        basis = _basis([tangent_aval(typeof(o)) for o in outs])
+        basis = _basis([tangent_aval(typeof(o)) for o in outs], outs)
         rows = vmap(lambda *bars: [_or_zeros(bar, leaf) for bar, leaf in zip(pull(*bars), leaves)])(*basis)
         per_input = [_split_rows(r, outs) for r in rows]
         jacobian = tree_unflatten(
@@ -518,14 +518,17 @@ def _aval_of_spec(name, leaf):
         raise TypeError(f"{name}: a primal is {leaf!r}, which is neither an array nor a ShapeDtypeStruct") from None
 
 
-def _basis(avals):
-    """For each aval an array with a leading axis over all elements of all avals: the rows of an identity matrix."""
+def _basis(avals, values):
+    """For each aval an array with a leading axis over all elements of all avals: the rows of an identity matrix.
+
+    Along explicit axes they are cut as the values are.
+    """
     total = sum(a.size for a in avals)
     rows, start = [], 0
     for aval in avals:
         rows.append(hooks.reshape(hooks.eye(total, aval.size, -start, aval.dtype), (total, *aval.shape)))
         start += aval.size
-    return rows
+    return [types.rows_cut_as(row, value) for row, value in zip(rows, values)] if types.in_use() else rows
 
 
 def _split_columns(columns, leaves):

@@ -22,6 +22,7 @@ from pullback.core.hooks import hooks
 from pullback.core.interpreter import axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.primitive import Primitive, registry
+from pullback.sharding import PartitionSpec
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
 Axes = frozenset
@@ -74,11 +75,24 @@ def type_of_operands() -> Any:
 
 def cut_as(x: Any, aval: Any) -> Any:
     """x, cut along explicit axes as values of a type are: a cotangent lies where its value does."""
-    placing = getattr(aval, "placing", None)
-    have = type_on_mesh(x)
-    if placing is None or getattr(have, "placing", None) is not None or have.shape != aval.shape:
+    placing, have = getattr(aval, "placing", None), type_on_mesh(x)
+    found = getattr(have, "placing", None)
+    if placing is found or have.shape != aval.shape:
+        return x
+    if placing is None:
+        placing = found.update(spec=PartitionSpec(*[None] * aval.ndim))
+    elif found is not None and found.spec == placing.spec:
         return x
     return registry["sharding_constraint"].bind(x, sharding=placing)
+
+
+def rows_cut_as(rows: Any, x: Any) -> Any:
+    """Values like x along a leading axis, each cut along explicit axes as x is."""
+    placing = getattr(type_on_mesh(x), "placing", None)
+    if placing is None:
+        return rows
+    placing = placing.update(spec=PartitionSpec(None, *placing.spec))
+    return registry["sharding_constraint"].bind(rows, sharding=placing)
 
 
 def place_of_type(aval: Any) -> Any:

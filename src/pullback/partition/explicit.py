@@ -28,6 +28,8 @@ _RESIZED = {
     *("slice", "dynamic_slice", "dynamic_update_slice", "pad", "concatenate", "rev", "split", "fft"),
     *("reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"),
 }
+# Reductions along dimensions that are made whole before, where they are cut.
+_WHOLE_REDUCTIONS = ("argmax", "argmin", "reduce_prod", "reduce_xor")
 _CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 
 
@@ -105,7 +107,12 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
     cuts = [_cut_of(a, explicit) for a in in_avals]
     if not any(axes for cut in cuts for axes in cut):
         return [whole(len(a.shape)) for a in outs]
-    if name in ("argmax", "argmin"):
+    if name in ("stack", "unstack"):
+        cut, axis = _alike(name, cuts), params["axis"]
+        return [(*cut[:axis], (), *cut[axis:]) if name == "stack" else (*cut[:axis], *cut[axis + 1 :])] * len(outs)
+    if name == "bitcast_convert_type":
+        return [(*cuts[0], ()) if len(outs[0].shape) > len(cuts[0]) else cuts[0][: len(outs[0].shape)]]
+    if name in _WHOLE_REDUCTIONS:
         gone = {a % len(cuts[0]) for a in params["axes"]}
         return [tuple(axes for d, axes in enumerate(cuts[0]) if d not in gone)] * len(outs)
     if name == "conv_general_dilated":
@@ -289,11 +296,19 @@ def _convolved(
     return [tuple(found)]
 
 
+def _alike(name: str, cuts: Sequence[Cut]) -> Cut:
+    """The cut that all operands have but those that are whole; ShardingTypeError if there are several."""
+    cut = next((c for c in cuts if any(c)), cuts[0])
+    if any(any(c) and c != cut for c in cuts):
+        raise ShardingTypeError(f"{name}: all operands must have the same shardings, got {_specs(cuts)}")
+    return cut
+
+
 def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Sizes) -> list[Cut]:
     """The operands' cut, whose parts must be equal in the results, too."""
     if name == "dynamic_update_slice":
         sizes_differ = [n != m for n, m in zip(in_avals[0].shape, in_avals[1].shape, strict=True)]
-        if any(a and (differ or (b and a != b)) for a, b, differ in zip(cuts[0], cuts[1], sizes_differ)) or (
+        if any(a and (differ if not b else a != b) for a, b, differ in zip(cuts[0], cuts[1], sizes_differ)) or (
             any(b and a != b for a, b in zip(cuts[0], cuts[1]))
         ):
             raise ShardingTypeError(
@@ -303,11 +318,7 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
     arrays = [(a, c) for a, c in zip(in_avals, cuts, strict=True) if len(a.shape) == len(in_avals[0].shape)]
     if name.startswith(("pad", "reduce_window", "dynamic")):
         arrays = arrays[:1]
-    cut = next((c for _, c in arrays if any(c)), whole(len(in_avals[0].shape)))
-    if any(any(c) and c != cut for _, c in arrays):
-        raise ShardingTypeError(
-            f"{name}: all operands must have the same shardings, got {_specs([c for _, c in arrays])}"
-        )
+    cut = _alike(name, [c for _, c in arrays])
     doing = "slicing" if name == "slice" else name
     for out in outs:
         for n, axes in zip(out.shape, cut):

@@ -171,8 +171,9 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any]):
     try:
         with using(forward), names_inside(("jvp",)):
             invars, joined = [], []
+            type_of = types.type_of_operands()
             for p in primals:
-                argument = partial.new_argument(tangent_aval(typeof(p)))
+                argument = partial.new_argument(tangent_aval(type_of(p)))
                 invars.append(argument.jaxpr_var)
                 joined.append(p if argument.aval.dtype == dtypes.float0 else JVPTracer(forward, p, argument))
             results = fun(*joined)

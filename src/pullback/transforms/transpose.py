@@ -6,6 +6,7 @@ if y = A x then x_bar = A^T y_bar, equation by equation in reverse
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from pullback._ext import _core
@@ -28,6 +29,8 @@ from pullback.core.source import at_line, calling_line, names_inside
 from pullback.transforms.partial_eval import partial_eval_jaxpr
 from pullback.transforms.remembered import Tape, remembered_transpose
 from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
+
+_NOTHING = nullcontext()
 
 
 def backward_pass(
@@ -75,6 +78,8 @@ def backward_pass(
         accumulate(atom, symbolic(bar))
 
     of_zeros, here = _transposed_of_zeros(jaxpr, backwards), calling_line()
+    # Products of a rule may be ambiguous along explicit axes: what comes out is cut as its value is.
+    cut = types.asked(True) if types.in_use() else _NOTHING
     for eqn in reversed(backwards):
         outs_bar = [bars.pop(v, None) for v in eqn.outvars]
         if all(bar is None for bar in outs_bar) and id(eqn) not in of_zeros:
@@ -88,7 +93,7 @@ def backward_pass(
         ]
         rule = eqn.primitive.rule("transpose")
         names = eqn.source_info.name_stack.inside() if eqn.source_info is not None else ()
-        with at_line(here, eqn.source_info), names_inside(("transpose",), *names):
+        with cut, at_line(here, eqn.source_info), names_inside(("transpose",), *names):
             args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
         if args_bar is None:
             continue

@@ -191,6 +191,8 @@ class _Placer:
             memory = self.memories.get(array)
             if memory is None or memory.current is not array or array in self.fixed or array in self.fusion.row_local:
                 return False
+        elif array not in self.inputs:  # it is made after what is set in it, as what is gathered from all devices
+            return False
         else:
             here = self.inputs[array]
             out = self.fixed.get(window.result) or self.destined.get(window.result)

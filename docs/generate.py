@@ -117,7 +117,7 @@ def described(text: str) -> str:
             body = "\n".join("- **`{}`**: {}".format(*_entry(entry)) for entry in entries)
         else:
             body = _escaped(body)
-        lines.append(f"**{head}**\n\n{body}")
+        lines.append(f"**{head}**" + (f"\n\n{body}" if head == "Arguments" or "\n\n" in body else f": {body}"))
     if code:
         lines.append(f"```pycon\n{code.strip()}\n```")
     return "\n\n".join(lines)

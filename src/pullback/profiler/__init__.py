@@ -185,7 +185,10 @@ def annotate_function(func: Callable[..., Any], name: str | None = None, **decor
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
     """NotImplementedError: there is no server for remote profilers."""
-    raise NotImplementedError(f"start_server({port}): profiles are written to files, by jax.profiler.trace(log_dir)")
+    raise NotImplementedError(
+        f"start_server({port}): there is no server for remote profilers, which would need gRPC; profiles are written "
+        "to files that TensorBoard and Perfetto open, by jax.profiler.trace(log_dir)"
+    )
 
 
 def stop_server() -> None:

@@ -259,3 +259,19 @@ def test_backward_functions_are_asked_where_cotangents_vanish(wrap):
     assert grad(lambda x: nothing(x)) == 0
     assert grad(lambda x: (seven(x), x)[1]) == 1
     assert grad(lambda x: lax.stop_gradient(seven(x)) + x) == 1
+
+
+def test_rules_may_give_numpy_arrays():
+    ones = np.ones((3, 5), np.float32)
+    by_vjp, by_jvp = jax.custom_vjp(lambda x: (ones, x)), jax.custom_jvp(lambda x: (ones, x))
+    by_vjp.defvjp(lambda x: ((ones, 2 * x), None), lambda _, bars: (3 * bars[1],))
+    by_jvp.defjvp(lambda primals, dots: ((ones, 2 * primals[0]), (np.zeros_like(ones), 3 * dots[0])))
+    for f in (by_vjp, by_jvp):
+
+        def g(x, f=f):
+            a, b = f(x)
+            return jnp.einsum("ij,ij->i", a, a).sum() * b
+
+        for _ in range(3):  # from the second call on it is remembered how a function of ours is differentiated
+            assert jax.value_and_grad(g)(2.0) == (60, 45)
+        np.testing.assert_array_equal(jax.vmap(jax.grad(g))(np.ones(2, np.float32)), [45, 45])

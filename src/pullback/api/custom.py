@@ -7,6 +7,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import (
@@ -244,7 +246,12 @@ def _checked_pair(pair, name, out_tree):
                 f"{have.str_short()}."
             )
         new_dots.append(dot if have.dtype == want.dtype else hooks.convert(dot, want.dtype, False))
-    return outs, new_dots
+    return _arrays(outs), _arrays(new_dots)
+
+
+def _arrays(values: list[Any]) -> list[Any]:
+    """A rule's results as tracers may hold them: what is NumPy's is an array."""
+    return [arguments.as_array(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in values]
 
 
 class SymbolicZero:
@@ -346,7 +353,7 @@ class custom_vjp(_Custom):
                 )
             out_tree[:] = [tree]
             kept[:] = [_Residuals(pair[1])]
-            return outs, kept[0].take()
+            return _arrays(outs), kept[0].take()
 
         def flat_bwd(residuals, outs_bar):
             outs_bar = [SymbolicZero(bar.aval) if type(bar) is Zero else bar for bar in outs_bar]

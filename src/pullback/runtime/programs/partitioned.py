@@ -188,8 +188,7 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
             and cut_by(said, atom.aval, layout.sizes) == cut
             and all(extent(axes, layout.sizes) == said._count(part) for axes, part in zip(cut, said.spec))
         ):
-            is_said = layout.mesh.are_all_axes_explicit or any(part is said.spec.UNCONSTRAINED for part in said.spec)
-            if not is_said:  # by types, or left open
+            if not any(part is said.spec.UNCONSTRAINED for part in said.spec):
                 found.append(said)
                 continue
         spec = spec_of(cut, len(cut), layout.mesh)

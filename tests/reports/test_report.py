@@ -131,7 +131,14 @@ def test_derivatives_belong_to_the_lines_that_are_differentiated():
     assert all("tanh(x @ w)" in line["text"] for k in products for line in k["lines"])
 
 
-def test_mistakes():
+def test_static_arguments():
+    power = pb.jit(lambda x, n, *, twice: x**n * (1 + twice), static_argnums=1, static_argnames="twice")
+    assert pb.report(power, jnp.ones(9), 3, twice=True, path=None).facts["argument_bytes"] == 36
+
+
+def test_mistakes(tmp_path):
+    with pytest.raises(FileNotFoundError, match="in a folder that is not there"):
+        pb.report(jnp.sin, 1.0, path=tmp_path / "none" / "page.html")
     with pytest.raises(ArgumentError, match="'fun' must be a function, got 3 of type int"):
         pb.report(3)
     with pytest.raises(ArgumentError, match="outside of jit"):

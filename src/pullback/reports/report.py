@@ -69,11 +69,12 @@ class Report:
 def report(fun: Callable[..., Any], *args: Any, path: str | os.PathLike[str] | None = "report.html", **kwargs: Any):
     """Run `fun(*args, **kwargs)`, measure its kernels, and write one HTML page that says where the time goes.
 
-    fun: a function that `jit` takes, or a jitted one; args, kwargs: its arguments, arrays of any shapes and dtypes
-    (give others with `functools.partial`). path: the file to write, or None for none (a function with an argument of
-    that name is given with `functools.partial`). Gives a `Report`. The function is run some dozen times, by itself and
-    with clocks between its kernels; donated arguments are kept. ArgumentError (a TypeError) if `fun` cannot be called,
-    or inside of another transformation.
+    fun: a function that `jit` takes, or a jitted one, or what `pmap` gives; args, kwargs: its arguments, arrays of any
+    shapes and dtypes, and what a jitted function takes as static (give others with `functools.partial`). path: the file
+    to write, or None for none (a function with an argument of that name is given with `functools.partial`). Gives a
+    `Report`. The function is run some dozen times, by itself and with clocks between its kernels; donated arguments are
+    kept. ArgumentError (a TypeError) if `fun` cannot be called, or inside of another transformation; FileNotFoundError
+    for a path in a folder that is not there.
 
     >>> import pullback as jax, pullback.numpy as jnp
     >>> found = jax.report(lambda x: jnp.sin(x).sum(), jnp.ones(1000), path=None)
@@ -84,11 +85,18 @@ def report(fun: Callable[..., Any], *args: Any, path: str | os.PathLike[str] | N
         raise ArgumentError(f"report: argument 'fun' must be a function, got {fun!r} of type {type(fun).__name__}")
     if any(isinstance(x, Tracer) for x in tree_leaves((args, kwargs))):
         raise ArgumentError("report: an argument is traced; call report outside of jit, grad and vmap")
+    if path is not None and not Path(path).absolute().parent.is_dir():
+        raise FileNotFoundError(f"report: argument 'path' is {os.fspath(path)!r}, in a folder that is not there")
     jitted = fun if hasattr(fun, "trace") else jit(fun)
     traced = jitted.trace(*args, **kwargs)
     name = getattr(traced, "fun_name", "program")
     closed, _ = discharged(traced.jaxpr)
-    inputs = _inputs(closed, args, kwargs)
+    static = getattr(traced, "static_args", ())
+    inputs = _inputs(
+        closed,
+        tuple(x for n, x in enumerate(args) if n not in static),
+        {name: x for name, x in kwargs.items() if name not in static},
+    )
     found = measure(closed, name, inputs, layout_of_call(closed, inputs, None))
     plain = jit(lambda *leaves: _evaluated(closed, leaves))
     found.ns = _call_ns(lambda: plain(*inputs))
@@ -111,8 +119,8 @@ def _inputs(closed: ClosedJaxpr, args: Any, kwargs: Any) -> list[Any]:
     leaves = tree_leaves((args, kwargs))
     if len(leaves) != len(closed.in_avals):
         raise ArgumentError(
-            f"report: the program takes {len(closed.in_avals)} arrays, and {len(leaves)} were given; bind static "
-            "arguments and mutable arrays with functools.partial"
+            f"report: the program takes {len(closed.in_avals)} arrays, and {len(leaves)} were given; bind mutable "
+            "arrays with functools.partial"
         )
     return [x if isinstance(x, Array) else asarray(x, dtype=a.dtype) for x, a in zip(leaves, closed.in_avals)]
 

@@ -9,6 +9,7 @@ import pytest
 import pullback as pb
 import pullback.numpy as jnp
 from pullback.api.eager import eager
+from pullback.export import export
 
 
 def counted(fun, **options):
@@ -182,3 +183,12 @@ def test_static_arguments_differ_by_the_sign_of_zero(transform):
             out = transform(lambda a: jnp.nan_to_num(a, nan=zero))(x)  # noqa: B023
             assert np.signbit(out[0]) == np.signbit(zero)
             assert np.signbit(jnp.full(2, complex(1.0, zero)).imag[0]) == np.signbit(zero)
+
+
+def test_functions_of_numpy_are_jitted_ones_ahead_of_time_too():
+    x = jnp.arange(3.0)
+    assert jnp.sin.lower(x).out_info.shape == (3,)
+    np.testing.assert_allclose(jnp.sin.lower(x).compile()(x), jnp.sin(x), rtol=1e-6)
+    assert jnp.sum.eval_shape(x).shape == () and jnp.cumsum.trace(x, axis=0).jaxpr.out_avals[0].shape == (3,)
+    assert jnp.sin._cache_size() > 0
+    np.testing.assert_allclose(export(jnp.sin)(x).call(x), jnp.sin(x), rtol=1e-6)

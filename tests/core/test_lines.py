@@ -68,3 +68,8 @@ def test_functions_of_this_package_have_the_callers_lines():
             flat = inline(pb.make_jaxpr(call)(x))
             lines = {line for name, line in _lines_of(flat.jaxpr) if name in ("exp", "tanh", "reduce_max")}
             assert lines == {here}
+
+
+def test_functions_of_this_package_that_are_compiled_as_they_are_have_the_line_that_calls():
+    facts = pb.report(pb.nn.softmax, jnp.ones(300), path=None).facts  # this one
+    assert {line["text"].rpartition("# ")[2] for k in facts["kernels"] for line in k["lines"]} == {"this one"}

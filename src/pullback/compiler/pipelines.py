@@ -20,7 +20,7 @@ from pullback.compiler.graph.simplify.algebra import apply_algebra
 from pullback.compiler.graph.simplify.cse import eliminate_common_subexpressions
 from pullback.compiler.graph.simplify.dead_code import eliminate_dead_code
 from pullback.compiler.graph.simplify.float0 import replace_float0
-from pullback.compiler.graph.simplify.inline import inline
+from pullback.compiler.graph.simplify.inline import inline, with_lines
 from pullback.compiler.graph.simplify.keys import replace_keys
 from pullback.compiler.graph.simplify.motion import move_invariants
 from pullback.compiler.graph.simplify.narrow import replace_narrow
@@ -127,7 +127,7 @@ def timing() -> Iterator[dict[str, float]]:
 
 def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:
     """The flat, simplified program that fusion works on."""
-    return run_passes(JAXPR_PASSES, closed, name, check_jaxpr)
+    return run_passes(JAXPR_PASSES, with_lines(closed), name, check_jaxpr)
 
 
 def order_loops(function: Function) -> Function:

@@ -16,7 +16,7 @@ from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Inline
 from pullback.core.primitive import registry
-from pullback.core.source import SourceInfo
+from pullback.core.source import SourceInfo, user_source
 from pullback.lax.records.compiler_made import compiler_primitive
 
 
@@ -44,6 +44,16 @@ def inline(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(
         Jaxpr(done.constvars, jaxpr.invars, outvars, done.eqns, jaxpr.effects, jaxpr.debug_info), done.consts
     )
+
+
+def with_lines(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program whose equations that belong to no line of the user's have that which calls it: of a function of this
+    package that is compiled as it is."""
+    line = user_source() if any(eqn.source_info is None for eqn in closed.eqns) else None
+    if line is None:
+        return closed
+    eqns = [eqn if eqn.source_info is not None else eqn.replace(source_info=line) for eqn in closed.eqns]
+    return closed.map_jaxpr(lambda jaxpr: jaxpr.replace(eqns=eqns))
 
 
 def _concerns(eqn: JaxprEqn) -> bool:

@@ -76,7 +76,7 @@ def type_of_operands() -> Any:
 def cut_as(x: Any, aval: Any) -> Any:
     """x, cut along explicit axes as values of a type are: a cotangent lies where its value does."""
     placing, have = getattr(aval, "placing", None), type_on_mesh(x)
-    found = getattr(have, "placing", None)
+    found: Any = getattr(have, "placing", None)
     if placing is found or have.shape != aval.shape:
         return x
     if placing is None:

@@ -262,7 +262,9 @@ def move_batch_axis(value, dim: int | None, to: int | None, size: int):
     return value if dim == to else hooks.moveaxis(value, dim, to)
 
 
-def run_batched(fun: Callable[..., Sequence[Any]], axis: AxisData, values: Sequence[Any], dims: Sequence[int | None]):
+def run_batched(
+    fun: Callable[..., Sequence[Any]], axis: AxisData, values: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[list[Any], list[int | None]]:
     """(values, dims) of the results of flat `fun` under a new batching interpreter."""
     interpreter = BatchInterpreter(current_interpreter(), axis)
     try:

@@ -12,6 +12,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.sharding import AxisType, NamedSharding, reshard
 from pullback.sharding import PartitionSpec as P
+from pullback.sharding._shardings import DuplicateSpecError
 from pullback.util.errors import ShardingTypeError
 
 MESH = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
@@ -40,6 +41,22 @@ RESULTS = {
     "softmax": (lambda x: jax.nn.softmax(x), (P("x", "y"),), "float32[8@x,8@y]"),
     "scan": (rows, (P("x"),), "float32[8@x] float32[8,8@x]"),
     "gradient": (lambda x: jax.grad(lambda x: (jnp.sin(x) @ jnp.ones((8, 8))).sum())(x), (P("x"),), "float32[8@x,8]"),
+    "gradients of a product": (lambda x, y: jax.grad(lambda x, y: jnp.sin(x @ y).sum(), (0, 1))(x, y),
+                               (P("x"), P(None, "y")), "float32[8@x,8] float32[8,8@y]"),
+    "gradient of what was broadcast": (lambda x, y: jax.grad(lambda y: ((x + y) ** 2).sum())(y), (P("x"), P()),
+                                       "float32[8,8]"),
+    "products along what is cut": (lambda x: (jnp.prod(x, 0), jnp.prod(x)), (P("x", "y"),), "float32[8@y] float32[]"),
+    "bits": (lambda x: lax.bitcast_convert_type(x, jnp.uint16), (P("x"),), "uint16[8@x,8,2]"),
+    "stack and scan": (lambda x: (jnp.stack([x, x], 1), lax.associative_scan(jnp.add, x, axis=1)), (P("x"),),
+                       "float32[8@x,2,8] float32[8@x,8]"),
+    "right-hand sides": (lambda x: jnp.linalg.solve(10 * jnp.eye(8) + A / 9, x), (P(None, "y"),), "float32[8,8@y]"),
+    "extrema of windows": (lambda x: jax.grad(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2), (1, 2),
+                           "VALID").sum())(x), (P("x"),), "float32[8@x,8]"),
+    "host": (lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct((8, 8), np.float32), x), (P("x"),),
+             "float32[8,8]"),
+    "mapped, and cut": (lambda x: jax.vmap(lambda r: reshard(r, NamedSharding(MESH, P("y"))))(x), (P("x"),),
+                        "float32[8@x,8@y]"),
+    "not mapped": (lambda x: jax.vmap(lambda r: jnp.zeros(3))(x), (P("x"),), "float32[8@x,3]"),
     "random": (lambda x: jax.random.normal(jax.random.key(0), (8, 8)) + x, (P("x", "y"),), "float32[8@x,8@y]"),
     "mapped": (lambda x: jax.vmap(lambda r: r * 2)(x), (P("x", "y"),), "float32[8@x,8@y]"),
     "reshard": (lambda x: reshard(x, P("y")), (P("x"),), "float32[8@y,8]"),
@@ -231,6 +248,32 @@ def test_types_of_mapped_dimensions():
     with pytest.raises(ValueError, match="must be cut along the same explicit axes"):
         jax.jit(jax.vmap(jnp.add))(x, along)
     assert jax.jit(lambda x: jax.vmap(jax.jit(jnp.sin))(x))(along).sharding.spec == P(None, "x", None)
+
+
+def test_eager_transformations_show_types():
+    """Values of a derivative or of vmap have the types that they have under jit."""
+    seen = []
+
+    @jax.custom_vjp
+    def f(x):
+        return x * 2
+
+    def backward(x, bar):
+        seen.append((str(jax.typeof(x)), str(jax.typeof(bar))))
+        return (bar,)
+
+    f.defvjp(lambda x: (f(x), x), backward)
+    x = jax.device_put(A, NamedSharding(MESH, P("x", "y")))
+    with jax.set_mesh(MESH):
+        jax.grad(lambda x: f(x).sum())(x)
+    jax.vmap(lambda r: seen.append(str(jax.typeof(r))) or r, in_axes=1)(x)
+    assert seen == [("float32[8@x,8@y]",) * 2, "float32[8@x]"]
+    with pytest.raises(DuplicateSpecError):
+        jax.vmap(lambda r: reshard(r, NamedSharding(MESH, P("x"))))(x)
+    with pytest.raises(ValueError, match="only one of spmd_axis_name"):
+        jax.vmap(jnp.sin, spmd_axis_name="y")(x)
+    with jax.set_mesh(MESH), pytest.raises(ValueError, match="UNCONSTRAINED"):
+        reshard(x, P(P.UNCONSTRAINED))
 
 
 def test_types_of_keys():

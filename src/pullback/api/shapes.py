@@ -13,7 +13,7 @@ from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, 
 from pullback.core.avals import Reference, placed
 from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.source import Origin
-from pullback.sharding import PartitionSpec, Sharding
+from pullback.sharding import NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format
 from pullback.util import dtypes
@@ -50,6 +50,9 @@ class ShapeDtypeStruct:
                 "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
                 "`jax.set_mesh` to set the mesh context."
             )
+        mesh = current_mesh()
+        if isinstance(sharding, PartitionSpec) and mesh is not None and mesh.axis_names:
+            sharding = NamedSharding(mesh, sharding)
         if isinstance(sharding, Sharding):
             sharding.check(self.shape, "ShapeDtypeStruct arguments")
         self.sharding = sharding

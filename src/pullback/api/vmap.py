@@ -9,7 +9,9 @@ from pullback._ext import _core
 from pullback.api._arguments import check_callable, checked_leaves, flatten_result, leaf_paths, named_after
 from pullback.api.vmappable import has_vmappable, map_over, spec_types
 from pullback.core import avals, typeof
+from pullback.core.avals import typed
 from pullback.core.references import Entrance
+from pullback.core.types import cut_as, type_of
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import flatten_axes, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -106,7 +108,7 @@ def vmap(
             outs, out_tree = flatten_result(fun(*new_args, **new_kwargs), fun, "vmap")
             return outs
 
-        data = AxisData(axis_name, size, spmd_axis_name, placing=_mapped_placing(leaves, dims))
+        data = AxisData(axis_name, size, spmd_axis_name, placing=_mapped_placing(leaves, dims, spmd_axis_name))
         outs, found = run_batched(flat, data, leaves, dims)
         wanted = _axes_of_leaves("vmap out_axes", out_tree, out_axes)
         results = []
@@ -128,7 +130,8 @@ def vmap(
             ndim = typeof(out).ndim + (dim is None)
             if not -ndim <= axis < ndim:
                 raise ValueError(f"vmap out_axes is {axis}, but the output has {ndim} dimensions (with the mapped one)")
-            results.append(move_batch_axis(out, dim, axis % ndim, size))
+            moved = move_batch_axis(out, dim, axis % ndim, size)
+            results.append(moved if dim is not None or data.placing is None else _cut(moved, axis % ndim, data.placing))
         return tree_unflatten(out_tree, results)
 
     return named_after(vmap_f, fun)
@@ -166,14 +169,14 @@ def _canonical(leaf, axis, number, fun, args, kwargs):
     )
 
 
-def _mapped_placing(leaves: list[Any], dims: list[Any]) -> NamedSharding | None:
+def _mapped_placing(leaves: list[Any], dims: list[Any], spmd_axis_name: Any) -> NamedSharding | None:
     """How explicit axes cut the mapped dimensions, as the types of traced values say; ValueError where they differ."""
     if not avals.any_placed:
         return None
     found: dict[Any, Any] = {}
     for leaf, dim in zip(leaves, dims):
         if dim is not None:
-            placing = getattr(typeof(leaf), "placing", None)
+            placing = getattr(type_of(leaf), "placing", None)
             part = None if placing is None else placing.spec[dim]
             found[part] = None if placing is None or part is None else NamedSharding(placing.mesh, PartitionSpec(part))
     if len(found) > 1:
@@ -181,7 +184,21 @@ def _mapped_placing(leaves: list[Any], dims: list[Any]) -> NamedSharding | None:
             "vmap: the dimensions that are mapped must be cut along the same explicit axes, or all be whole, but they "
             f"are cut along {list(found)}; use jax.sharding.reshard on the arguments"
         )
-    return next(iter(found.values()), None)
+    placing = next(iter(found.values()), None)
+    if placing is not None and spmd_axis_name not in (None, placing.spec[0]):
+        raise ValueError(
+            "vmap: only one of spmd_axis_name and arguments that are cut along explicit axes is allowed, got "
+            f"spmd_axis_name={spmd_axis_name!r} and arguments cut along {placing.spec[0]!r}"
+        )
+    return placing
+
+
+def _cut(x: Any, dim: int, placing: NamedSharding) -> Any:
+    """A result that depends on no mapped argument, with the mapped dimension that it was given cut as theirs."""
+    found = getattr(type_of(x), "placing", None)
+    parts = [None] * typeof(x).ndim if found is None else list(found.spec)
+    parts[dim] = placing.spec[0]
+    return cut_as(x, typed(typeof(x), placing.update(spec=PartitionSpec(*parts)), typeof(x).vma))
 
 
 def _mapped_size(fun, leaves, dims, axis_size, args, kwargs):

@@ -68,6 +68,11 @@ def type_on_mesh(x: Any) -> Any:
     return placed(aval, x._device) if type(x) is _core.Array and x._device is not None else aval
 
 
+def type_of(x: Any) -> Any:
+    """As `typeof`; arrays that lie on a mesh say how explicit axes cut them."""
+    return type_on_mesh(x) if avals.any_placed else typeof(x)
+
+
 def type_of_operands() -> Any:
     """What gives the types of values: `type_on_mesh` where any array is cut along explicit axes."""
     return type_on_mesh if avals.any_placed else typeof

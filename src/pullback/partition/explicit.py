@@ -26,10 +26,13 @@ from pullback.util.errors import ShardingTypeError
 # Dimensions may change their size and stay cut, if the parts are equal.
 _RESIZED = {
     *("slice", "dynamic_slice", "dynamic_update_slice", "pad", "concatenate", "rev", "split", "fft"),
+    *("select_and_gather_add", "select_and_scatter_add"),
     *("reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"),
 }
 # Reductions along dimensions that are made whole before, where they are cut.
-_WHOLE_REDUCTIONS = ("argmax", "argmin", "reduce_prod", "reduce_xor")
+_WHOLE_REDUCTIONS = ("argmax", "argmin", "reduce_prod", "reduce_xor", "reduce_or", "reduce_and")
+# What the host is given, it is given whole, and what it gives is whole.
+_CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 _CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 
 
@@ -105,13 +108,8 @@ def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
 def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any, primitive: Any) -> list[Cut]:
     sizes, explicit = dict(mesh.shape), _explicit(mesh)
     cuts = [_cut_of(a, explicit) for a in in_avals]
-    if not any(axes for cut in cuts for axes in cut):
+    if not any(axes for cut in cuts for axes in cut) or name in _CALLBACKS:
         return [whole(len(a.shape)) for a in outs]
-    if name in ("stack", "unstack"):
-        cut, axis = _alike(name, cuts), params["axis"]
-        return [(*cut[:axis], (), *cut[axis:]) if name == "stack" else (*cut[:axis], *cut[axis + 1 :])] * len(outs)
-    if name == "bitcast_convert_type":
-        return [(*cuts[0], ()) if len(outs[0].shape) > len(cuts[0]) else cuts[0][: len(outs[0].shape)]]
     if name in _WHOLE_REDUCTIONS:
         gone = {a % len(cuts[0]) for a in params["axes"]}
         return [tuple(axes for d, axes in enumerate(cuts[0]) if d not in gone)] * len(outs)
@@ -318,6 +316,8 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
     arrays = [(a, c) for a, c in zip(in_avals, cuts, strict=True) if len(a.shape) == len(in_avals[0].shape)]
     if name.startswith(("pad", "reduce_window", "dynamic")):
         arrays = arrays[:1]
+    elif name.startswith("select_and"):  # along windows of one element, if these are all that the sizes say
+        arrays = [(a, c) for a, c in arrays if any(c)][:1]
     cut = _alike(name, [c for _, c in arrays])
     doing = "slicing" if name == "slice" else name
     for out in outs:

@@ -21,6 +21,7 @@ from pullback.core import (
     hooks,
     trace,
     typeof,
+    types,
     using,
 )
 from pullback.core.atoms import Program
@@ -159,7 +160,7 @@ class BatchInterpreter(Interpreter):
             return value
         # What is staged beneath knows its line; else this is the only trace of it.
         source = None if isinstance(value, Tracer) else user_source()
-        return BatchTracer(self, value, dim, _element(typeof(value), dim), source)
+        return BatchTracer(self, value, dim, _element(types.type_of(value), dim), source)
 
     def process(self, primitive, args, params):
         values, dims = zip(*map(self.split, args)) if args else ((), ())

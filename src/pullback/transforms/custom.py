@@ -28,6 +28,7 @@ from pullback.core import (
     tangent_aval,
     trace,
     typeof,
+    types,
 )
 from pullback.core.avals import Reference
 from pullback.core.interpreter import WrittenOut
@@ -122,7 +123,7 @@ class CustomVJP:
             outs, residuals = fwd(*primals)
         given = [t for t in tangents if not (type(t) is Zero and is_float0(t.aval)) and not is_float0(t)]
         present = tuple(not is_float0(t.aval if type(t) is Zero else t) for t in tangents)
-        avals = [tangent_aval(typeof(out)) for out in outs]
+        avals = [tangent_aval(types.type_of(out)) for out in outs]
         differentiable = tuple(not is_float0(a) for a in avals)
         found = iter(
             custom_lin_p.bind(

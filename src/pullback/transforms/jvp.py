@@ -17,7 +17,6 @@ from pullback.core import (
     current_interpreter,
     eval_jaxpr,
     trace,
-    typeof,
     types,
     using,
 )
@@ -47,7 +46,7 @@ class JVPTracer(Tracer):
         self.interpreter = interpreter
         self.primal = primal
         self.tangent = tangent
-        self.aval = typeof(primal)
+        self.aval = types.type_of(primal)
         self.source = source
 
     def __repr__(self):

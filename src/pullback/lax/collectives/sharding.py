@@ -52,13 +52,15 @@ def _constraint_batch(axis, args, dims, *, sharding):
         mapped = () if axis is None or axis.spmd is None else axis.spmd
         spmd = mapped if isinstance(mapped, tuple) else (mapped,)
         used = set(all_names_of(sharding.spec))
-        if used & set(spmd):
+        if axis is not None and axis.placing is not None and not spmd:  # along an explicit axis: it stays cut
+            spmd = tuple(names_of(axis.placing.spec[0]))
+        elif used & set(spmd):
             raise ValueError(
                 f"vmap spmd_axis_name {spmd} cannot appear in with_sharding_constraint spec, but got spec "
                 f"{sharding.spec}"
             )
         parts = [*sharding.spec, *[None] * (x.ndim - 1 - len(sharding.spec))]
-        parts.insert(dim, spmd or None)
+        parts.insert(dim, spmd[0] if len(spmd) == 1 else spmd or None)
         sharding = sharding.update(spec=PartitionSpec(*parts))
     return sharding_constraint_p.bind(x, sharding=sharding), dim
 
@@ -258,6 +260,11 @@ def named_out_sharding(name: str, out_sharding: Any) -> NamedSharding:
         )
     types = dict(zip(named.mesh.axis_names, named.mesh.axis_types, strict=True))
     for part in named.spec:
+        if part is PartitionSpec.UNCONSTRAINED and AxisType.Auto not in named.mesh.axis_types:
+            raise ValueError(
+                f"{named.spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh "
+                f"axis_types: {named.mesh.axis_types}"
+            )
         for axis in names_of(part):
             if types[axis] is not AxisType.Explicit:
                 raise ValueError(

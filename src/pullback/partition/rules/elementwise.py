@@ -24,6 +24,14 @@ def elementwise(eqn: Any) -> Factors | None:
     )
 
 
+def _bitcast(eqn: Any) -> Factors:
+    """The last dimension of one side is there where elements of several are one of the other's."""
+    naming, shapes = Naming(), [shape_of(a) for a in (eqn.invars[0], eqn.outvars[0])]
+    shared = min(map(len, shapes))
+    ins, outs = (naming.dims([d if d < shared else None for d in range(len(s))], s) for s in shapes)
+    return Factors(tuple(naming.sizes), (ins,), (outs,))
+
+
 def each_by_itself(eqn: Any) -> Factors:
     """Result k is of operand k."""
     naming = Naming()
@@ -105,6 +113,18 @@ def _window(eqn: Any) -> Factors | None:
     return Factors(tuple(naming.sizes), ins, (out,) * len(eqn.outvars), follows=in_place(len(shape)))
 
 
+def _routed(eqn: Any) -> Factors | None:
+    """Values that go the way of windows' extrema; windows of one element are no windows."""
+    p, (first, keys), out = eqn.params, map(shape_of, eqn.invars), shape_of(eqn.outvars[0])
+    names: list[Any] = []
+    for d in range(len(keys)):
+        still = p["window_dimensions"][d] == 1 and p["window_strides"][d] == 1 and tuple(p["padding"][d]) == (0, 0)
+        names.append(d if still and first[d] == keys[d] == out[d] else None)
+    naming = Naming()
+    ins = naming.dims(names, first), naming.dims(names, keys)
+    return Factors(tuple(naming.sizes), ins, (naming.dims(names, out),), follows=in_place(len(keys)))
+
+
 _cumulative = _but("axis")
 RULES = {
     "reduce_sum": _reduction("sum"),
@@ -121,6 +141,8 @@ RULES = {
     "approx_top_k": _but("reduction_dimension", follows=False),
     "fft": _transform,
     **dict.fromkeys(["reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"], _window),
+    **dict.fromkeys(["select_and_gather_add", "select_and_scatter_add"], _routed),
     **dict.fromkeys(["optimization_barrier", "keep_apart"], each_by_itself),
-    **dict.fromkeys(["name", "copy", "copy_p", "pvary", "stage", "bitcast_convert_type", "random_clone"], elementwise),
+    "bitcast_convert_type": _bitcast,
+    **dict.fromkeys(["name", "copy", "copy_p", "pvary", "stage", "random_clone"], elementwise),
 }

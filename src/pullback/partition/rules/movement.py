@@ -121,7 +121,22 @@ def _but_dimensions(key: str) -> Any:
     return rule
 
 
+def _stack(eqn: Any) -> Factors:
+    naming, shape, axis = Naming(), shape_of(eqn.invars[0]), eqn.params["axis"] % len(shape_of(eqn.outvars[0]))
+    dims = naming.dims(range(len(shape)), shape)
+    return Factors(tuple(naming.sizes), (dims,) * len(eqn.invars), ((*dims[:axis], (), *dims[axis:]),))
+
+
+def _unstack(eqn: Any) -> Factors:
+    naming, shape = Naming(), shape_of(eqn.invars[0])
+    axis = eqn.params["axis"] % len(shape)
+    dims = naming.dims([None if d == axis else d for d in range(len(shape))], shape)
+    return Factors(tuple(naming.sizes), (dims,), ((*dims[:axis], *dims[axis + 1 :]),) * len(eqn.outvars))
+
+
 RULES = {
+    "stack": _stack,
+    "unstack": _unstack,
     "broadcast_in_dim": _broadcast,
     "transpose": _transpose,
     "reshape": _reshape,

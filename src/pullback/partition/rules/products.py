@@ -68,10 +68,30 @@ def _over_leading(eqn: Any, count: int) -> Factors | None:
     return Factors(tuple(naming.sizes), ins, outs)
 
 
+def _solve(eqn: Any) -> Factors | None:
+    """Batches, and the right-hand sides, each of which is solved by itself."""
+    matrices, given = map(shape_of, eqn.invars[:2])
+    if matrices[:-2] != given[:-2]:
+        return None
+    naming, batch = Naming(), range(len(given) - 2)
+    sides: list[Any] = [None, "side"] if eqn.params["left_side"] else ["side", None]
+    out = naming.dims([*batch, *sides], given)
+    return Factors(tuple(naming.sizes), (naming.dims([*batch, None, None], matrices), out), (out,))
+
+
+def _solve_rows(eqn: Any) -> Factors:
+    """Three diagonals, then right-hand sides in columns."""
+    diagonal, given = shape_of(eqn.invars[0]), shape_of(eqn.invars[3])
+    naming, batch = Naming(), range(len(diagonal) - 1)
+    out = naming.dims([*batch, None, "side"], given)
+    return Factors(tuple(naming.sizes), (naming.dims([*batch, None], diagonal),) * 3 + (out,), (out,))
+
+
 RULES = {
     "dot_general": _dot,
     "conv_general_dilated": _conv,
-    "triangular_solve": over_batches,
+    "triangular_solve": _solve,
+    "tridiagonal_solve": _solve_rows,
     "cholesky": over_batches,
     **dict.fromkeys([f"threefry_{kind}" for kind in ("bits", "split", "fold_in", "gamma")], _over_keys),
     "philox_bits": _over_keys,

@@ -30,6 +30,7 @@ COLLECTIVES = {
     "psum": lambda x: lax.psum(x, "i"),
     "psum of a tree": lambda x: lax.psum({"a": x, "b": (2, x + 1)}, "i"),
     "psum in groups": lambda x: lax.psum(x, "i", axis_index_groups=GROUPS),
+    "psum in groups of several sizes": lambda x: lax.psum(x, "i", axis_index_groups=[[0, 2, 3], [1]]),
     "psum with an axis": lambda x: lax.psum(x, ("i", 0)),
     "pmean": lambda x: lax.pmean((x, x > 3), "i"),
     "pmax": lambda x: lax.pmax(-x, "i"),

@@ -450,3 +450,26 @@ def test_loops_carry_parts(loop, axis_type):
     x = jax.device_put(jnp.arange(1.0, 5.0), NamedSharding(mesh, P("i")))
     for f in (mapped, jax.jit(mapped)):
         assert np.allclose(f(x), np.cos(np.cos(np.cos(np.arange(1.0, 5.0)))))
+
+
+def test_what_varies_and_what_lies_where_is_checked():
+    """As JAX's: sums over axes of two states, axes of vmap in specs, cotangents of another state, other meshes."""
+    both_axes = jax.shard_map(lambda x: lax.psum(x, ("a", "b")), mesh=GRID, in_specs=P("a"), out_specs=P())
+    with pytest.raises(ValueError, match="one of varying, unreduced, reduced or invarying"):
+        both_axes(X)
+    rows = jax.shard_map(lambda x: x, mesh=MESH, in_specs=P("i"), out_specs=P("i"))
+    with pytest.raises(ValueError, match="spmd_axis_name cannot appear in shard_map in_specs"):
+        jax.vmap(rows, spmd_axis_name="i")(X[:4, :4])
+    double = jax.custom_vjp(lambda x: 2 * x)
+    double.defvjp(lambda x: (2 * x, None), lambda _, bar: (lax.psum(bar, "i"),))
+    mapped = jax.shard_map(double, mesh=MESH, in_specs=P("i"), out_specs=P("i"))
+    with pytest.raises(ValueError, match="so the manual axis types do not match"):
+        jax.grad(lambda x: mapped(x).sum())(X)
+    with jax.sharding.use_abstract_mesh(GRID), pytest.raises(ValueError, match="should match the mesh passed"):
+        rows(X)
+
+
+def test_partly_manual_results_say_nothing_open():
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
+    f = jax.shard_map(lambda x: 2 * x, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
+    assert f(X).sharding.spec == P("a")

@@ -594,3 +594,15 @@ def test_a_mesh_of_one_device_moves_nothing():
         for f in (lambda x: x + 1, lambda x: lax.slice_in_dim(x, 0, 4), jax.jit(lambda x: x + 1)):
             assert f(ON1).sharding == SingleDeviceSharding(D[1])
         assert jax.jit(lambda x: x + 1)(np.ones(3)).sharding == NamedSharding(one, P())
+
+
+def test_meshes_do_not_change_and_have_devices_outside_of_programs():
+    with pytest.raises(AttributeError, match="cannot assign to field 'axis_names'"):
+        MESH.axis_names = ("Y",)
+    with jax.set_mesh(MESH) as nothing:
+        assert nothing is None and jax.sharding.get_mesh() is MESH
+        with pytest.raises(ValueError, match="get_abstract_mesh"):
+            jax.jit(lambda: jax.sharding.get_mesh().size)()
+    mesh = GRID.abstract_mesh
+    assert NamedSharding(mesh, P("X")).is_equivalent_to(NamedSharding(mesh, P("X", None)), 2)
+    assert not NamedSharding(mesh, P("X")).is_equivalent_to(NamedSharding(mesh, P("Y")), 2)

@@ -449,6 +449,13 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
                 f"of the primal function, but at output{path} the bwd rule produced an output of type "
                 f"{have.str_short()} corresponding to an input of type {want.str_short()}"
             )
+        if have.vma != want.vma:
+            raise ValueError(
+                f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple "
+                f"of the primal function, but at output{path} the bwd rule produced an output of type {have} "
+                f"corresponding to an input of type {want}, so the manual axis types do not match; sum it over the "
+                "axes along which the input is the same (lax.psum), or say that it varies (lax.pcast)"
+            )
         out.append(bar)  # of another dtype, as in JAX: backward_pass converts it for rules that are not users'
     return out
 

@@ -72,6 +72,7 @@ def shard_map(
     @api_boundary
     def wrapped(*args: Any) -> Any:
         used = mesh if mesh is not None else current_mesh()
+        _check_mesh(mesh, name)
         if used is None:
             raise ValueError(f"shard_map of {name}: argument 'mesh' was not given, and no mesh was set by set_mesh")
         given, tree = tree_flatten(args)
@@ -167,6 +168,18 @@ def _run(
         out_specs=tuple(result[1]),
     )
     return tree_unflatten(result[0], outs)
+
+
+def _check_mesh(mesh: Any, name: str) -> None:
+    """ValueError for a mesh that is not the one in force, with the same types of its axes."""
+    now = current_mesh()
+    if now is None or now.empty or not isinstance(mesh, (Mesh, AbstractMesh)):
+        return
+    if mesh.abstract_mesh != now.abstract_mesh:
+        raise ValueError(
+            f"shard_map of {name}: The context mesh {now.abstract_mesh} should match the mesh passed to shard_map "
+            f"{mesh!s}; leave argument 'mesh' out to use the one in force"
+        )
 
 
 def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:

@@ -110,8 +110,8 @@ class set_mesh:
         self._override = config.mesh_in_force(mesh)
         self._override.__enter__()
 
-    def __enter__(self) -> Mesh | None:
-        return self._mesh
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, *exc: Any) -> None:
         self._override.__exit__(*exc)
@@ -148,7 +148,12 @@ def on_current_mesh(spec: PartitionSpec, error: Exception, entered: bool = False
 
 
 def get_mesh() -> Mesh:
-    """The mesh with devices that is in force; one without axes where there is none."""
+    """The mesh with devices that is in force; one without axes where there is none. ValueError inside of jit."""
+    if _core.is_tracing():
+        raise ValueError(
+            "get_mesh: the devices of the mesh in force are known outside of jit and other transformations only; "
+            "inside, use jax.sharding.get_abstract_mesh()"
+        )
     found = current_mesh()
     return found if isinstance(found, Mesh) else Mesh(np.empty((), object), ())
 

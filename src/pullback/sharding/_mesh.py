@@ -226,6 +226,11 @@ class Mesh(_Axes):
         with _making:
             return _meshes.setdefault((cls, self._key()), self)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_entered" in self.__dict__ and name != "is_multi_process":
+            raise AttributeError(f"cannot assign to field {name!r}: meshes are immutable")
+        super().__setattr__(name, value)
+
     @property
     def device_ids(self) -> np.ndarray:
         """The numbers of the devices, in the shape of the mesh."""

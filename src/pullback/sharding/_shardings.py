@@ -107,6 +107,10 @@ class Sharding:
             return True
         if not isinstance(other, Sharding) or self.memory_kind != other.memory_kind:
             return False
+        if isinstance(getattr(self, "mesh", None), AbstractMesh) or isinstance(
+            getattr(other, "mesh", None), AbstractMesh
+        ):
+            return self._cuts(ndim) == other._cuts(ndim)
         if self._device_assignment != other._device_assignment:
             return False
         return self._places(ndim) == other._places(ndim)
@@ -115,6 +119,10 @@ class Sharding:
         """Equal for shardings that place arrays of `ndim` dimensions alike."""
         (device,) = self.device_set
         return {device: (0,) * ndim}, (1,) * ndim
+
+    def _cuts(self, ndim: int) -> Any:
+        """Equal for shardings over meshes, of which one has no devices, that cut arrays of `ndim` dimensions alike."""
+        return None
 
     def check(self, shape: Sequence[int], what: str) -> None:
         """ValueError unless arrays of this shape can lie so; `what` names the array in the message."""
@@ -272,6 +280,11 @@ class NamedSharding(Sharding):
 
     def _places(self, ndim: int) -> Any:
         return dict(self._numbers(ndim)), tuple([self._count(p) for p in self.spec] + [1] * (ndim - len(self.spec)))
+
+    def _cuts(self, ndim: int) -> Any:
+        sizes = self.mesh.shape
+        parts = [tuple(n for n in names_of(p) if sizes[n] > 1) for p in self.spec]
+        return self.mesh.shape_tuple, parts + [()] * (ndim - len(parts))
 
     def update(self, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
         """The sharding with some fields replaced."""

@@ -76,7 +76,7 @@ class _Devices:
     def __init__(self, size: int, site: int, groups: Any) -> None:
         self.all, self.site, self.groups = size, site, groups
         if groups is not None:
-            check_groups(groups, size)
+            check_groups(groups, size, even=False)
         self.size = size if groups is None else len(groups[0])
 
     def place(self) -> Any:
@@ -92,10 +92,25 @@ class _Devices:
         gathered = exchange_p.bind(*operands, size=self.all, site=self.site)
         if self.groups is None:
             return gathered
+        check_groups(self.groups, self.all)
         group_of = {i: g for g in self.groups for i in g}
         index = device_index_p.bind()
         members = [_entry([group_of[i][k] for i in range(self.all)], index) for k in range(self.size)]
         return [lax.stack([_row(x, member) for member in members]) for x in gathered]
+
+
+    def reduced(self, reduce: Callable, *operands: Any) -> list[Any]:
+        """What `reduce` makes of [size, ...] of each operand, in groups of any sizes."""
+        if self.groups is None or len({len(g) for g in self.groups}) == 1:
+            return [reduce(x) for x in self.gather(*operands)]
+        gathered = exchange_p.bind(*operands, size=self.all, site=self.site)
+        mine = {i: k for k, g in enumerate(self.groups) for i in g}
+        number = _entry([mine[i] for i in range(self.all)], device_index_p.bind())
+        each = [
+            [reduce(lax.stack([lax.index_in_dim(x, i, 0, keepdims=False) for i in g])) for g in self.groups]
+            for x in gathered
+        ]
+        return [_row(lax.stack(found), number) for found in each]
 
 
 def _entry(table: Sequence[int], index: Any) -> Any:
@@ -108,7 +123,7 @@ def _row(x: Any, index: Any, axis: int = 0) -> Any:
 
 def _reducing(reduce: Callable[[], Any]) -> Callable:
     def rule(devices, *operands, **_axes):
-        return [reduce()(x, (0,)) for x in devices.gather(*operands)]
+        return devices.reduced(lambda x: reduce()(x, (0,)), *operands)
 
     return rule
 

@@ -277,6 +277,8 @@ def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params:
     mesh, specs = params["mesh"], (*params["in_specs"], *params["out_specs"])
     used = {name for spec in specs for name in all_names_of(spec)}
     spmd = axis.spmd if isinstance(axis.spmd, tuple) else () if axis.spmd is None else (axis.spmd,)
+    if taken := [n for n in spmd if n in used]:
+        raise ValueError(f"vmap spmd_axis_name cannot appear in shard_map in_specs, but {taken[0]!r} is in {specs}")
     along = tuple(n for n in spmd if n in params["newly_manual_axes"] and n not in used)
     if unknown := [n for n in spmd if n not in mesh.axis_names]:
         raise KeyError(f"shard_map: vmap's spmd_axis_name {unknown[0]!r} is not among the axes {mesh.axis_names}")

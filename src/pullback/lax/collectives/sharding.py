@@ -99,12 +99,30 @@ def put(x: Any, place: Any, source: Any = None) -> Any:
     value comes from.
     """
     if is_concrete(x):
+        if isinstance(place, NamedSharding) and PartitionSpec.UNCONSTRAINED in place.spec:
+            place = place.update(spec=_closed(place, x))
         return hooks.device_put(x, place)
     if isinstance(place, NamedSharding):
         return sharding_constraint_p.bind(x, sharding=place)
     if isinstance(place, Sharding):
         (place,) = place.device_set
     return device_put_p.bind(x, device=place, src=_source(x) if source is None else source)
+
+
+def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
+    """The spec, whose open dimensions are cut as those of an array on the mesh are, or whole; without Nones at its end.
+    """
+    have = getattr(getattr(x, "_base_array", x), "_device", None)
+    on_mesh = isinstance(have, NamedSharding) and have.mesh == sharding.mesh
+    lies = (*have.spec, *[None] * x.ndim) if on_mesh else (None,) * x.ndim
+    used = set(all_names_of(sharding.spec))
+    parts: list[Any] = []
+    for part, here in zip(sharding.spec, lies, strict=False):
+        is_open = part is PartitionSpec.UNCONSTRAINED
+        parts.append(part if not is_open else here if not used.intersection(names_of(here)) else None)
+    while parts and parts[-1] is None:
+        parts.pop()
+    return PartitionSpec(*parts)
 
 
 def _source(x: Any) -> Any:

@@ -12,8 +12,9 @@ from typing import Any
 
 from pullback.core import axis_env
 from pullback.core import axis_size as _size_of
+from pullback.core.avals import type_of_operand
 from pullback.core.primitive import registry
-from pullback.core.types import CheckedAxis
+from pullback.core.types import CheckedAxis, vma_of
 from pullback.lax.records.families import *
 from pullback.util import pytree
 
@@ -73,15 +74,16 @@ def _reduced_avals(*avals, axes, axis_index_groups=None):
     return list(avals)
 
 
-def check_groups(groups: Any, size: int) -> None:
-    """ValueError unless the groups are of one size, and each place of an axis is in one of them."""
-    if len({len(g) for g in groups}) != 1 or sorted(i for g in groups for i in g) != list(range(size)):
-        raise ValueError(f"axis_index_groups={groups} must cover the axis of size {size} once, in groups of one size")
+def check_groups(groups: Any, size: int, even: bool = True) -> None:
+    """ValueError unless each place of an axis is in one group, and (`even`) the groups are of one size."""
+    if (even and len({len(g) for g in groups}) != 1) or sorted(i for g in groups for i in g) != list(range(size)):
+        sizes = ", in groups of one size" if even else ""
+        raise ValueError(f"axis_index_groups={groups} must cover the axis of size {size} once{sizes}")
 
 
-def grouped(x: Any, groups: Any, here: Callable) -> Any:
+def grouped(x: Any, groups: Any, here: Callable, even: bool = True) -> Any:
     """`here` on the members of each group, [size of group, ...], the results where the members are."""
-    check_groups(groups, x.shape[0])
+    check_groups(groups, x.shape[0], even)
     order = [i for g in groups for i in g]
     done = lax.concatenate([here(lax.stack([_member(x, i) for i in g])) for g in groups], 0)
     return lax.stack([_member(done, order.index(i)) for i in range(x.shape[0])])
@@ -109,6 +111,7 @@ def _reducing(
                     batch_front(x, d, axis.size),
                     axis_index_groups,
                     lambda y: for_all(primitive().bind(y, axes=(0,)), y.shape[0]),
+                    even=False,
                 )
                 for x, d in zip(args, dims)
             ], [0] * len(args)
@@ -209,9 +212,22 @@ def _over(p: Primitive, leaves: list[Any], names: tuple[Any, ...], groups: Any) 
             "is the same on some devices and not on all"
         )
     if checked:
+        _check_states(leaves, checked)
         leaves = psum_invariant_p.bind(*leaves, axes=checked)
     rest = tuple(name for name in names if name not in checked)
     return p.bind(*leaves, axes=rest, axis_index_groups=groups) if rest else leaves
+
+
+def _check_states(leaves: list[Any], axes: tuple[Any, ...]) -> None:
+    """ValueError for what varies along some of the axes, and is the same along others."""
+    for leaf in leaves:
+        found = vma_of(type_of_operand(leaf))
+        if 0 < len(found.intersection(axes)) < len(set(axes)):
+            raise ValueError(
+                "jax.lax.psum can only accept axis_name which corresponds to one of varying, unreduced, reduced or "
+                f"invarying state of the input. Got input type: {leaf.aval}, axes: {axes}, of which it varies along "
+                f"{sorted(map(str, found.intersection(axes)))}; sum over each kind by itself, or use lax.pcast first"
+            )
 
 
 def _is_number(x: Any) -> bool:

@@ -16,14 +16,17 @@ import numpy as np
 
 from pullback import api
 from pullback.api import stages
+from pullback.api.shapes import said_of_results
 from pullback.compiler.graph.simplify.inline import inline, with_barriers
 from pullback.core import ClosedJaxpr, ShapedArray, eval_jaxpr, tangent_aval, typeof
 from pullback.core.dimensions import is_symbolic
 from pullback.core.specialize import specialize
+from pullback.lax.collectives.sharding import put
+from pullback.lax.records.operands import as_array
 from pullback.util import dtypes
 from pullback.util.pytree import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
-from . import _format
+from . import _format, _meshes
 from ._solving import Solver
 
 minimum_supported_calling_convention_version = 9
@@ -74,9 +77,17 @@ class Exported:
     calling_convention_version: int
     _jaxpr: ClosedJaxpr = dataclasses.field(repr=False)
     _get_vjp: Callable[[Exported], Exported] | None = dataclasses.field(repr=False)
+    _in_shardings: tuple[Any, ...] | None = dataclasses.field(default=None, repr=False)  # over meshes without devices
+    _out_shardings: tuple[Any, ...] | None = dataclasses.field(default=None, repr=False)
 
-    in_shardings_hlo = property(lambda self: (None,) * len(self.in_avals), doc="None for each argument: not sharded.")
-    out_shardings_hlo = property(lambda self: (None,) * len(self.out_avals), doc="None for each result: not sharded.")
+    in_shardings_hlo = property(
+        lambda self: self._in_shardings or (None,) * len(self.in_avals),
+        doc="For each argument how it lies over a mesh without devices; None: it does not say.",
+    )
+    out_shardings_hlo = property(
+        lambda self: self._out_shardings or (None,) * len(self.out_avals),
+        doc="For each result how it lies over a mesh without devices; None: it does not say.",
+    )
     ordered_effects = property(lambda self: (), doc="Effects in order: none can be exported.")
     unordered_effects = property(lambda self: (), doc="Effects without order: none can be exported.")
     uses_global_constants = property(
@@ -100,12 +111,12 @@ class Exported:
         raise NotImplementedError("Exported.mlir_module: pullback does not compile through MLIR or StableHLO")
 
     def in_shardings_jax(self, mesh: Any) -> Sequence[Any]:
-        """None for each argument."""
-        return self.in_shardings_hlo if mesh is None else self.in_shardings_hlo[:]
+        """How each argument lies over this mesh; None: it does not say. ValueError if its axes have other sizes."""
+        return tuple(_meshes.over(s, mesh) for s in self.in_shardings_hlo)
 
     def out_shardings_jax(self, mesh: Any) -> Sequence[Any]:
-        """None for each result."""
-        return self.out_shardings_hlo if mesh is None else self.out_shardings_hlo[:]
+        """How each result lies over this mesh; None: it does not say. ValueError if its axes have other sizes."""
+        return tuple(_meshes.over(s, mesh) for s in self.out_shardings_hlo)
 
     def has_vjp(self) -> bool:
         """Whether the function can be differentiated."""
@@ -148,8 +159,8 @@ class Exported:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the function for arguments of the types that it was exported for.
 
-        Differentiable in reverse where `has_vjp`. ValueError for arguments of another structure, shape or dtype, or if
-        it was exported for other platforms.
+        Differentiable in reverse where `has_vjp`. ValueError for arguments of another structure, shape or dtype, if it
+        was exported for other platforms, or for several devices and there are not as many.
         """
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self.in_tree:
@@ -176,7 +187,11 @@ class Exported:
                         f"Shape mismatch for {where}{place}: expected {aval.shape} and called with {have.shape}"
                     )
         values = self._solver.solve([have.shape for have in types])
-        return tree_unflatten(self.out_tree, self._flat(values)(*leaves))
+        several = self.nr_devices > 1
+        devices = _meshes.devices_for(self.fun_name, self.nr_devices, leaves) if several else None
+        ins = [_meshes.on_devices(s, devices) for s in self.in_shardings_hlo]
+        leaves = [x if s is None else put(as_array(x, self.fun_name), s) for x, s in zip(leaves, ins, strict=True)]
+        return tree_unflatten(self.out_tree, self._flat(values, devices)(*leaves))
 
     @functools.cached_property
     def _solver(self) -> Solver:
@@ -186,12 +201,13 @@ class Exported:
     def _functions(self) -> dict[tuple[Any, ...], Callable[..., list[Any]]]:
         return {}
 
-    def _flat(self, values: dict[str, Any]) -> Callable[..., list[Any]]:
-        """The function of leaves for these values of the dimension variables: one program for each."""
-        found = self._functions.get(tuple(values.values()))
+    def _flat(self, values: dict[str, Any], devices: Any) -> Callable[..., list[Any]]:
+        """The function of leaves for these values of the dimension variables, on these devices: a program for each."""
+        key = *values.values(), devices
+        found = self._functions.get(key)
         if found is None:
             jaxpr = specialize(self._jaxpr, values) if values else self._jaxpr
-            found = self._functions[tuple(values.values())] = self._function_of(jaxpr)
+            found = self._functions[key] = self._function_of(_meshes.on_devices(jaxpr, devices))
         return found
 
     def _function_of(self, jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
@@ -217,7 +233,10 @@ def _leaf_names(in_tree: PyTreeDef) -> list[str]:
     return [("args" if path.startswith("[0]") else "kwargs") + path[3:] for path in paths]
 
 
-_PLAIN = ("fun_name", "in_avals", "out_avals", "nr_devices", "platforms", "calling_convention_version")
+_PLAIN = (
+    *("fun_name", "in_avals", "out_avals", "nr_devices", "platforms", "calling_convention_version"),
+    *("_in_shardings", "_out_shardings"),
+)
 
 
 def default_export_platform() -> str:
@@ -261,7 +280,10 @@ def export(
                 f"{set(traced.jaxpr.effects)}"
             )
         Solver(traced.jaxpr.in_avals, _leaf_names(traced.in_tree))  # so that what cannot be solved is found now
-        program = with_barriers(inline(traced.jaxpr))
+        program = _meshes.abstract(with_barriers(inline(traced.jaxpr)))
+        said = [b if b is not None else a for a, b in traced._places]
+        ins = _meshes.shardings_of(traced.jaxpr.in_avals, said)
+        outs = _meshes.shardings_of(traced.jaxpr.out_avals, said_of_results(traced.jaxpr.jaxpr))
         _format.write_program(program, name)  # so that what cannot be stored is found now
         return Exported(
             fun_name=name,
@@ -269,12 +291,14 @@ def export(
             in_avals=tuple(traced.jaxpr.in_avals),
             out_tree=traced.out_tree,
             out_avals=tuple(traced.jaxpr.out_avals),
-            nr_devices=1,
+            nr_devices=_meshes.number_of_devices(program, [*ins, *outs]),
             platforms=names,
             disabled_safety_checks=tuple(disabled_checks),
             calling_convention_version=maximum_supported_calling_convention_version,
             _jaxpr=program,
             _get_vjp=_vjp_of(traced.jaxpr),
+            _in_shardings=ins,
+            _out_shardings=outs,
         )
 
     return exported

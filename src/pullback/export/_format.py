@@ -31,6 +31,10 @@ _KNOWN = {
     ("pullback.core.source", "SourceInfo"), ("pullback.random._keys", "key_dtype"),
     ("pullback.random._keys", "resolve_impl"),
     ("pullback.runtime.arrays.native_hooks", "reconstruct"),
+    ("pullback.core.avals", "typed"), ("pullback.sharding._mesh", "AbstractDevice"),
+    ("pullback.sharding._mesh", "AbstractMesh"), ("pullback.sharding._mesh", "AxisType"),
+    ("pullback.sharding._shardings", "NamedSharding"), ("pullback.sharding._specs", "UNCONSTRAINED"),
+    ("pullback.sharding._specs", "_made"),
 }  # fmt: skip
 
 

@@ -606,3 +606,23 @@ def test_meshes_do_not_change_and_have_devices_outside_of_programs():
     mesh = GRID.abstract_mesh
     assert NamedSharding(mesh, P("X")).is_equivalent_to(NamedSharding(mesh, P("X", None)), 2)
     assert not NamedSharding(mesh, P("X")).is_equivalent_to(NamedSharding(mesh, P("Y")), 2)
+
+
+def test_devices_count_in_their_order():
+    """Programs of arrays on the same devices in another order are refused, wherever the other order comes from."""
+    turned = Mesh(D[::-1], "X")
+    other, there = NamedSharding(turned, P("X")), jax.device_put(X, NamedSharding(turned, P("X")))
+    calls = [
+        lambda: XS + there,
+        lambda: jax.jit(jnp.add)(XS, there),
+        lambda: jax.jit(jnp.sin, out_shardings=other)(XS),
+        lambda: jax.jit(jnp.sin, in_shardings=CUT, out_shardings=other)(X),
+        lambda: jax.jit(lambda x: lax.with_sharding_constraint(x, other))(XS),
+        lambda: lax.with_sharding_constraint(XS, other),
+        lambda: jax.shard_map(jnp.sin, mesh=turned, in_specs=P("X"), out_specs=P("X"))(XS),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"with device ids \[0, 1, 2, 3\] .* with device ids \[3, 2, 1, 0\]"):
+            call()
+    assert [s.device.id for s in jax.device_put(XS, other).addressable_shards] == [3, 2, 1, 0]
+    assert jax.device_put(XS, CUT) is XS and jax.typeof(X).memory_space is jax.memory.Space.Device

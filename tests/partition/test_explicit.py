@@ -154,6 +154,9 @@ def test_programs_as_text_and_shapes():
         assert str(jax.make_jaxpr(lambda x: x * 2)(x)) == (
             "{ lambda ; a:f32[8@x,8@y]. let b:f32[8@x,8@y] = mul a 2.0:f32[] in (b,) }"
         )
+        assert str(jax.make_jaxpr(lambda x: reshard(x, P("y")))(x)) == (
+            "{ lambda ; a:f32[8@x,8@y]. let b:f32[8@y,8] = reshard a in (b,) }"
+        )
         struct = jax.ShapeDtypeStruct((8, 8), np.float32, sharding=NamedSharding(MESH, P("x", "y")))
         assert jax.eval_shape(lambda x: x.T, struct).sharding.spec == P("y", "x")
         assert jax.shard_map(lambda x: 2 * x, out_specs=P("x", "y"))(x).tolist() == (2 * A).tolist()

@@ -291,8 +291,8 @@ def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[Partit
 def _check_devices(x: Any, mesh: Mesh, name: str, number: int) -> None:
     """ValueError for an argument that is committed to other devices than those of the mesh."""
     place = getattr(x, "_device", None)
-    if place is not None and set(x.sharding.device_set) != set(mesh.devices.flat):
-        here, there = (sorted(d.id for d in devices) for devices in (x.sharding.device_set, mesh.devices.flat))
+    if place is not None and x.sharding._device_assignment != tuple(mesh.devices.flat):
+        here, there = ([d.id for d in devices] for devices in (x.sharding._device_assignment, mesh.devices.flat))
         raise ValueError(
             f"Received incompatible devices for jitted computation. Got argument {number} of {name} with shape "
             f"{x.aval.str_short()} and with device ids {here} on platform CPU and shard_map's mesh with device ids "

@@ -17,6 +17,7 @@ from pullback._ext import _core
 from pullback.core.dimensions import Dimension
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import get_abstract_mesh
+from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import names_of
 from pullback.util import dtypes
 from pullback.util.locks import Lock
@@ -107,6 +108,11 @@ class ShapedArray(AbstractValue):
         return ManualAxisType(self.vma)
 
     mat = manual_axis_type
+
+    @property
+    def memory_space(self) -> MemorySpace:
+        """Where values of this type lie: in the one memory that there is for programs."""
+        return MemorySpace.Device
 
     def update(self, shape=None, dtype=None, weak_type=None, **_: Any) -> ShapedArray:
         """The aval with some fields replaced; of another shape, nothing is known of how it is cut."""

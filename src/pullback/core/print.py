@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.atoms import DropVar, Literal, Program, Var, subjaxprs
+from pullback.sharding import AxisType, NamedSharding
 
 WIDTH = 80
 LONG = 10  # jaxprs with more equations are printed in front
@@ -197,6 +198,8 @@ class _Printer:
         if not eqn.invars:
             right.append(" ")
         operation = (eqn.primitive.name, params) if params else (eqn.primitive.name,)
+        if eqn.primitive.name == "sharding_constraint" and _is_explicit(eqn.params["sharding"]):
+            operation = ("reshard",)  # the result's type says how
         return _Nest(0, (*self.remarks(eqn), _Nest(2, tuple(left)), *operation, _Nest(2, tuple(right))))
 
     def access(self, eqn: Any):
@@ -346,6 +349,10 @@ def lines_with_places(jaxpr: Any) -> list[tuple[str, str]]:
         elif where not in found[-1][1].split("\n"):  # a line of several equations
             found[-1] = found[-1][0], found[-1][1] + "\n" + where
     return found
+
+
+def _is_explicit(sharding: Any) -> bool:
+    return isinstance(sharding, NamedSharding) and AxisType.Explicit in sharding.mesh.axis_types
 
 
 def eqn_text(eqn: Any) -> str:

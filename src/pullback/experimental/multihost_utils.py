@@ -162,7 +162,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
             return x  # it is one already
         sharding = NamedSharding(global_mesh, spec)
         if sharding.is_fully_addressable:
-            return device_put(x, sharding)
+            return x if isinstance(x, Array) and isinstance(x.sharding, NamedSharding) else device_put(x, sharding)
         return make_array_from_process_local_data(sharding, _value(x))
 
     return _each("host_local_array_to_global_array", local_inputs, pspecs, one)
@@ -174,7 +174,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     def one(x: Any, spec: PartitionSpec) -> Any:
         sharding = NamedSharding(global_mesh, spec)
         if sharding.is_fully_addressable:
-            return device_put(x, sharding)
+            return x if isinstance(x, Array) and isinstance(x.sharding, NamedSharding) else device_put(x, sharding)
         x = device_put(x, sharding)
         shards = x.addressable_shards
         low = [min(s.index[d].indices(n)[0] for s in shards) for d, n in enumerate(x.shape)]

@@ -26,6 +26,9 @@ class MemorySpace(enum.Enum):
     Host = "pinned_host"
     Any = "any"
 
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
 
 class DuplicateSpecError(Explained):
     """A spec names a mesh axis twice: `P("x", "x")`; an axis of the mesh can cut one dimension."""
@@ -208,8 +211,8 @@ class NamedSharding(Sharding):
     def device_set(self) -> set[Any]:
         return set(self._devices)
 
-    @property
-    def _device_assignment(self) -> tuple[Any, ...]:
+    @functools.cached_property
+    def _device_assignment(self) -> tuple[Any, ...]:  # type: ignore[override]
         return tuple(self._concrete("_device_assignment").devices.flat)
 
     @property

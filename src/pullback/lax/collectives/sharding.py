@@ -113,8 +113,9 @@ def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
     """The spec, whose open dimensions are cut as those of an array on the mesh are, or whole; without Nones at its end.
     """
     have = getattr(getattr(x, "_base_array", x), "_device", None)
-    on_mesh = isinstance(have, NamedSharding) and have.mesh == sharding.mesh
-    lies = (*have.spec, *[None] * x.ndim) if on_mesh else (None,) * x.ndim
+    lies: tuple[Any, ...] = (None,) * x.ndim
+    if isinstance(have, NamedSharding) and have.mesh == sharding.mesh:
+        lies = (*have.spec, *lies)
     used = set(all_names_of(sharding.spec))
     parts: list[Any] = []
     for part, here in zip(sharding.spec, lies, strict=False):
@@ -246,8 +247,8 @@ def _check_movable(x: Any, sharding: Sharding) -> None:
     if place is None:
         return
     have = x.sharding
-    if have.device_set != sharding.device_set:
-        ids = [sorted(d.id for d in s.device_set) for s in (have, sharding)]
+    if have._device_assignment != sharding._device_assignment:
+        ids = [[d.id for d in s._device_assignment] for s in (have, sharding)]
         raise ValueError(
             f"Received incompatible devices for jitted computation. Got argument x of with_sharding_constraint with "
             f"shape {x.aval.str_short()} and with device ids {ids[0]} on platform CPU and explicit output sharding "

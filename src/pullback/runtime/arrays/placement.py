@@ -43,8 +43,11 @@ def place_of(sharding: Any) -> Any:
 
 def device_put(x: Any, place: Any = None) -> Any:
     """`x` as an Array committed to a Device or Sharding, with the same memory; where it is if `place` is None."""
-    if hooks.transfers is not None and place is not None and type(x) is _core.Array:
-        hooks.transfers.between(x, devices_of(x.device), devices_of(place_of(place)))
+    if place is not None and type(x) is _core.Array:
+        if x._device is place_of(place):
+            return x
+        if hooks.transfers is not None:
+            hooks.transfers.between(x, devices_of(x.device), devices_of(place_of(place)))
     return asarray(x) if place is None else asarray(x, device=place_of(place))
 
 
@@ -73,6 +76,11 @@ def devices_of(place: Any) -> frozenset[Any]:
         if isinstance(place, NamedSharding)
         else frozenset((place,) if isinstance(place, Device) else place.device_set)
     )
+
+
+def in_order(place: Any) -> tuple[Any, ...]:
+    """The devices of a place, in the order in which a program counts them: two orders do not meet in one program."""
+    return place._device_assignment if isinstance(place, Sharding) else (place,)
 
 
 class Placing:
@@ -173,7 +181,7 @@ def _common_devices(placing: Placing | None, places: Sequence[Any], mesh: Mesh |
     for place, text in texts:
         if said is None:
             said = place, text
-        elif devices_of(said[0]) != devices_of(place):
+        elif in_order(said[0]) != in_order(place):
             raise incompatible(said[1], text)
     return None if said is None else said
 
@@ -184,8 +192,7 @@ def incompatible(one: str, other: str) -> ValueError:
 
 
 def _ids(place: Any) -> list[int]:
-    devices = place.devices.flat if isinstance(place, Mesh) else devices_of(place)
-    return sorted(d.id for d in devices)
+    return [d.id for d in (place.devices.flat if isinstance(place, Mesh) else in_order(place))]
 
 
 def _argument_text(placing: Placing | None, k: int, place: Any, name: str) -> str:
@@ -236,7 +243,7 @@ class _Rules:
             if self.common is None:
                 self.common = sharding, text
                 self._take(place_of(sharding))
-            elif devices_of(self.common[0]) != devices_of(sharding):
+            elif in_order(self.common[0]) != in_order(sharding):
                 raise incompatible(self.common[1], text)
         self.fixed = self.common is not None
         if self.mesh is not None:

@@ -9,6 +9,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.experimental.shard_alike import shard_alike
 from pullback.sharding import AxisType, NamedSharding
 from pullback.sharding import PartitionSpec as P
 
@@ -281,3 +282,21 @@ def test_what_is_computed_whole_is_cut_again(name):
         got = jax.jit(IN_PLACE[name])(jax.device_put(A, NamedSharding(MESH, spec)))
         np.testing.assert_allclose(got, jax.jit(IN_PLACE[name])(A), rtol=1e-5, atol=1e-5)
         assert got.sharding.is_equivalent_to(NamedSharding(MESH, spec), 2), (spec, got.sharding)
+
+
+def test_arrays_that_are_cut_alike():
+    cut = NamedSharding(MESH, P("x", "y"))
+    a = jax.device_put(A, cut)
+    programs = [
+        lambda a: shard_alike(a, jnp.ones((8, 8)))[1],
+        lambda a: shard_alike(jnp.zeros((8, 8)), a)[0],
+        lambda a: shard_alike({"a": a}, {"a": 2 * a.T})[1]["a"],
+        jax.vmap(lambda r: shard_alike(r, jnp.zeros(8))[1]),
+        jax.grad(lambda a: shard_alike(a, jnp.sin(a))[1].sum()),
+    ]
+    for f in programs:
+        got = jax.jit(f)(a)
+        assert got.sharding.spec == P("x", "y")
+        np.testing.assert_allclose(got, f(A), rtol=1e-6)
+    said = jax.jit(lambda a: shard_alike(a, lax.with_sharding_constraint(jnp.ones((8, 8)), cut))[0])
+    assert said(A).sharding.spec == P("x", "y") == shard_alike(a, A)[1].sharding.spec

@@ -6,10 +6,11 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback import tree_util
+from pullback.lax.collectives.sharding import shard_alike_p
 
 
 def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """(x, y), as arrays: every array is whole here. Raises ValueError unless structures and shapes are the same."""
+    """(x, y), as arrays that are cut over devices in the same way. ValueError unless trees and shapes are equal."""
     xs, tree = tree_util.tree_flatten(x)
     ys, other = tree_util.tree_flatten(y)
     if tree != other:
@@ -20,7 +21,9 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
                 f"The leaves shapes of `x` and `y` should match. Got `x` leaf shape: {jnp.shape(a)} and `y` leaf "
                 f"shape: {jnp.shape(b)}."
             )
-    return tuple(tree_util.tree_unflatten(tree, [jnp.asarray(a) for a in leaves]) for leaves in (xs, ys))
+    pairs = [shard_alike_p.bind(jnp.asarray(a), jnp.asarray(b)) for a, b in zip(xs, ys, strict=True)]
+    first, second = zip(*pairs, strict=True) if pairs else ((), ())
+    return tree_util.tree_unflatten(tree, first), tree_util.tree_unflatten(tree, second)
 
 
 __all__ = ["shard_alike"]

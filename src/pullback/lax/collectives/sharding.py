@@ -10,17 +10,24 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core import current_interpreter, eval_interpreter, hooks
-from pullback.core.lowering import Elementwise
+from pullback.core.lowering import Elementwise, Nest
 from pullback.core.tracer import Tracer
 from pullback.lax.records.families import Case, Primitive, Samples
+from pullback.lax.records.nests import copy_into
 from pullback.lax.records.operands import as_array
-from pullback.lax.records.rules import is_zero, tangent_zero
+from pullback.lax.records.rules import batch_front, is_linear, is_zero, tangent_zero
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
 from pullback.sharding._specs import all_names_of, names_of
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
-__all__ = ["device_put_p", "inspect_sharding_p", "sharding_constraint_p", "with_sharding_constraint"]
+__all__ = [
+    "device_put_p",
+    "inspect_sharding_p",
+    "shard_alike_p",
+    "sharding_constraint_p",
+    "with_sharding_constraint",
+]
 
 
 def _identity(name: str, doc: str, samples: dict[str, Any]) -> Primitive:
@@ -81,6 +88,41 @@ inspect_sharding_p.jvp = lambda primals, tangents, callback: (
     tangents[0],
 )
 inspect_sharding_p.batch = lambda args, dims, callback: (inspect_sharding_p.bind(*args, callback=callback), dims[0])
+
+def _alike_jvp(primals, tangents):
+    outs = shard_alike_p.bind(*primals)
+    if any(map(is_zero, tangents)):
+        return outs, [tangent_zero(out) if is_zero(t) else t for out, t in zip(outs, tangents)]
+    return outs, shard_alike_p.bind(*tangents)
+
+
+def _alike_batch(args, dims):
+    if dims[0] != dims[1]:
+        size = next(x.shape[d] for x, d in zip(args, dims) if d is not None)
+        args, dims = [batch_front(x, d, size) for x, d in zip(args, dims)], (0, 0)
+    return shard_alike_p.bind(*args), list(dims)
+
+
+def _alike_emit(ctx):
+    for k in range(2):
+        copy_into(ctx, ctx.operand(k), ctx.result(k))
+
+
+shard_alike_p = Primitive(
+    "shard_alike",
+    doc="Two arrays of one shape, said to be cut over devices in the same way.",
+    abstract_eval=lambda *avals: list(avals),
+    multiple_results=True,
+    reference=lambda *operands: list(operands),
+    jvp=_alike_jvp,
+    transpose=lambda bars, *operands: (
+        list(bars) if any(map(is_zero, bars)) or not all(map(is_linear, operands)) else shard_alike_p.bind(*bars)
+    ),
+    traits={"linear"},
+    batch=_alike_batch,
+    lower=Nest(_alike_emit, strided=True),
+    samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32), np.arange(3)), {})]),
+)
 
 device_put_p = _identity("device_put", "x, put on a device; `src`: where it comes from.", {"device": None, "src": None})
 device_put_p.transpose = lambda bar, x, device, src: [

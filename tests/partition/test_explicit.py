@@ -376,3 +376,16 @@ def test_products_bits_and_scans_along_other_axes():
             assert sums.sharding.spec == P("x", None) and sums.tolist() == np.cumsum(x, 1).tolist()
             moved = run(lambda x: lax.dynamic_update_slice(x, lax.slice(x, (0, 0), (4, 2)), (0, 0)))(cut)
             assert moved.sharding.spec == P("x", "y") and moved.tolist() == x.tolist()
+
+
+def test_the_first_array_on_explicit_axes_is_known(monkeypatch):
+    """Types are asked from the first such array on: the first gradient of a process lay otherwise than the others."""
+    from pullback.core import avals
+
+    monkeypatch.setattr(avals, "any_typed", False)
+    monkeypatch.setattr(avals, "any_placed", False)
+    mesh = jax.make_mesh((4,), ("first",), axis_types=(AxisType.Explicit,))
+    x = jax.device_put(A, NamedSharding(mesh, P("first")))
+    y, pull = jax.vjp(lambda x: x * x, x)
+    assert pull(y)[0].sharding.spec == P("first", None)
+    assert pull(A)[0].sharding.spec == P("first", None)

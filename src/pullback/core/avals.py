@@ -208,6 +208,12 @@ def typed(aval: ShapedArray, placing: NamedSharding | None, vma: frozenset) -> S
     return _intern(key) if found is None else found
 
 
+def expect_places() -> None:
+    """From now on types are asked how explicit axes cut arrays: there is one that lies so."""
+    global any_typed, any_placed
+    any_typed = any_placed = True
+
+
 def placed(aval: ShapedArray, sharding: Any, whole: bool = False) -> ShapedArray:
     """The type of an array that lies so on a mesh: along its axes of type Explicit; the aval where none cuts it, unless
     users are to see (`whole`) over which mesh it lies.

@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core import eval_jaxpr, hooks, trace, types
-from pullback.core.avals import ShapedArray, placed
+from pullback.core.avals import ShapedArray, expect_places, placed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
@@ -38,6 +38,8 @@ def place_of(sharding: Any) -> Any:
         return sharding
     if sharding not in _interned:
         make_room(_interned, MAX_PLACES)
+        if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+            expect_places()
     return _interned.setdefault(sharding, sharding)
 
 

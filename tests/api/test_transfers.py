@@ -115,3 +115,10 @@ def test_arrays_are_kept_from_other_devices():
         pytest.raises(JaxRuntimeError, match="Disallowed device-to-device transfer"),
     ):
         jax.device_put(x, there)
+
+
+def test_what_is_no_array_on_a_device_goes_nowhere():
+    zeros = np.zeros(3, jax.dtypes.float0)
+    with jax.transfer_guard_device_to_device("disallow"):
+        x = jax.jit(lambda x, z: x + x)(X, zeros)
+    assert x.shape == X.shape

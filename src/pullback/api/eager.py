@@ -114,7 +114,7 @@ class Memory:
         for leaf in leaves:
             if isinstance(leaf, transfers.HOST):
                 transfers.from_host(leaf)
-        watch_moves([leaf for leaf in leaves if hasattr(getattr(leaf, "_base_array", leaf), "_device")])
+        watch_moves(leaves)
         if not any(hasattr(leaf, "aval") for leaf in leaves):
             return self.fun(*args, **kwargs)
         with transfers.unwatched():

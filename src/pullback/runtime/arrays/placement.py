@@ -55,12 +55,13 @@ def device_put(x: Any, place: Any = None) -> Any:
 
 def watch_moves(arrays: Sequence[Any], wanted: Sequence[Any] | None = None) -> None:
     """JaxRuntimeError for arrays that a guard keeps from the devices that a call takes place on: those of the committed
-    ones, or of `wanted`.
+    ones, or of `wanted`. What is no array on a device, as NumPy's float0, goes nowhere.
     """
-    arrays = [getattr(x, "_base_array", x) for x in arrays]
-    said = [x._device if place is None else place_of(place) for x, place in zip(arrays, wanted or [None] * len(arrays))]
+    bases = [getattr(x, "_base_array", x) for x in arrays]
+    lying = [(x, place) for x, place in zip(bases, wanted or [None] * len(bases)) if hasattr(x, "_device")]
+    said = [x._device if place is None else place_of(place) for x, place in lying]
     there = next((devices_of(place) for place in said if place is not None), None)
-    for x in arrays if there is not None else ():
+    for x, _ in lying if there is not None else ():
         hooks.transfers.between(x, devices_of(x.device), there)
 
 

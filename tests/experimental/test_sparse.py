@@ -271,3 +271,27 @@ def test_errors():
     with pytest.raises(TypeError, match="unhashable"):
         hash(m)
     assert repr(m).startswith("BCOO(float32[3, 4], nse=")
+
+
+@pytest.mark.parametrize(
+    "left, right",
+    [
+        ((4, 3), (2, 3, 1)), ((4, 3), (3, 2, 3, 5)), ((2, 4, 3), (3, 2, 3, 5)), ((3, 2, 4, 3), (2, 3, 5)),
+        ((2, 1, 4, 3), (3, 3, 5)), ((3, 4, 3), (2, 1, 3, 5)), ((1, 4, 3), (2, 3, 1)), ((4, 3), (2, 0, 3, 1)),
+        ((3,), (2, 3, 5)), ((2, 4, 3), (3,)),
+    ],
+)  # fmt: skip
+def test_batches_of_products_broadcast(left, right):
+    generator = np.random.default_rng(0)
+    x, y = (generator.integers(-2, 3, shape).astype(np.float32) for shape in (left, right))
+    sparse_x, sparse_y = (sparse.BCOO.fromdense(jnp.asarray(z), n_batch=max(z.ndim - 2, 0)) for z in (x, y))
+    np.testing.assert_allclose(sparse_x @ y, x @ y)
+    np.testing.assert_allclose(x @ sparse_y, x @ y)
+    if x.ndim == 2 and y.size:  # of two sparse arrays neither may have a batch
+        product = sparse_x @ sparse.BCOO.fromdense(jnp.asarray(y))
+        np.testing.assert_allclose(product.todense(), x @ y)
+
+
+def test_batches_that_do_not_broadcast():
+    with pytest.raises(ValueError, match="do not broadcast"):
+        sparse.BCOO.fromdense(jnp.ones((2, 4, 3)), n_batch=1) @ jnp.ones((3, 3, 5))

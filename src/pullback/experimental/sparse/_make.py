@@ -40,7 +40,7 @@ def bcoo_fromdense(
                 "bcoo_fromdense: argument 'nse', the number of entries, must be given inside jit and other "
                 "transformations, where it cannot be counted",
             )
-        counts = np.asarray(places).reshape(*mat.shape[:n_batch], -1).sum(-1)
+        counts = np.asarray(places).sum(axis=tuple(range(n_batch, places.ndim)))
         nse = int(counts.max(initial=0))
 
     def one(mat: Any, places: Any) -> tuple[Any, Any]:

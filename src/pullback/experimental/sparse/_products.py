@@ -134,15 +134,32 @@ def matmul(lhs: Any, rhs: Any) -> Any:
     lhs, rhs = (x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (lhs, rhs))
     if not lhs.ndim or not rhs.ndim:
         raise ValueError("matmul: scalars are not allowed, use * instead")
-    batch = min(lhs.ndim, rhs.ndim) - 2
-    if batch > 0 and lhs.ndim == rhs.ndim and lhs.shape[:batch] == rhs.shape[:batch]:
-        same = tuple(range(batch))
-    elif batch <= 0 and (rhs.ndim <= 2):
-        same = ()
-    else:
-        raise NotImplementedError(f"matmul of {lhs.shape} and {rhs.shape}: sparse arrays' batches must be the same")
-    numbers = ((lhs.ndim - 1,), (max(rhs.ndim - 2, 0),)), (same, same)
-    return bcoo_dot_general(lhs, rhs, dimension_numbers=numbers)
+    left, right = lhs.shape[:-2], rhs.shape[:-2]
+    rank = max(len(left), len(right))
+    # Each batch dimension of the result is one of both operands, or one of either, or two of which one has length 1.
+    at = [(p - rank + len(left), p - rank + len(right)) for p in range(rank)]
+    both = [(x, y) for x, y in at if x >= 0 and y >= 0]
+    if any(left[x] != right[y] and 1 not in (left[x], right[y]) for x, y in both):
+        raise ValueError(f"matmul: batch dimensions {left} of {lhs.shape} and {right} of {rhs.shape} do not broadcast")
+    same = [(x, y) for x, y in both if left[x] == right[y]]
+    met = lhs.ndim - 1, max(rhs.ndim - 2, 0)
+    out = bcoo_dot_general(
+        lhs, rhs, dimension_numbers=(((met[0],), (met[1],)), (tuple(x for x, _ in same), tuple(y for _, y in same)))
+    )
+    # The result has the dimensions of both, the free ones of the left and those of the right.
+    free = [("left", d) for d in range(lhs.ndim) if d != met[0] and d not in {x for x, _ in same}]
+    free += [("right", d) for d in range(rhs.ndim) if d != met[1] and d not in {y for _, y in same}]
+    place = {name: len(same) + k for k, name in enumerate(free)}
+    order: list[int] = []
+    for x, y in at:
+        order += (
+            [same.index((x, y))] if (x, y) in same else [place[n] for n in (("left", x), ("right", y)) if n in place]
+        )
+    order += [k for k in range(out.ndim) if k not in order]
+    if order != sorted(order):
+        out = out.transpose(order)
+    shape = (*np.broadcast_shapes(left, right), *lhs.shape[-2:-1], *(rhs.shape[-1:] if rhs.ndim > 1 else ()))
+    return out if out.shape == shape else out.reshape(shape)
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:

@@ -250,3 +250,20 @@ def test_empty_vectors_of_ix_are_indices():
     assert rows.shape == (0, 1) and columns.shape == (1, 0)
     assert rows.dtype == columns.dtype == jnp.zeros(0, int).dtype
     assert jnp.ones((2, 3))[rows, columns].shape == (0, 0)
+
+
+def test_reshaped_arrays_of_numpy_are_known_while_traced():
+    given, seen = np.arange(4.0), []
+
+    def f():
+        seen.append(jnp.reshape(given, (2, -1)))
+        seen.append(jnp.reshape(given, (2, 2), order="F", copy=True))
+        with pytest.raises(ValueError, match="into shape"):
+            jnp.reshape(given, (3,))
+        return jnp.sum(seen[0]), jnp.reshape(np.float32(3), 1)
+
+    assert pullback.jit(f)() == (6, 3)
+    assert all(type(x) is np.ndarray and x.dtype == np.float64 for x in seen)
+    assert np.shares_memory(seen[0], given) and not np.shares_memory(seen[1], given)
+    np.testing.assert_array_equal(seen[1], [[0, 2], [1, 3]])
+    assert isinstance(jnp.reshape(given, (2, 2)), pullback.Array)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.core import Tracer
+from pullback.core import Tracer, current_interpreter, eval_interpreter
 from pullback.core.dimensions import is_symbolic
 from pullback.core.types import is_asked, place_of_type, type_of_operands
 from pullback.lax.collectives.sharding import out_placed
@@ -44,12 +44,20 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
     """a with the same elements in another shape, of which one length may be -1 (what is left).
 
     Elements are read and written in C order (the last axis fastest) or Fortran order. Raises TypeError if the numbers
-    of elements differ, ValueError for an unknown order, NotImplementedError for order 'A'.
+    of elements differ (ValueError for NumPy's arrays, as NumPy does), ValueError for an unknown order,
+    NotImplementedError for order 'A'. While a function is traced NumPy's arrays stay NumPy's, whose values are known.
     """
-    del copy
+    error: type[Exception] = TypeError
+    if isinstance(a, (np.ndarray, np.generic)):
+        error = ValueError
+        # Outside of traces results do not share NumPy's memory, which changes.
+        if out_sharding is None and current_interpreter() is not eval_interpreter():
+            new = complete_shape(a.shape, canonical_shape(shape), error)
+            if all(isinstance(n, int) for n in new):
+                known = a.reshape(new, order=order)  # type: ignore[call-overload]
+                return known.copy() if copy else known
     (array,) = arrays("reshape", a)
-    # NumPy's arrays are reshaped by themselves in JAX, and raise what NumPy raises.
-    reshaped = _reshape(array, shape, order, ValueError if isinstance(a, np.ndarray) else TypeError)
+    reshaped = _reshape(array, shape, order, error)
     return out_placed("jnp.reshape", reshaped, out_sharding)
 
 

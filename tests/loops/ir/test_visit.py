@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pullback._ext import _core
-from pullback.loops.ir.affine import depends, stride
+from pullback.loops.ir.affine import depends, stride, terms
 from pullback.loops.ir.build import Builder
 from pullback.loops.ir.ir import Const, Load, Op, Read, Var
 from pullback.loops.ir.visit import subexpressions
@@ -91,3 +91,13 @@ def test_stride():
         for expr in found:
             assert stride(expr, i, {i, k}, definitions, {}) == _stride(expr, i, {i, k}, definitions)
             assert stride(expr, j, {j}, definitions, {}) == _stride(expr, j, {j}, definitions)
+
+
+def test_sums_of_shared_operands_have_few_terms():
+    i = Read(Var("i", "i64"))
+    few, many = i, i
+    for k in range(60):
+        few = Op("add", "i64", (few, Const("i64", k)))
+        many = Op("add", "i64", (many, many))
+    assert terms(few) == ([i], sum(range(60)))
+    assert len(terms(many)[0]) < 1000

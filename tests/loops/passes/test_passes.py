@@ -301,6 +301,18 @@ def test_tile_copies_only_loads_that_are_always_done():
     assert not any(var.endswith("_copied") for _, var in loops(after))
 
 
+def test_tile_looks_at_expressions_once_that_share_operands():
+    b = Builder()
+    n = 1024
+    x, y = b.input("x", "i32", n * n), b.output("y", "i32", n * n)
+    with b.loop(n, name="i") as i, b.loop(n, name="j") as j:
+        value = b.load(x, j * n + i)
+        for _ in range(64):
+            value = b.add(b.mul(value, value), value)  # 3 ** 64 paths
+        b.store(y, i * n + j, value)
+    assert any(var.endswith("_copied") for _, var in loops(tiled(vectorized(b.function("f")))))
+
+
 def test_tile_leaves_other_nests_alone():
     b = Builder()
     x, y = b.input("x", "f32", 40000), b.output("y", "f32", 40000)

@@ -11,6 +11,7 @@ from .types import int_range, is_int
 from .visit import fact, operands
 
 Interval = tuple[int, int]
+MOST_SUMS = 256  # that are taken apart in one expression: where they share operands, terms may be millions
 
 
 def terms(expr: Expr) -> tuple[list[Expr], int]:
@@ -24,8 +25,12 @@ def _sum(expr: Expr) -> tuple[list[tuple[Expr, int]], int]:
     found: list[tuple[Expr, int]] = []
     constant = 0
     stack: list[tuple[Any, int]] = [(expr, 1)]
+    taken_apart = 0
     while stack:
         node, factor = stack.pop()
+        if taken_apart == MOST_SUMS:
+            found.append((node, factor))
+            continue
         kind = type(node)
         if kind is Const:
             constant += factor * node.value
@@ -33,6 +38,7 @@ def _sum(expr: Expr) -> tuple[list[tuple[Expr, int]], int]:
         if kind is Op and node.dtype == "i64":
             name, args = node.name, node.args
             if name == "add" or name == "sub":
+                taken_apart += 1
                 stack += [(args[1], factor if name == "add" else -factor), (args[0], factor)]
                 continue
             if name == "neg" or (name == "mul" and type(args[1]) is Const):

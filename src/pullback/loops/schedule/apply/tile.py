@@ -154,16 +154,20 @@ def _crowded(vector: Loop, other: Loop) -> list[Load]:
 
 def _certain_loads(body: Sequence[Stmt]) -> list[Load]:
     """The loads that every iteration of a leaf body performs."""
-    found: dict[int, Load] = {}
+    found: list[Load] = []
+    seen: set[int] = set()  # each node once: the rounds of a random generator share theirs, so that paths are millions
     stack = [expr for stmt in body for expr in expressions(stmt)]
     while stack:
         expr = stack.pop()
+        if id(expr) in seen:
+            continue
+        seen.add(id(expr))
         if isinstance(expr, Load):
-            found[id(expr)] = expr
+            found.append(expr)
             stack.append(expr.index)
         elif isinstance(expr, Op):
             stack += expr.args[:1] if expr.name == "select" else expr.args
-    return list(found.values())
+    return found
 
 
 class _Replace(Rewriter):

@@ -161,10 +161,10 @@ def panel_kernel(
     and in a panel of y. It makes a convolution a product without a copy of all windows.
 
     A `near` kernel is for contracted elements that are neighbours in x, and whose rows of a panel are. With 32
-    registers it takes STEPS of them at a time, in the same order: more rows of x than there are registers for their addresses are
-    then read as fast. (One core of a Xeon with AMX, 504 x 512 x 576 in float32 and float64: 178 and 83 GFLOP/s in
-    blocks of 8 x 3 registers, 163 and 73 of 12 x 2; without, 166, 78, 149 and 65. With AVX2 on an EPYC, 1024 in float32
-    on two cores: 149 GFLOP/s by four at a time, sums waiting on the stack, 215 by one.)
+    registers it takes STEPS of them at a time, in the same order: more rows of x than there are registers for their
+    addresses are then read as fast. (One core of a Xeon with AMX, 504 x 512 x 576 in float32 and float64: 178 and
+    83 GFLOP/s in blocks of 8 x 3 registers, 163 and 73 of 12 x 2; without, 166, 78, 149 and 65. With AVX2 on an
+    EPYC, 1024 in float32 on two cores: 149 GFLOP/s by four at a time, sums waiting on the stack, 215 by one.)
 
     A kernel of `pairs` takes two contracted elements at a time, the second before the first, as the instruction for
     bf16 does: sizes count pairs. Of dtype bf16 a pair lies in 32 bits, of f32 in two

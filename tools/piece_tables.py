@@ -19,7 +19,7 @@ import numpy as np
 
 Real = mp.mpf
 TABLE = Path(__file__).resolve().parents[1] / "src/pullback/loops/math/_tables/pieces.py"
-ENTRIES = 16
+ENTRIES = {64: 16, 32: 8}  # of f32 that an instruction finds in a register of so many bytes
 NEAR = 4000  # floats to either side of a middle among which a centre is chosen
 
 
@@ -33,6 +33,7 @@ class Target:
     limit: float
     density: float
     degree: int
+    register: int = 64  # bytes
 
     def interval(self, piece: int) -> tuple[Real, Real]:
         low = max((piece - Real(1) / 2) / Real(self.density), Real(0))
@@ -42,6 +43,7 @@ class Target:
 TARGETS = [
     Target("ERF_F32", "erf x", mp.erf, 3.9296875, 3.9375, 5),
     Target("TANH_F32", "tanh x", mp.tanh, 9.125, 1.6875, 7),
+    Target("ERF_F32_BY_8", "erf x", mp.erf, 3.9296875, 1.875, 7, 32),
 ]
 
 
@@ -111,7 +113,7 @@ def error(target: Target, rows: list[list[float]], centres: list[float], count: 
 
 
 def text(target: Target) -> str:
-    centres = [centre_of(target, piece) for piece in range(ENTRIES)]
+    centres = [centre_of(target, piece) for piece in range(ENTRIES[target.register])]
     columns = [coefficients(target, piece, centre) for piece, centre in enumerate(centres)]
     rows = [list(row) for row in zip(*columns, strict=True)]
     worst = error(target, rows, centres)

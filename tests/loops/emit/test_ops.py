@@ -1,5 +1,7 @@
 """Every op of the table, on every type it accepts, vector and scalar, against the interpreter."""
 
+import itertools
+
 import numpy as np
 import pytest
 from cpu_levels import cpus
@@ -20,7 +22,7 @@ CASES = [
     (name, dtype)
     for name, info in OPS.items()
     if not info.math
-    and name not in ("convert", "bitcast", "lookup", "scale", "dot_pairs", "select", "floordiv", "floormod")
+    and name not in ("convert", "bitcast", "lookup", "nearest", "scale", "dot_pairs", "select", "floordiv", "floormod")
     for dtype in info.accepts
     if not (dtype in REAL_OF and (name.endswith("_total") or name in EXPANDED))
 ]
@@ -70,14 +72,30 @@ def test_select(dtype):
 @pytest.mark.parametrize("cpu", cpus())
 @pytest.mark.parametrize("index, dtype", [("i32", "f32"), ("i64", "f64"), ("i32", "f64"), ("i64", "f32")])
 def test_lookup(index, dtype, cpu):
-    """With one instruction for a register of lanes or lane by lane; of an index, the lowest four bits count."""
-    table = tuple(np.random.default_rng(0).normal(size=16).astype(NP_DTYPE[dtype]).tolist())
+    """With one instruction for a register of lanes or lane by lane; of an index, the lowest bits count."""
+    numbers = np.random.default_rng(0).normal(size=16).astype(NP_DTYPE[dtype]).tolist()
     inputs = [np.concatenate([sample(index, N - 32), np.arange(-16, 16)]).astype(NP_DTYPE[index])]
-    for lanes in (1, 2, 4, 8, 16, 32):
+    for lanes, entries in itertools.product((1, 2, 4, 8, 16, 32), (8, 16)):
+        table = tuple(numbers[:entries])
         b = Builder()
         x, y = b.input("x", index, N), b.output("y", dtype, N)
         with b.loop(N, "vector" if lanes > 1 else "sequential", attrs=(("lanes", lanes),)) as i:
             b.store(y, i, b.op("lookup", b.load(x, i), dtype=dtype, attrs=(("table", table),)))
+        with switches.set(cpu=cpu):
+            ((got, want),) = both(b.function("op"), inputs)
+        same(got, want)
+
+
+@pytest.mark.parametrize("cpu", cpus())
+def test_nearest(cpu):
+    halves = np.arange(-9.5, 10, 0.5)
+    inputs = [np.concatenate([halves, [2.0**31 - 128, -(2.0**31)], sample("f32", N)])[:N].astype(np.float32)]
+    inputs[0][~(np.abs(inputs[0]) < 2.0**31)] = 0.25
+    for lanes in (1, 4, 8, 32):
+        b = Builder()
+        x, y = b.input("x", "f32", N), b.output("y", "i32", N)
+        with b.loop(N, "vector" if lanes > 1 else "sequential", attrs=(("lanes", lanes),)) as i:
+            b.store(y, i, b.op("nearest", b.load(x, i), dtype="i32"))
         with switches.set(cpu=cpu):
             ((got, want),) = both(b.function("op"), inputs)
         same(got, want)
@@ -92,7 +110,7 @@ def test_scale(dtype):
         b.store(z, i, b.scale(b.load(x, i), b.load(y, i)))
     far = 180 if dtype == "f32" else 1200
     inputs = [sample(dtype, N, 1), np.random.default_rng(0).integers(-far, far, N).astype(NP_DTYPE[dtype])]
-    if not host_target().looks_up:
+    if not host_target().scales:
         with pytest.raises(NotImplementedError, match="AVX-512"):
             both(b.function("op"), inputs)
         return

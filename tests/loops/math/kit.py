@@ -91,7 +91,7 @@ def count_ops(root: Expr) -> int:
 
 
 def expansion(
-    name: str, dtypes: tuple[str, ...], lookups: bool | None = None, **attrs: object
+    name: str, dtypes: tuple[str, ...], lookups: int | None = None, **attrs: object
 ) -> tuple[Expr, list[Var]]:
     """The expansion of op `name`, for this CPU or one with `lookups` or without, and the variables it reads."""
     b = Builder()

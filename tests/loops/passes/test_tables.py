@@ -20,6 +20,7 @@ TABLES = {
     "four": np.array([0.1, -0.0, np.nan, np.inf], "f4"),
     "five bits": np.array([31, 0, 17, 4, 30, 1], "i4"),
     "32 bits": np.array([3, 2, 1, 0] * 4, "i4"),
+    "eight": np.linspace(-2, 7, 7).astype("f4"),
     "sixteen": np.linspace(-3, 5, 16).astype("f4"),
     "thirteen": np.linspace(-3, 5, 13),
     "negative": np.arange(-5, 6).astype("i4"),
@@ -79,9 +80,9 @@ def test_larger_tables_where_the_machine_looks_them_up():
     b = Builder()
     k = b.input("k", "i32", 4)
     loads = {}
-    for name in ("sixteen", "negative", "large", "infinite", "seventeen"):
+    for name in ("sixteen", "negative", "large", "infinite", "seventeen", "eight"):
         table = TABLES[name]
         loads[name] = b.load(b.constant(name, table), b.convert(b.load(k, 0), "i64"))
-    for lookups in (False, True):
+    for lookups, these in ((0, set()), (8, {"eight"}), (16, {"sixteen", "negative", "eight"})):
         found = {name for name, load in loads.items() if computed_entry(load, set(), lookups) is not None}
-        assert found == ({"sixteen", "negative"} if lookups else set())
+        assert found == these

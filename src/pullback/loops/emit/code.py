@@ -37,12 +37,12 @@ class Code:
     def __init__(
         self,
         converts_halves: bool = True,
-        looks_up: bool = False,
+        looks_up: int = 0,
         dots_pairs: bool = False,
         multiplies_tiles: bool = False,
     ) -> None:
         self.converts_halves = converts_halves  # the CPU has instructions for it
-        self.looks_up = looks_up  # the same
+        self.looks_up = looks_up  # entries of the tables that one instruction looks up
         self.dots_pairs = dots_pairs  # the same
         self.multiplies_tiles = multiplies_tiles  # the same
         lines: list[Line] = []

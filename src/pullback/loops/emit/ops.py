@@ -456,20 +456,22 @@ def _nextafter(a: Asm, op: Op, x: Value, y: Value) -> Refs:
 
 @rule("lookup", "signed")
 def _lookup(a: Asm, op: Op, x: Value) -> Refs:
-    """One permutation for 16 lanes of f32 or 8 of f64, other lanes are filled up; elsewhere lane by lane."""
+    """One permutation for a register of lanes, which are filled up; lane by lane where there is none of that kind."""
     element, index = element_of(op.dtype), element_of(x.dtype)
     table = dict(op.attrs)["table"]
     numbers = [f"{element} {float_literal(number, element == 'float')}" for number in table]
-    if not a.code.looks_up:
-        return _looked_up_singly(a, element, index, f"<16 x {element}> <{', '.join(numbers)}>", x.ref)
-    size = 512 // BITS[op.dtype]
+    if len(table) > a.code.looks_up or (len(table) == 8 and element != "float"):
+        return _looked_up_singly(a, element, index, f"<{len(table)} x {element}> <{', '.join(numbers)}>", x.ref)
+    size = 8 if len(table) == 8 else 512 // BITS[op.dtype]
     same = int_type(op.dtype)
     places = x.ref if index == same else a.cast("zext" if index == "i32" else "trunc", index, x.ref, same)
     kind, indices = f"<{size} x {element}>", f"<{size} x {same}>"
-    halves = [f"<{', '.join(numbers[k : k + size])}>" for k in range(0, 16, size)]
+    halves = [f"<{', '.join(numbers[k : k + size])}>" for k in range(0, len(table), size)]
     found = []
     for part in _in_vectors(a, same, places, size):
-        if len(halves) == 1:
+        if len(table) == 8:
+            found.append(a.code.intrinsic("llvm.x86.avx2.permps", kind, (kind, halves[0]), (indices, part)))
+        elif len(halves) == 1:
             name = "llvm.x86.avx512.permvar.sf.512"
             found.append(a.code.intrinsic(name, kind, (kind, halves[0]), (indices, part)))
         else:
@@ -503,8 +505,8 @@ def _in_vectors(a: Asm, element: str, ref: str, size: int) -> list[str]:
 
 
 def _looked_up_singly(a: Asm, element: str, index: str, table: str, ref: str) -> str:
-    place = a.op("and", index, ref, a.imm(index, 15))
     kind = table[: table.index(">") + 1]
+    place = a.op("and", index, ref, a.imm(index, int(kind[1:].split()[0]) - 1))
     if a.lanes == 1:
         return a.code.inst(f"extractelement {kind} {table[len(kind) + 1 :]}, {index} {place}", place)
     result = "poison"
@@ -515,11 +517,27 @@ def _looked_up_singly(a: Asm, element: str, index: str, table: str, ref: str) ->
     return result
 
 
+@rule("nearest", "float")
+def _nearest(a: Asm, op: Op, x: Value) -> Refs:
+    """A register at a time: of more lanes LLVM calls a function for each.
+
+    For SSE it would read operands from memory that is not aligned as that instruction wants it.
+    """
+    size = a.code.looks_up
+    if a.lanes == 1:
+        return a.code.intrinsic("llvm.lrint.i32.f32", "i32", ("float", x.ref))
+    if not size:
+        return a.cast("fptosi", "float", a.call("llvm.roundeven", "float", x.ref), "i32")
+    kind, result, name = f"<{size} x float>", f"<{size} x i32>", f"llvm.lrint.v{size}i32.v{size}f32"
+    found = [a.code.intrinsic(name, result, (kind, part)) for part in _in_vectors(a, "float", x.ref, size)]
+    return _of_vectors(a, "i32", found, size)
+
+
 @rule("scale", "float")
 def _scale(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     """One instruction for a register, whole or filled up."""
-    if not a.code.looks_up:
-        raise NotImplementedError("emit: the op scale is for CPUs with AVX-512 (Target.looks_up)")
+    if a.code.looks_up < 16:
+        raise NotImplementedError("emit: the op scale is for CPUs with AVX-512 (Target.scales)")
     element = element_of(op.dtype)
     size = 512 // BITS[op.dtype]
     kind, mask = f"<{size} x {element}>", f"i{size}"

@@ -260,6 +260,11 @@ def _logistic(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+def _lookup(op: Op, x: Array) -> Array:
+    table = np.array(dict(op.attrs)["table"], NP_DTYPE[op.dtype])
+    return table[np.asarray(x) & len(table) - 1]
+
+
 def _round_away(x: Array) -> Array:
     return np.where(np.abs(x - np.trunc(x)) >= 0.5, np.trunc(x) + np.copysign(1, x), np.trunc(x))
 
@@ -310,7 +315,8 @@ TABLE: dict[str, Callable[..., Array]] = {
     **{f"{name}_total": _total(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "complex": lambda op, x, y: _complex(x, y),
     "scale": lambda op, x, y: np.ldexp(x, np.clip(np.nan_to_num(y), -4000, 4000).astype(np.int32)),
-    "lookup": lambda op, x: np.array(dict(op.attrs)["table"], NP_DTYPE[op.dtype])[np.asarray(x) & 15],
+    "lookup": _lookup,
+    "nearest": lambda op, x: np.nan_to_num(np.clip(np.rint(x), -(2.0**31), 2.0**31 - 128)).astype(np.int32),
     "nextafter": _nextafter,
     "fma": _fma,
     "dot_pairs": _dot_pairs,

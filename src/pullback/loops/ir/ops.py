@@ -48,8 +48,9 @@ _add("popcount clz", OpInfo(1, INTS))
 _add("is_finite", OpInfo(1, FLOATS, "bool"))
 _add("convert", OpInfo(1, DTYPES, "given"))
 _add("bitcast", OpInfo(1, DTYPES, "given"))
-# Of a table of 16 numbers, the attr ("table", numbers), the one that the lowest 4 bits of an integer tell.
+# Of a table of 8 or 16 numbers, the attr ("table", numbers), the one that the lowest bits of an integer tell.
 _add("lookup", OpInfo(1, ("i32", "i64"), "given"))
+_add("nearest", OpInfo(1, ("f32",), "given"))  # the nearest whole number as i32, to even; any i32 where that has no room
 _add("real imag", OpInfo(1, INEXACT, "real"))
 _add("conj", OpInfo(1, INEXACT))
 # Two arguments.

@@ -74,18 +74,18 @@ REAL: dict[str, Callable[..., Expr]] = {
     "zeta": zeta.zeta,
     "polygamma": zeta.polygamma,
 }
-# Of f32, where the machine looks numbers up for all lanes at once: erf of 20,000 elements in 5 us in place of 13, tanh
-# in 6 in place of 7. Largest errors: 1.1 and 0.9 ulp.
+# Of f32, where the machine looks up numbers of so large tables for all lanes at once: erf of 20,000 elements in 5 us in
+# place of 13 (AVX-512), 8 in place of 15 (AVX2), tanh in 6 in place of 7. Largest errors: 1.1 and 0.9 ulp.
 BY_SCALING = frozenset({"exp", "exp2", "logistic"})  # there, an instruction multiplies by powers of two
-BY_PIECES = {"erf": pieces.ERF_F32, "tanh": pieces.TANH_F32}
+BY_PIECES = {16: {"erf": pieces.ERF_F32, "tanh": pieces.TANH_F32}, 8: {"erf": pieces.ERF_F32_BY_8}, 0: {}}
 
 
-def expand(op: Op, b: Builder, lookups: bool = False) -> Expr | None:
+def expand(op: Op, b: Builder, lookups: int = 0) -> Expr | None:
     """The expression of basic ops that computes `op`, or None if the op is not a math function we expand.
 
     f32, f64 and complex numbers directly; f16 and bf16 through f32, rounded once at the end. Of the ops that the
     emitter knows for real numbers, sqrt, abs, sign and div are expanded for complex ones. Some expansions write loops:
-    they emit statements into `b` and return the reading of a result. `lookups` says that the op lookup is quick.
+    they emit statements into `b` and return the reading of a result. `lookups` are the entries of tables that the op lookup is quick for.
     """
     function = REAL.get(op.name)
     dtype = op.args[0].dtype
@@ -96,10 +96,10 @@ def expand(op: Op, b: Builder, lookups: bool = False) -> Expr | None:
         return complex_.expand_complex(b, op.name, op.args)
     if function is None:
         return None
-    if lookups and op.name in BY_SCALING:
+    if lookups == 16 and op.name in BY_SCALING:
         attrs["scales"] = True
-    if lookups and op.name in BY_PIECES and dtype != "f64":
-        function = lambda b, x: by_pieces(b, x, BY_PIECES[op.name])
+    if op.name in BY_PIECES[lookups] and dtype != "f64":
+        function = lambda b, x: by_pieces(b, x, BY_PIECES[lookups][op.name])
     if dtype in ("f32", "f64"):
         return function(b, *op.args, **attrs)
     if dtype in ("f16", "bf16"):

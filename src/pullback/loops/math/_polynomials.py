@@ -22,7 +22,7 @@ class Polynomial:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """An odd function of x on [0, limit], where it rounds to 1, by one polynomial for each of 16 pieces.
+    """An odd function of x on [0, limit], where it rounds to 1, by one polynomial for each of 8 or 16 pieces.
 
     Piece k, on x within 1/2 of k / density, is h + sum coefficients[j][k] h^j with h = x - centres[k]; the error is at
     most `ulps` units in the last place, in exact arithmetic with the rounded coefficients. A test measures it anew

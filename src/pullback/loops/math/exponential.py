@@ -9,12 +9,12 @@ Largest errors measured (ulp, f32 / f64): exp 0.86 / 0.84, exp2 0.77 / 0.77, exp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pullback.loops.ir.ir import RARE, Expr
 
-from ._kit import clamp_high, clamp_low, format_of, polynomial, with_sign_of
+from ._kit import F32, clamp_high, clamp_low, format_of, polynomial, with_sign_of
 from ._tables import exponential as tables
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ EXP2 = {"f32": tables.EXP2_F32, "f64": tables.EXP2_F64}
 # Below: e^x rounds to 0 (a margin under the logarithm of half the least denormal). Above: e^x overflows.
 EXP_RANGE = {"f32": (-105.0, 89.0), "f64": (-746.0, 710.0)}
 NORMAL = {"f32": -86.9899, "f64": -708.0498}  # from here on n > -bias + 1, and below e^x < 2**(2 - bias)
+
+# Of the larger of x and a number: (an integer whose low bits are n + an offset, n, r).
+Reduced = Callable[[float, int], tuple[Expr, Expr, Expr]]
 
 
 def reduce_by_ln2(b: Builder, x: Expr, offset: int) -> tuple[Expr, Expr]:
@@ -60,37 +63,66 @@ def scale_twice(b: Builder, p: Expr, i: Expr) -> Expr:
 def exp(b: Builder, x: Expr, scales: bool = False) -> Expr:
     """e^x on all reals; exp(-inf) = 0, exp(inf) = inf, denormal results included; `scales`: by the op scale."""
     f = format_of(x)
-    coefficients = (1.0, 1.0, *EXP[f.name].coefficients)
-    t, n, r = _reduced(b, clamp_high(b, clamp_low(b, x, NORMAL[f.name]), EXP_RANGE[f.name][1]), f.bias - 1)
-    y = _scaled(b, r, coefficients, None if scales else b.bitcast(t, f.bits), n)
-    return b.op("select", x < NORMAL[f.name], _small_exp(b, x), y, attrs=(RARE,))
+    low, high = EXP_RANGE[f.name]
+
+    def reduced(low: float, offset: int) -> tuple[Expr, Expr, Expr]:
+        t, n, r = _reduced(b, clamp_high(b, clamp_low(b, x, low), high), offset)
+        return b.bitcast(t, f.bits), n, r
+
+    return _scaled(b, x, (low, NORMAL[f.name]), reduced, (1.0, 1.0, *EXP[f.name].coefficients), scales)
 
 
-def _small_exp(b: Builder, x: Expr) -> Expr:
-    """e^x for x < NORMAL."""
+def _scaled(
+    b: Builder,
+    x: Expr,
+    denormal: tuple[float, float],
+    reduced: Reduced,
+    coefficients: Sequence[float],
+    scales: bool,
+) -> Expr:
+    """p(r) 2**n, for x by `reduced`.
+
+    Results are denormal where x lies in the range `denormal`, with some that are hardly larger, and 0 below. Of f32
+    results of both kinds are computed alike, in units of 1 or of the least denormal: both are common side by side
+    (tails of distributions, masks), and a few instructions take less than branches that nobody can predict. `scales`:
+    by the op scale; else with twice p, as 2**n may be too large itself.
+
+    Measured (EPYC Genoa): sums of 2,000 normal densities at 500 points 297 -> 184 us, with AVX2 447 -> 309; exp of a
+    million normal numbers 107 -> 115 us, with AVX2 154 -> 178, of these times 100 255 -> 125, with AVX2 380 -> 178.
+    """
     f = format_of(x)
-    t, _, r = _reduced(b, clamp_low(b, x, EXP_RANGE[f.name][0]), f.mantissa + 2 * f.bias - 1)
-    return _small(b, polynomial(b, r, (1.0, 1.0, *EXP[f.name].coefficients)), b.bitcast(t, f.bits))
+    low, normal = denormal
+    i, n, r = reduced(low if f is F32 else normal, f.bias - 1)
+    y = polynomial(b, r, coefficients if scales else tuple(2 * c for c in coefficients))
+    is_small = x < normal
+    if f is F32:
+        units = f.bias + f.mantissa - 1  # the least denormal is 2**-units
+        n, i = (each + b.select(is_small, b.const(each.dtype, units), 0) for each in (n, i))
+        y = b.scale(y, n) if scales else y * power_of_two(b, i, f.name)
+        return b.select(is_small, _small(b, y), y)
+    large = b.scale(y, n) if scales else y * power_of_two(b, i, f.name)
+    return b.op("select", is_small, _rare(b, x, low, reduced, coefficients), large, attrs=(RARE,))
 
 
-def _scaled(b: Builder, r: Expr, coefficients: Sequence[float], i: Expr | None, n: Expr) -> Expr:
-    """p(r) 2**n, n > -bias + 1, by the op scale or with i = n + bias - 1: twice p, as 2**n may be too large itself."""
-    if i is None:
-        return b.scale(polynomial(b, r, coefficients), n)
-    return polynomial(b, r, tuple(2 * c for c in coefficients)) * power_of_two(b, i, r.dtype)
+def _rare(b: Builder, x: Expr, low: float, reduced: Reduced, coefficients: Sequence[float]) -> Expr:
+    """p(r) 2**n where that is denormal or hardly larger; 0 for x below `low`, where nothing is computed."""
+    f = format_of(x)
+    i, _, r = reduced(low, 2 * f.bias + f.mantissa - 1)
+    small = _small(b, polynomial(b, r, coefficients) * power_of_two(b, i, f.name))
+    return b.op("select", x > low, small, b.const(f.name, 0.0), attrs=(RARE,))
 
 
-def _small(b: Builder, p: Expr, i: Expr) -> Expr:
-    """p * 2**(i - 2 bias - mantissa + 1) < 2**(2 - bias), rounded once, and without a product that underflows.
+def _small(b: Builder, units: Expr) -> Expr:
+    """So many least denormals, less than 2**(mantissa + 1): rounded once, and without a product that underflows.
 
-    Such a product takes Intel's cores 150 cycles. In units of the least denormal the result is a whole number, and
-    that is its bits.
+    Such a product takes Intel's cores 150 cycles. The result is a whole number of least denormals, which is its bits.
 
     Measured (Sapphire Rapids): softmax of 16 x 256 x 256 under a causal mask of -inf took 1560 us, now 225; sigmoid of
     a million normal numbers times 100, 25 ms, now 0.3; exp of numbers that do not underflow as long as before.
     """
-    f = format_of(p)
-    units = p * power_of_two(b, i, f.name)
+    f = format_of(units)
+    if f is F32:
+        return b.bitcast(b.op("nearest", units, dtype=f.bits), f.name)
     most = 2.0 ** (f.mantissa + 1)  # subtracted, so that units above half of it, which are whole, stay as they are
     whole = b.add(b.sub(units, most, exact=True), most, exact=True)
     return b.bitcast(b.convert(whole, f.bits), f.name)
@@ -99,20 +131,15 @@ def _small(b: Builder, p: Expr, i: Expr) -> Expr:
 def exp2(b: Builder, x: Expr, scales: bool = False) -> Expr:
     """2^x on all reals, exact for integers; denormal results included; `scales`: by the op scale."""
     f = format_of(x)
-    coefficients = (1.0, *EXP2[f.name].coefficients)
-    normal = 1.75 - f.bias
     low, high = (-151.0, 129.0) if f.name == "f32" else (-1076.0, 1025.0)
 
-    def reduced(x: Expr, offset: int) -> tuple[Expr, Expr, Expr]:
-        magic = f.magic + offset
-        t = b.add(x, magic, exact=True)
+    def reduced(low: float, offset: int) -> tuple[Expr, Expr, Expr]:
+        magic, clamped = f.magic + offset, clamp_high(b, clamp_low(b, x, low), high)
+        t = b.add(clamped, magic, exact=True)
         n = b.sub(t, magic, exact=True)
-        return b.bitcast(t, f.bits), n, b.sub(x, n, exact=True)
+        return b.bitcast(t, f.bits), n, b.sub(clamped, n, exact=True)
 
-    i, n, r = reduced(clamp_high(b, clamp_low(b, x, normal), high), f.bias - 1)
-    y = _scaled(b, r, coefficients, None if scales else i, n)
-    i, _, r = reduced(clamp_low(b, x, low), f.mantissa + 2 * f.bias - 1)
-    return b.op("select", x < normal, _small(b, polynomial(b, r, coefficients), i), y, attrs=(RARE,))
+    return _scaled(b, x, (low, 1.75 - f.bias), reduced, (1.0, *EXP2[f.name].coefficients), scales)
 
 
 def expm1_scaled(b: Builder, x: Expr, offset: int) -> Expr:
@@ -150,4 +177,11 @@ def logistic(b: Builder, x: Expr, scales: bool = False) -> Expr:
     lost = b.fma(-q, d, 1.0) * q
     y = q + b.fma(p, q, lost)
     y = b.select(x < 0.0, b.scale(y, n) if scales else y * s, q)
-    return b.op("select", x < NORMAL[f.name], _small_exp(b, x), y, attrs=(RARE,))
+    low = EXP_RANGE[f.name][0]
+
+    def reduced(low: float, offset: int) -> tuple[Expr, Expr, Expr]:
+        t, n, r = _reduced(b, clamp_low(b, x, low), offset)
+        return b.bitcast(t, f.bits), n, r
+
+    small = _rare(b, x, low, reduced, (1.0, 1.0, *EXP[f.name].coefficients))
+    return b.op("select", x < NORMAL[f.name], small, y, attrs=(RARE,))

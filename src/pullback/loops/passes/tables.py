@@ -25,7 +25,7 @@ MOST = 16  # entries that an instruction chooses among
 EXACT = 1 << 24  # whole numbers up to this are f32, too
 
 
-def computed_entry(load: Load, indices: Container[Var], lookups: bool) -> Expr | None:
+def computed_entry(load: Load, indices: Container[Var], lookups: int) -> Expr | None:
     """The element of a small table without a load; None if it is none, or `indices` of loops alone say which."""
     table = load.buffer.data
     if load.buffer.space != "constant" or table is None or not 2 <= load.buffer.size <= MOST:
@@ -45,13 +45,14 @@ def computed_entry(load: Load, indices: Container[Var], lookups: bool) -> Expr |
         for k in reversed(range(len(entries) - 1)):
             result = make("select", (make("eq", (place, const("i32", k))), const(dtype, entries[k].item()), result))
         return result
-    if not lookups or dtype == "bool" or not np.isfinite(entries).all():
+    size = 8 if len(entries) <= 8 and dtype != "f64" else MOST
+    if size > lookups or dtype == "bool" or not np.isfinite(entries).all():
         return None
     if dtype == "i32":
         if np.abs(entries.astype(np.int64)).max() > EXACT:
             return None
-        return make("convert", (_lookup(place, entries, "f32"),), "i32")
-    return _lookup(place, entries, dtype)
+        return make("convert", (_lookup(place, entries, "f32", size),), "i32")
+    return _lookup(place, entries, dtype, size)
 
 
 def _is_given(index: Expr, indices: Container[Var]) -> bool:
@@ -74,6 +75,6 @@ def _of_bits(place: Expr, entries: np.ndarray, width: int, dtype: str) -> Expr:
     return entry if dtype == "i32" else make("ne", (entry, const("i32", 0)))
 
 
-def _lookup(place: Expr, entries: np.ndarray, dtype: str) -> Expr:
-    full = [float(entry) for entry in entries] + [0.0] * (MOST - len(entries))
+def _lookup(place: Expr, entries: np.ndarray, dtype: str, size: int) -> Expr:
+    full = [float(entry) for entry in entries] + [0.0] * (size - len(entries))
     return make("lookup", (place,), dtype, (("table", tuple(full)),))

@@ -32,13 +32,21 @@ class Target:
         return "-f16c" not in listed and (self.cpu != "x86-64" or "+f16c" in listed)
 
     @property
-    def looks_up(self) -> bool:
-        """Whether instructions find an entry of a table of 16 numbers for each lane, and scale by powers of two.
+    def looks_up(self) -> int:
+        """Entries of the tables of f32 in which one instruction finds one for each lane: 16 (AVX-512), 8 (AVX2) or 0.
 
-        Vectors of 64 bytes alone do not say so: LLVM makes them of narrower registers, too. A CPU that is named without
+        A vector's width alone does not say so: LLVM makes them of narrower registers, too. A CPU that is named without
         a list of features has what its width needs.
         """
-        return self.vector_bytes == 64 and (not self.features or "+avx512f" in self.features.split(","))
+        for width, feature in ((64, "+avx512f"), (32, "+avx2")):
+            if self.vector_bytes >= width and (not self.features or feature in self.features.split(",")):
+                return width // 4
+        return 0
+
+    @property
+    def scales(self) -> bool:
+        """Whether an instruction multiplies by powers of two: AVX-512."""
+        return self.looks_up == 16
 
     @property
     def dots_pairs(self) -> bool:

@@ -50,7 +50,7 @@ _add("convert", OpInfo(1, DTYPES, "given"))
 _add("bitcast", OpInfo(1, DTYPES, "given"))
 # Of a table of 8 or 16 numbers, the attr ("table", numbers), the one that the lowest bits of an integer tell.
 _add("lookup", OpInfo(1, ("i32", "i64"), "given"))
-_add("nearest", OpInfo(1, ("f32",), "given"))  # the nearest whole number as i32, to even; any i32 where that has no room
+_add("nearest", OpInfo(1, ("f32",), "given"))  # the nearest i32, to even; any where there is none
 _add("real imag", OpInfo(1, INEXACT, "real"))
 _add("conj", OpInfo(1, INEXACT))
 # Two arguments.

@@ -85,7 +85,8 @@ def expand(op: Op, b: Builder, lookups: int = 0) -> Expr | None:
 
     f32, f64 and complex numbers directly; f16 and bf16 through f32, rounded once at the end. Of the ops that the
     emitter knows for real numbers, sqrt, abs, sign and div are expanded for complex ones. Some expansions write loops:
-    they emit statements into `b` and return the reading of a result. `lookups` are the entries of tables that the op lookup is quick for.
+    they emit statements into `b` and return the reading of a result. `lookups` are the entries of tables that the op
+    lookup is quick for.
     """
     function = REAL.get(op.name)
     dtype = op.args[0].dtype

@@ -25,7 +25,7 @@ NEAR = 4000  # floats to either side of a middle among which a centre is chosen
 
 @dataclass(frozen=True)
 class Target:
-    """An odd function on [0, limit], where it rounds to 1, in pieces 1 / density wide."""
+    """A function on [0, limit], in pieces 1 / density wide; an `odd` one rounds to 1 at `limit`."""
 
     name: str
     text: str
@@ -34,16 +34,23 @@ class Target:
     density: float
     degree: int
     register: int = 64  # bytes
+    odd: bool = True
 
     def interval(self, piece: int) -> tuple[Real, Real]:
         low = max((piece - Real(1) / 2) / Real(self.density), Real(0))
         return low, min((piece + Real(1) / 2) / Real(self.density), Real(self.limit))
 
 
+def erfcx(x: Real) -> Real:
+    return mp.erfc(x) * mp.exp(x * x)
+
+
 TARGETS = [
     Target("ERF_F32", "erf x", mp.erf, 3.9296875, 3.9375, 5),
     Target("TANH_F32", "tanh x", mp.tanh, 9.125, 1.6875, 7),
     Target("ERF_F32_BY_8", "erf x", mp.erf, 3.9296875, 1.875, 7, 32),
+    Target("ERFCX_F32", "exp(x^2) erfc x", erfcx, 10.25, 1.5, 7, odd=False),
+    Target("ERFCX_F32_BY_8", "exp(x^2) erfc x", erfcx, 10.25, 0.725, 9, 32, odd=False),
 ]
 
 
@@ -75,13 +82,13 @@ def centre_of(target: Target, piece: int) -> float:
 
 def fitted(target: Target, centre: Real, low: Real, high: Real, known: list[Real]) -> Real:
     """The next coefficient after the `known` ones: least squares of relative errors, at Chebyshev's points."""
-    powers = range(len(known), target.degree + 1, 1 if centre else 2)
+    powers = range(len(known), target.degree + 1, 1 if centre or not target.odd else 2)
     many = 4 * target.degree
     points = [(low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * many)) for k in range(many)]
     matrix, right = mp.matrix(many, len(powers)), mp.matrix(many, 1)
     for row, h in enumerate(points):
         value = target.function(centre + h)
-        right[row] = (value - h - horner(known, h)) / value
+        right[row] = (value - (h if target.odd else 0) - horner(known, h)) / value
         for k, power in enumerate(powers):
             matrix[row, k] = h**power / value
     return mp.lu_solve(matrix, right)[0]
@@ -91,7 +98,7 @@ def coefficients(target: Target, piece: int, centre: float) -> list[float]:
     low, high = (x - Real(centre) for x in target.interval(piece))
     known = [single(target.function(Real(centre)))]
     while len(known) <= target.degree:
-        even = centre == 0 and len(known) % 2 == 0
+        even = target.odd and centre == 0 and len(known) % 2 == 0
         known.append(Real(0) if even else single(fitted(target, Real(centre), low, high, known)))
     return [float(c) for c in known]
 
@@ -106,7 +113,7 @@ def error(target: Target, rows: list[list[float]], centres: list[float], count: 
             if x == 0:
                 continue
             h = x - Real(centre)
-            value = h + horner([row[piece] for row in rows], h)
+            value = (h if target.odd else 0) + horner([row[piece] for row in rows], h)
             want = target.function(x)
             worst = max(worst, abs(value - want) * Real(2) ** (24 - int(mp.frexp(want)[1])))
     return float(worst)
@@ -125,7 +132,8 @@ def text(target: Target) -> str:
         return [indent + " ".join(f"{word}," for word in words[i : i + 6]) for i in range(0, len(words), 6)]
 
     lines = [f"{target.name} = Pieces(", '    "f32",', f'    "{target.text}",', f"    {target.limit!r},"]
-    lines += [f"    {target.density!r},", f"    {worst + 0.01:.2f},", "    (", *listed(centres, "        "), "    ),"]
+    lines += [f"    {target.density!r},", f"    {worst + 0.01:.2f},", f"    {target.odd},"]
+    lines += ["    (", *listed(centres, "        "), "    ),"]
     lines.append("    (")
     for row in rows:
         lines += ["        (", *listed(row, "            "), "        ),"]

@@ -48,13 +48,16 @@ def test_pieces_are_as_claimed(target):
     assert (table.limit, table.density) == (target.limit, target.density)
     with mp.workdps(40):
         assert PIECES.error(target, [list(row) for row in table.coefficients], list(table.centres), 12) <= table.ulps
-    root, (variable,) = kit.expansion(target.text.split()[0], ("f32",), lookups=target.register // 4)
+    root, (variable,) = kit.expansion(target.text.split()[-2], ("f32",), lookups=target.register // 4)
     x = np.concatenate([np.geomspace(1e-45, 20, 300_000).astype(np.float32), kit.spread("f32", 4000)])
     got = kit.evaluate(root, {variable: x})
     with np.errstate(invalid="ignore"):
-        want = {"erf x": sp.erf, "tanh x": np.tanh}[target.text](x.astype(np.float64))
+        want = {"erf": sp.erf, "erfc": sp.erfc, "tanh": np.tanh}[target.text.split()[-2]](x.astype(np.float64))
     error, place = kit.worst(got, want, x)
-    assert error <= 1.2, place
+    print(f"{target.name}: {error:.3f} ulp")
+    assert error <= (1.2 if target.odd else 1.9), place
+    if not target.odd:
+        return
     assert (got[np.abs(x) >= target.limit] == np.sign(x[np.abs(x) >= target.limit])).all()
     assert np.nanmax(np.abs(got)) == 1 and (np.signbit(got) == np.signbit(x))[~np.isnan(x)].all()
 

@@ -92,9 +92,10 @@ def polynomial(b: Builder, z: Expr, p: Polynomial | Sequence[float]) -> Expr:
 
 
 def by_pieces(b: Builder, x: Expr, p: Pieces) -> Expr:
-    """An odd function by a table of its pieces: Horner's rule with coefficients looked up for each lane.
+    """A function by a table of its pieces: Horner's rule with coefficients looked up for each lane.
 
-    |x| times `density` is rounded to the number of a piece in the low bits of a sum.
+    One that is not odd is taken of |x|, which times `density` is rounded to the number of a piece in the low bits of
+    a sum.
     """
     f = format_of(x)
     size = clamp_high(b, b.abs(x), p.limit)
@@ -102,8 +103,10 @@ def by_pieces(b: Builder, x: Expr, p: Pieces) -> Expr:
     entry = lambda row: b.op("lookup", piece, dtype=f.name, attrs=(("table", row),))
     h = size - entry(p.centres)
     result = entry(p.coefficients[-1])
-    for row in reversed(p.coefficients[1:-1]):
+    for row in reversed(p.coefficients[1 if p.odd else 0 : -1]):
         result = b.fma(result, h, entry(row))
+    if not p.odd:
+        return result
     # Around 0, where entry 0 is 0, h is most of the sum: its factor 1 is not rounded with the rest of the slope.
     return with_sign_of(b, b.fma(result, h, h) + entry(p.coefficients[0]), x)
 

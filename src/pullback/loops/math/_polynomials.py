@@ -22,11 +22,11 @@ class Polynomial:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """An odd function of x on [0, limit], where it rounds to 1, by one polynomial for each of 8 or 16 pieces.
+    """A function of x on [0, limit] by one polynomial for each of 8 or 16 pieces; an odd one rounds to 1 at the limit.
 
-    Piece k, on x within 1/2 of k / density, is h + sum coefficients[j][k] h^j with h = x - centres[k]; the error is at
-    most `ulps` units in the last place, in exact arithmetic with the rounded coefficients. A test measures it anew
-    against mpmath.
+    Piece k, on x within 1/2 of k / density, is sum coefficients[j][k] h^j with h = x - centres[k], of an odd function
+    h more; the error is at most `ulps` units in the last place, in exact arithmetic with the rounded coefficients. A
+    test measures it anew against mpmath.
     """
 
     dtype: str
@@ -34,5 +34,6 @@ class Pieces:
     limit: float
     density: float
     ulps: float
+    odd: bool
     centres: tuple[float, ...]
     coefficients: tuple[tuple[float, ...], ...]  # lowest power first

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 from pullback.loops.ir.ir import Expr
 
-from ._kit import clamp_high, format_of, polynomial, two_product, with_sign_of
+from ._kit import by_pieces, clamp_high, format_of, polynomial, two_product, with_sign_of
 from ._tables import error_function as tables
 from .exponential import EXP, power_of_two, reduce_by_ln2
 from .logarithm import INF, NAN, log_of_split, split_exponent
 
 if TYPE_CHECKING:
     from pullback.loops.ir.build import Builder
+
+    from ._polynomials import Pieces
 
 ERF = {"f32": tables.ERF_F32, "f64": tables.ERF_F64}
 LOG_ERFC = {"f32": (tables.LOG_ERFC_F32, 4.0), "f64": (tables.LOG_ERFC_F64, 6.0)}  # erf rounds to 1 from there on
@@ -43,16 +45,24 @@ def erf(b: Builder, x: Expr) -> Expr:
     return b.select(size > 0.9, with_sign_of(b, far, x), _erf_near(b, x))
 
 
-def erfc(b: Builder, x: Expr) -> Expr:
-    """1 - erf(x) without cancellation, down to denormal results; 2 - erfc(-x) for x < -0.9."""
+def erfc(b: Builder, x: Expr, pieces: Pieces | None = None) -> Expr:
+    """1 - erf(x) without cancellation, down to denormal results; 2 - erfc(-x) for x < -0.9, or 0 with `pieces`.
+
+    `pieces` are of g(x) = e^(x^2) erfc(x). Measured (EPYC Genoa): 20,000 elements 14 -> 10 us, with AVX2
+    19 -> 12; 1.63 ulp.
+    """
     f = format_of(x)
-    size = clamp_high(b, b.abs(x), 11.0 if f.name == "f32" else 28.0)
-    g = polynomial(b, (size - K) / (size + K), ERFC[f.name])
+    size = clamp_high(b, b.abs(x), 28.0 if f.name == "f64" else pieces.limit if pieces else 11.0)
     square, square_low = two_product(b, size, size)
     i, r = reduce_by_ln2(b, -square, 2 * f.bias)
     r = r - square_low
     p = b.fma(r * r, polynomial(b, r, EXP[f.name]), r)  # e^(-x^2) = 2^n (1 + p)
     half = b.shr_logical(i, 1)
+    if pieces is not None:
+        g = by_pieces(b, size, pieces)
+        y = b.fma(g, p, g) * power_of_two(b, half, f.name) * power_of_two(b, i - half, f.name)
+        return b.select(x < 0.0, 2.0 - y, y)
+    g = polynomial(b, (size - K) / (size + K), ERFC[f.name])
     # g (1 + p) / (1 + 2 x), where what the numerator and the denominator lose by rounding is put back
     above, below = b.fma(g, p, g), b.fma(size, 2.0, b.const(f.name, 1.0))
     above_low, below_low = b.fma(g, p, g - above), b.fma(size, 2.0, 1.0 - below)

@@ -45,7 +45,7 @@ def test_only_what_is_used_often_is_a_function():
     assert not functions(expand_math(chain(["tanh"], 10, 64)))
     many = functions(expand_math(chain(["tanh"], 40, 64)))
     assert len(many) == 40 and len(set(many)) == 1
-    assert len(set(functions(expand_math(chain(["tanh", "sin"], 40, 64))))) == 2
+    assert len(set(functions(expand_math(chain(["tanh", "sin"], 80, 64))))) == 2
 
 
 def test_straight_code_calls_functions_as_nests_do():

@@ -33,6 +33,24 @@ def test_padded_stencils_store_nothing(mode, width):
         assert "temporary" not in pullback.jit(f).lower(X).as_text("nests")
 
 
+def test_padded_arrays_are_stored_for_dear_stencils():
+    """Loops of so many operations are not cut where the joined arrays meet."""
+    x = np.random.default_rng(0).random((70, 70)).astype("f4")
+
+    def windows(f, y):
+        return sum(f(y[i : i + 68, j : j + 68], i + j) for i in range(3) for j in range(3))
+
+    def of_exponentials(x):
+        return windows(lambda w, k: jnp.exp(-((w - 0.5) ** 2)) * w, jnp.pad(x[1:-1, 1:-1], 1, mode="wrap"))
+
+    def of_weights(x):
+        return windows(lambda w, k: w * (k + 0.5), jnp.pad(x[1:-1, 1:-1], 1, mode="wrap"))
+
+    for f, stored in ((of_exponentials, 1), (of_weights, 0)):
+        optimized(f, x)
+        assert pullback.jit(f).lower(x).as_text("loops").count("temporary") == stored
+
+
 def test_rolls_of_rolls_are_one():
     def f(x):
         for k in range(9):

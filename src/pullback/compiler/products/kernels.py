@@ -130,11 +130,13 @@ def kernel_name(
     pairs: bool = False,
     added: bool = False,
     near: bool = False,
+    words: bool = False,
 ) -> str:
     """The symbol of the kernel for a product of `inner` contracted elements, or pairs of them."""
     chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN // 2 if pairs else CHAIN
     kind = "_added" if added else "_long" if inner > chained else ""
     kind += ("_indexed" if indexed else "") + ("_pairs" if pairs else "") + ("_near" if near else "")
+    kind += "_words" if words else ""
     return f"{KERNEL}{dtype}_{rows}x{columns}{kind}"
 
 
@@ -148,6 +150,7 @@ def panel_kernel(
     sizes: tuple[int, int, int] = (ANY, ANY, ANY),
     added: bool = False,
     near: bool = False,
+    words: bool = False,
 ) -> Function:
     """out[i, j] = sum over k of x[i, k] * y[j // columns, k, j % columns], for `rows` rows of x at least.
 
@@ -168,7 +171,8 @@ def panel_kernel(
 
     A kernel of `pairs` takes two contracted elements at a time, the second before the first, as the instruction for
     bf16 does: sizes count pairs. Of dtype bf16 a pair lies in 32 bits, of f32 in two
-    neighbours in x, and in rows of a panel of y that follow each other.
+    neighbours in x, and in rows of a panel of y that follow each other. A kernel of `words` is for two integers of 16
+    bits in one of 32; to all others it is a product of such words.
     """
     narrow, dtype = dtype == "bf16", "f32" if dtype == "bf16" else dtype
     length = CHAIN // 2 if pairs else CHAIN
@@ -217,7 +221,9 @@ def panel_kernel(
                     right = [b.load(y, first + y_at + (y_place + part * width) + j) for part in range(parts)]
                     left = [b.load(x, (row + r) * field["x_row"] + x_at + x_place) for r in range(rows)]
                     factors = [(value, other) for value in left for other in right]
-                    if narrow:
+                    if words:
+                        totals = [b.op("dot_words", total, *both) for total, both in zip(totals, factors)]
+                    elif narrow:
                         totals = [b.op("dot_pairs", total, *both) for total, both in zip(totals, factors)]
                     else:
                         totals = [b.add(total, b.term(*both)) for total, both in zip(totals, factors)]
@@ -252,7 +258,7 @@ def panel_kernel(
                 for n, result in enumerate(results):
                     b.store(out, place(block * rows if added else row, n), result)
     return b.function(
-        kernel_name("bf16" if narrow else dtype, rows, columns, length + long, indexed, pairs, added, near)
+        kernel_name("bf16" if narrow else dtype, rows, columns, length + long, indexed, pairs, added, near, words)
     )
 
 

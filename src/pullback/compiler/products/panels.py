@@ -53,6 +53,7 @@ PAIRED = (
     "bf16"  # whose products are multiplied in pairs: by an instruction that adds two of them to a float, where there
 )
 # is one; else converted to floats first, and added in its order, so that the results are the same
+WORDS = "u32"  # of operands of a product in i32: two i16 each, which one instruction multiplies and adds
 KERNELS = ("f32", "f64", "i32", "u32", *REAL)
 LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
 LONGEST = 4096  # contracted elements up to which a panel of y stays in the second cache
@@ -587,7 +588,8 @@ def call(
         sizes = held
     addresses = [ctx.address(s) for s in (sizes, x, panels, out)]
     dtype = PAIRED if narrow else REAL.get(out.dtype, out.dtype)
-    b.call(kernel_name(dtype, rows, columns, inner, pairs=paired, added=added, near=near), *addresses)
+    words = x.dtype == WORDS and out.dtype == "i32"
+    b.call(kernel_name(dtype, rows, columns, inner, pairs=paired, added=added, near=near, words=words), *addresses)
 
 
 __all__ = ["batch", "call", "gram", "gram_suits", "multiply", "suits"]

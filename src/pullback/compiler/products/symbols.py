@@ -25,6 +25,7 @@ def kernel_of(name: str) -> Function:
         "pairs" in kind,
         added="added" in kind,
         near="near" in kind,
+        words="words" in kind,
     )
 
 

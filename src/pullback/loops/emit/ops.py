@@ -551,6 +551,27 @@ def _scale(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     return _of_vectors(a, element, found, size)
 
 
+_PAIR_PRODUCTS = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd"}  # by lanes
+
+
+@rule("dot_words", "signed")
+def _dot_words(a: Asm, op: Op, total: Value, x: Value, y: Value) -> Refs:
+    """An instruction for a register's products and an addition, which LLVM makes one where the CPU has that."""
+    size = a.code.looks_up
+    if not size or a.lanes < size:
+        halves = [(a.op("shl", "i32", v.ref, a.imm("i32", 16)), v.ref) for v in (x, y)]
+        lower, upper = ([a.op("ashr", "i32", h[k], a.imm("i32", 16)) for h in halves] for k in range(2))
+        products = [a.op("mul", "i32", *pair) for pair in (lower, upper)]
+        return a.op("add", "i32", total.ref, a.op("add", "i32", *products))
+    kind, words = f"<{size} x i32>", f"<{2 * size} x i16>"
+    found = []
+    for parts in zip(*(_in_vectors(a, "i32", value.ref, size) for value in (total, x, y))):
+        sides = [(words, a.code.inst(f"bitcast {kind} {part} to {words}", part)) for part in parts[1:]]
+        both = a.code.intrinsic(_PAIR_PRODUCTS[size], kind, *sides)
+        found.append(a.code.inst(f"add {kind} {parts[0]}, {both}", parts[0], both))
+    return _of_vectors(a, "i32", found, size)
+
+
 @rule("dot_pairs", "float")
 def _dot_pairs(a: Asm, op: Op, total: Value, x: Value, y: Value) -> Refs:
     """One instruction for a register; kernels of products alone have this op, for CPUs that have it."""

@@ -228,6 +228,14 @@ def _dot_pairs(op: Op, total: Any, x: Any, y: Any) -> np.ndarray:
     return np.asarray(total)
 
 
+def _dot_words(op: Op, total: Any, x: Any, y: Any) -> np.ndarray:
+    """Of the halves of x and y, i16 each: total + x1 y1 + x0 y0."""
+    x, y = (np.asarray(value, np.int32) for value in (x, y))
+    lower = [(value << 16 >> 16).astype(np.int64) for value in (x, y)]
+    upper = [(value >> 16).astype(np.int64) for value in (x, y)]
+    return (np.asarray(total, np.int64) + lower[0] * lower[1] + upper[0] * upper[1]).astype(np.int32)
+
+
 def _fma_exact(x: float, y: float, z: float) -> float:
     x, y, z = float(x), float(y), float(z)
     if not (np.isfinite(x) and np.isfinite(y) and np.isfinite(z)):
@@ -320,6 +328,7 @@ TABLE: dict[str, Callable[..., Array]] = {
     "nextafter": _nextafter,
     "fma": _fma,
     "dot_pairs": _dot_pairs,
+    "dot_words": _dot_words,
     # Math functions.
     **{name: _unary(getattr(np, name)) for name in (
         "exp", "exp2", "log", "log1p", "expm1", "sin", "cos", "tan", "tanh", "sinh", "cosh", "cbrt", "reciprocal")},

@@ -74,6 +74,7 @@ _add("select", OpInfo(3, DTYPES, "select"))
 _add("fma", OpInfo(3, ("f32", "f64")))  # rounded once
 # s + x1 y1 + x0 y0, in this order, of two bf16 each, x1 the upper half of x; denormals are zero. AVX512-BF16 only.
 _add("dot_pairs", OpInfo(3, ("f32",)))
+_add("dot_words", OpInfo(3, ("i32",)))  # s + x1 y1 + x0 y0 of two i16 each, x1 the upper half of x; modulo 2**32
 # Math functions.
 _add(
     "exp exp2 log log1p expm1 sin cos tan tanh sinh cosh asin acos atan asinh acosh atanh logistic rsqrt reciprocal",

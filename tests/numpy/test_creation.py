@@ -47,9 +47,17 @@ def test_array_of_arrays():
     _is(jnp.asarray([1.7], dtype=int), [1], "int32")
 
 
+def test_integers_of_less_than_a_byte_keep_their_lowest_bits():
+    made = [jnp.array(9, "int4"), jnp.int4(-9), jnp.uint4(-1), jnp.int2(2**40 + 3), jnp.full((), 9, "int4")]
+    assert [int(x) for x in made] == [-7, 7, 15, -1, -7]
+    assert jnp.array([9, -9, 7], "int4").tolist() == [-7, 7, 7]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
+        (lambda: jnp.array(9.5, "int4"), OverflowError, "out of bounds for int4"),
+        (lambda: jnp.array([9.5, 1], "int4"), OverflowError, "out of bounds for int4"),
         (lambda: jnp.array(None), ValueError, "None is not a valid value"),
         (lambda: jnp.array([1, None]), ValueError, "None is not a valid value"),
         (lambda: jnp.array("abc"), TypeError, "with dtype <U3 is not a valid JAX array type"),

@@ -153,8 +153,10 @@ def test_variances_of_narrow_types_in_a_wider_one():
 def test_numbers_and_narrow_floats_as_jax_has_them():
     assert jnp.cumsum(3, axis=0).tolist() == jnp.cumprod(3, axis=-1).tolist() == [3]
     assert jnp.nancumsum(jnp.nan, axis=0).tolist() == [0.0]
-    with pytest.raises(ValueError, match="out of bounds"):
-        jnp.cumsum(3, axis=1)
+    for number, axis in [(3, 1), (True, 0), (np.float64(3), 0)]:  # booleans and NumPy's scalars have no axes
+        with pytest.raises(ValueError, match="out of bounds"):
+            jnp.cumsum(number, axis=axis)
+    assert jnp.sum(jnp.array([True, True]), promote_integers=False) == 2
     assert round(jnp.array([1, 2], jnp.int8)).dtype == jnp.int32
     assert round(jnp.array([1, 2], jnp.int8), 0).dtype == jnp.int8
     assert jnp.i0(jnp.ones(2, jnp.float8_e4m3fn)).tolist() == [1.25, 1.25]

@@ -110,6 +110,7 @@ def test_out_of_bounds():
     assert x.at[-1].get(wrap_negative_indices=False).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="Unknown gather mode"):
         x.at[0].set(1.0, mode="foo")
+    np.testing.assert_array_equal(x.at[:0].add(1.0, mode="wrap"), x)
 
 
 def test_update_methods():

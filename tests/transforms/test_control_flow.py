@@ -49,6 +49,16 @@ def test_scan_over_trees():
     np.testing.assert_allclose(sums["s"], [1, 5, 9])
 
 
+@pytest.mark.parametrize("loop", ["scan", "while_loop"])
+def test_a_weakly_typed_carry_is_not_narrowed_to_another_kind(loop):
+    def body(c, _=None):
+        new = c.astype(jnp.int32)
+        return (new, None) if loop == "scan" else new
+
+    with pytest.raises(TypeError, match="carry"):
+        lax.scan(body, 0.0, XS) if loop == "scan" else lax.while_loop(lambda c: c < 3, body, 0.0)
+
+
 def test_scan_promotes_a_weakly_typed_carry():
     total, _ = lax.scan(lambda c, x: (c + x, None), 0, jnp.arange(3, dtype=jnp.float32))
     assert total.dtype == jnp.float32 and float(total) == 3.0

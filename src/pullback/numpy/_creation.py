@@ -139,11 +139,16 @@ def _fitting(value: Any, dtype: Any) -> Any:
         refuse_complex(value, dtype)
     if isinstance(value, float) and dtypes.issubdtype(dtype, np.integer):
         value = int(value)  # ValueError for NaN, OverflowError for infinities
+        _check_fits(value, dtype)
     if isinstance(value, int) and not isinstance(value, bool) and dtypes.issubdtype(dtype, np.integer):
-        limits = dtypes.iinfo(dtype)
-        if not limits.min <= value <= limits.max:
-            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+        return dtypes.fitting_integer(value, dtype)
     return value
+
+
+def _check_fits(value: int, dtype: Any) -> None:
+    limits = dtypes.iinfo(dtype)
+    if not limits.min <= value <= limits.max:
+        raise OverflowError(f"Python integer {value} out of bounds for {np.dtype(dtype)}")
 
 
 def refuse_complex(value: Any, dtype: Any) -> None:
@@ -194,8 +199,8 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
         are_few_integers = len(leaves) < 64 and float not in kinds
         extremes = (min(leaves), max(leaves)) if are_few_integers else (value.min(), value.max())
         for extreme in map(int, extremes):  # of floats, ValueError for NaN
-            if not limits.min <= extreme <= limits.max:
-                raise OverflowError(f"Python integer {extreme} out of bounds for {np.dtype(dtype)}")
+            if float in kinds or limits.bits >= 8:  # integers of less than a byte keep their lowest bits
+                _check_fits(extreme, dtype)
     return make_array(value, dtype)
 
 

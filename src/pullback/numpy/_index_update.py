@@ -86,8 +86,10 @@ def index_update(
         new = index_update(part, rest, y, op, mode=mode)
         return _back_to(back(new), dtype, weak)
     refuse_empty_axes(x.shape, entries)
+    if any(_takes_nothing(e) for e in entries):
+        return _back_to(x, dtype, weak)
     how = Mode.FILL_OR_DROP if mode == "one_hot" else mode_of(mode, Mode.FILL_OR_DROP)
-    result = x if any(_takes_nothing(e) for e in entries) else None
+    result = None
     if result is None and (op == "set" or op in _COMBINE):
         result = _update_static(x, entries, y, op, how, wrap_negative_indices)
     if result is None:

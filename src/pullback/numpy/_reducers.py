@@ -175,7 +175,9 @@ def _reduce(
         work: Any = _BOOL
         x = a if a.dtype == _BOOL else lax.ne(a, const(a, 0))
     else:
-        result_dtype = dtype if dtype is not None else (widened(a.dtype) if op.accumulates and widen else a.dtype)
+        result_dtype = dtype if dtype is not None else (
+            widened(a.dtype) if op.accumulates and (widen or a.dtype == _BOOL) else a.dtype
+        )
         # Only where the user has not asked for a type is a half-precision sum computed in single precision.
         work = np.dtype(np.float32) if op.accumulates and dtype is None and result_dtype in _HALF else result_dtype
         x = convert(a, work)
@@ -212,7 +214,7 @@ def sum(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    """Sum over axes; of narrow integers and booleans as the default integer unless `promote_integers` is False."""
+    """Sum over axes; of booleans as the default integer, of narrow integers unless `promote_integers` is False."""
     return _reduce(_SUM, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
@@ -226,7 +228,7 @@ def prod(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Any:
-    """Product over axes; of narrow integers and booleans as the default integer unless `promote_integers` is False."""
+    """Product over axes; of booleans as the default integer, of narrow integers unless `promote_integers` is False."""
     return _reduce(_PROD, a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 

@@ -24,7 +24,7 @@ def _cumulate(
     name: str, lax_fn: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any, widen: bool = False
 ) -> Any:
     refuse_out(name, out)
-    number = isinstance(a, (bool, int, float, complex))  # counts as an array of one
+    number = type(a) in (int, float, complex)  # counts as an array of one
     (a,) = arrays(name, a)
     if axis is None or number:
         canonical_axis(name, 0 if axis is None else axis, 1)

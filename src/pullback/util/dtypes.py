@@ -629,6 +629,17 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     return canonical
 
 
+def fitting_integer(value: int, dtype: Any) -> int:
+    """The integer; OverflowError unless the integer dtype holds it. One of less than a byte keeps its lowest bits."""
+    limits = iinfo(dtype)
+    low = int(limits.min)
+    if low <= value <= int(limits.max):
+        return value
+    if limits.bits >= 8:
+        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+    return (value - low) % (1 << limits.bits) + low
+
+
 def python_scalar_to_numpy(x: Any, dtype: Any = None, *, strict: bool = True) -> np.ndarray:
     """A Python (or NumPy) scalar as a 0-d array of `dtype` (default: the canonical type of its kind).
 

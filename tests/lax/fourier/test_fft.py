@@ -8,6 +8,7 @@ import scipy.fft
 
 import pullback
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.lax.fourier import codelets, plans
 
 # One codelet; several passes; primes that are convolutions; powers of each prime.
@@ -70,6 +71,10 @@ def test_long_ones_are_made_of_two(n):
     assert error(pullback.jit(jnp.fft.fft)(x), exact("fft", x)) < BOUND[np.complex64]
     assert error(pullback.jit(jnp.fft.rfft)(x.real), exact("rfft", x.real)) < BOUND[np.complex64]
     assert error(pullback.jit(jnp.fft.irfft)(half), exact("irfft", half)) < BOUND[np.complex64]
+
+
+def test_integers_become_default_floats():
+    assert lax.fft(jnp.arange(4), "rfft", (4,)).dtype == jnp.complex64
 
 
 def test_what_is_left_to_the_library():

@@ -39,6 +39,12 @@ def test_elementwise(n, dtype):
     check(lambda x: (x + x, x * 2, x == x, jnp.abs(x), jnp.where(x != 0, x, 1)), x)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float32", "float64", "complex64"])
+def test_negation_of_what_lies_apart(dtype):
+    x = np.arange(24).reshape(6, 2, 2).astype(dtype)
+    check(lambda x: (-(x + x).transpose(0, 2, 1), -(x + x).transpose(1, 0, 2)), x)
+
+
 @pytest.mark.parametrize("target", ["bool", "int8", "uint8", "int32", "uint32", "float16", "float32", "complex64"])
 @pytest.mark.parametrize("source", ["bool", "int8", "uint8", "int32", "uint32", "float32"])
 def test_conversions(source, target):

@@ -29,6 +29,7 @@ from pullback.core.tracer import Tracer
 from pullback.lax.control import bodies
 from pullback.sharding import PartitionSpec
 from pullback.util import config
+from pullback.util.dtypes import lattice_result_type
 from pullback.util.errors import REGISTER
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_structure, tree_unflatten
 
@@ -147,12 +148,15 @@ def _lie_alike(a: Any, b: Any) -> bool:
 
 
 def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
-    """Initial values cast so that weakly typed ones take the results' types; None if nothing changes."""
+    """Initial values cast so that weakly typed ones take the results' types, to which they promote; None if nothing
+    changes.
+    """
     new, changed = [], False
     for value, aval in zip(init, out_avals):
         have = typeof(value)
         if have.weak_type and have.shape == aval.shape and (have.dtype != aval.dtype or not aval.weak_type):
-            value, changed = hooks.convert(value, aval.dtype, False), True
+            if have.dtype == aval.dtype or lattice_result_type(have, aval)[0] == aval.dtype:
+                value, changed = hooks.convert(value, aval.dtype, False), True
         new.append(value)
     return new if changed else None
 

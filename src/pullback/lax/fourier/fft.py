@@ -196,7 +196,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
             raise ValueError("only real valued inputs supported for rfft")
         if dtypes.kind_of(x.dtype) == "f" and x.dtype.name not in ("float32", "float64"):
             raise ValueError(f"RFFT input must be float32 or float64, got {x.dtype.name}")
-        x = lax.convert(x, x.dtype if x.dtype.name in ("float32", "float64") else dtypes.to_floating_dtype(np.float64))
+        x = lax.convert(x, x.dtype if x.dtype.name in ("float32", "float64") else dtypes.canonicalize_dtype(np.float64))
     elif dtypes.kind_of(x.dtype) != "c":
         x = lax.convert(x, dtypes.to_complex_dtype(x.dtype))
     return fft_p.bind(x, fft_type=fft_type, fft_lengths=lengths)

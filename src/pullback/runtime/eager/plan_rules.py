@@ -60,9 +60,18 @@ def _add_ufuncs() -> None:
     for name, primitive in registry.items():
         reference: Any = primitive.reference
         if isinstance(reference, np.ufunc):
-            RULES[name] = _by_ufunc(reference, 0.4)
+            RULES.setdefault(name, _by_ufunc(reference, 0.4))
         elif isinstance(getattr(reference, "computes", None), np.ufunc):
-            RULES[name] = _by_wide_ufunc(reference.computes, reference.is_accurate)
+            RULES.setdefault(name, _by_wide_ufunc(reference.computes, reference.is_accurate))
+
+
+@_rule("neg")
+def _neg(b: Any, eqn: Any, x: Value) -> Value:
+    out = b.target(eqn.outvars[0])
+    if x.dtype.char not in "if":
+        return b.ufunc(np.negative, [x], out)
+    # NumPy 2.4's loop for four bytes reads other elements with AVX-512 where they lie 16 bytes apart, results apart.
+    return b.ufunc(np.multiply, [x, b.constant(np.asarray(-1, x.dtype))], out)
 
 
 @_rule("div")

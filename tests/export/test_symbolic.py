@@ -184,6 +184,8 @@ def test_what_is_not_decided_or_has_no_value():
     for f in (lambda x: x if x.shape[0] > 3 else x + 1, lambda x: jnp.linspace(0, 1, 3 if x.shape[0] > 9 else 4)):
         with pytest.raises(InconclusiveDimensionOperation, match="inconclusive"):
             exported(f, "a")
+    with pytest.raises(InconclusiveDimensionOperation, match="divides"):
+        exported(lambda x: x.reshape(2, -1), "a")
     assert exported(lambda x: x if x.shape[0] > 3 else x[:1], "a", constraints=["a >= 4"]).call(ones(5)).shape == (5,)
     for f in (lambda x: len(x), lambda x: [0 for _ in range(x.shape[0])]):
         with pytest.raises(TypeError, match="integer"):

@@ -5,6 +5,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback import lax
 
 
 def _is(x, value, dtype, weak=False):
@@ -45,6 +46,12 @@ def test_array_of_arrays():
     assert pullback.jit(lambda x: jnp.array([x, 2 * x, 1]))(3.0).tolist() == [3, 6, 1]
     assert jnp.array(3, ndmin=2).shape == (1, 1)
     _is(jnp.asarray([1.7], dtype=int), [1], "int32")
+
+
+def test_full_like_keeps_the_lowest_bits():
+    assert lax.full_like(jnp.zeros(1, "uint32"), 2**32 - 1).tolist() == [2**32 - 1]
+    assert lax.full_like(jnp.zeros(1, "int8"), 2**31 + 200).tolist() == [-56]
+    assert str(jnp.iinfo("int8")) == "iinfo(min=-128, max=127, dtype=int8)"
 
 
 def test_integers_of_less_than_a_byte_keep_their_lowest_bits():

@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer, current_interpreter, eval_interpreter
-from pullback.core.dimensions import is_symbolic
+from pullback.core.dimensions import Dimension, is_symbolic
 from pullback.core.types import is_asked, place_of_type, type_of_operands
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
@@ -35,7 +35,7 @@ from pullback.numpy._arguments import broadcast_to as _broadcast_to
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._ufuncs import remainder
 from pullback.util import dtypes
-from pullback.util.errors import ConcretizationTypeError
+from pullback.util.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 
 # ---- reshape
 
@@ -87,6 +87,11 @@ def complete_shape(old: tuple[int, ...], new: tuple[int, ...], error: type[Excep
         if known == 0 or size % known:
             if known == 0 and size == 0:
                 raise error(f"cannot reshape array of shape {old} into shape {new}: the length for -1 is ambiguous")
+            if isinstance(size % known if known != 0 else 0, Dimension):
+                raise InconclusiveDimensionOperation(
+                    f"cannot reshape array of shape {old} into shape {new}: whether {known} divides {size} depends on "
+                    "its dimensions"
+                )
             raise error(
                 f"cannot reshape array of shape {old} (size {size}) into shape {new} because the product of specified "
                 f"axis sizes ({known}) does not evenly divide {size}"

@@ -569,9 +569,7 @@ def finfo(dtype: Any) -> Any:
 def iinfo(dtype: Any) -> Any:
     """Limits of an integer type: `min`, `max`, `bits`. Raises ValueError if `dtype` is not an integer type."""
     dtype = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
-    if dtype in _CUSTOM_INTS:
-        return ml_dtypes.iinfo(dtype)
-    return np.iinfo(dtype)
+    return ml_dtypes.iinfo(dtype)  # of all, as in JAX: texts differ from NumPy's
 
 
 # --------------------------------------------------------------------------------------------------- users' arguments
@@ -631,12 +629,16 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
 
 def fitting_integer(value: int, dtype: Any) -> int:
     """The integer; OverflowError unless the integer dtype holds it. One of less than a byte keeps its lowest bits."""
+    wrapped = wrapped_integer(value, dtype)
+    if wrapped != value and iinfo(dtype).bits >= 8:
+        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+    return wrapped
+
+
+def wrapped_integer(value: int, dtype: Any) -> int:
+    """The integer that has the lowest bits of another, in an integer dtype."""
     limits = iinfo(dtype)
     low = int(limits.min)
-    if low <= value <= int(limits.max):
-        return value
-    if limits.bits >= 8:
-        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
     return (value - low) % (1 << limits.bits) + low
 
 

@@ -212,6 +212,8 @@ def full_like(
         raise TypeError(f"full_like: argument 'fill_value' is {fill_value}, which cannot become {dtype}")
     if type(fill_value) is int and dtypes.kind_of(dtype) in "fc":
         fill_value = float(fill_value)  # which the default integer need not hold
+    elif type(fill_value) is int and dtypes.kind_of(dtype) in "iu":
+        fill_value = np.asarray(dtypes.wrapped_integer(fill_value, dtype), dtype)
     fill_value = as_array(fill_value, "full_like", 1)
     if fill_value.shape:
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")

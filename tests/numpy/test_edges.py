@@ -150,6 +150,22 @@ def test_variances_of_narrow_types_in_a_wider_one():
                 assert float(f(x, dtype=dtype)) == 0.5
 
 
+@pytest.mark.parametrize("f", [jnp.ndim, jnp.shape, jnp.size])
+def test_shapes_of_sequences_are_deprecated(f):
+    with pytest.warns(DeprecationWarning, match="list"):
+        assert f([1, 2]) == getattr(np, f.__name__)([1, 2])
+
+
+def test_one_hot_of_floats_is_deprecated():
+    with pytest.warns(DeprecationWarning, match="integers"):
+        pullback.nn.one_hot(jnp.ones(2), 3)
+
+
+def test_matrix_rank_takes_one_tolerance():
+    with pytest.raises(ValueError, match="only one of tol and rtol"):
+        jnp.linalg.matrix_rank(jnp.eye(2), 0.1, tol=0.1)
+
+
 def test_numbers_and_narrow_floats_as_jax_has_them():
     assert jnp.cumsum(3, axis=0).tolist() == jnp.cumprod(3, axis=-1).tolist() == [3]
     assert jnp.nancumsum(jnp.nan, axis=0).tolist() == [0.0]

@@ -94,6 +94,15 @@ def test_transformations(key, keys):
     np.testing.assert_array_equal(nested(key), random.bits(random.split(random.split(key)[1], 2)[1], (4, 4)))
 
 
+def test_equality_of_one_and_several(key, keys):
+    expected = [True] + [False] * (len(keys) - 1)
+    with config.numpy_rank_promotion("raise"):
+        assert (keys == keys[0]).tolist() == expected
+    for f in (jnp.equal, jax.jit(lambda a, b: a == b), lambda a, b: ~jnp.not_equal(a, b)):
+        assert f(keys, keys[0]).tolist() == expected
+    assert jax.vmap(lambda k: k == keys[0])(keys).tolist() == expected
+
+
 def test_raw_and_typed_keys_draw_the_same(key):
     raw = random.PRNGKey(0)
     assert raw.dtype == np.uint32 and words(random.wrap_key_data(raw)) == [0, 0]

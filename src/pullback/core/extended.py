@@ -77,6 +77,13 @@ def process(primitive: Any, args: tuple, params: dict) -> Any:
 
 def _compare(primitive: Any, args: tuple) -> Any:
     """Keys are equal when all of their words are."""
-    equal = primitive.bind(*[_unwrap(x) for x in args])
+    words = [_unwrap(x) for x in args]
+    shape = max([typeof(x).shape for x in words], key=len)  # a single key is compared with each of an array
+    spread, last = registry["broadcast_in_dim"], (len(shape) - 1,)
+    words = [
+        x if len(typeof(x).shape) == len(shape) else spread.bind(x, shape=shape, broadcast_dimensions=last)
+        for x in words
+    ]
+    equal = primitive.bind(*words)
     combine = registry["reduce_and" if primitive.name == "eq" else "reduce_or"]
     return combine.bind(equal, axes=(typeof(equal).ndim - 1,))

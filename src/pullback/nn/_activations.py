@@ -12,6 +12,7 @@ from pullback import lax
 from pullback.api import custom_jvp, jit
 from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact, static_int
 from pullback.util import dtypes
+from pullback.util.warning import warn
 
 
 def _inexact(x: Any) -> Any:
@@ -251,6 +252,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     num_classes = static_int(num_classes, "one_hot: argument 'num_classes'")
     kind = dtypes.check_user_dtype_supported(float if dtype is None else dtype, "one_hot")
     x = jnp.asarray(x)
+    if dtypes.kind_of(x.dtype) in "fc":
+        warn(f"one_hot of {x.dtype} will be an error; convert x to integers", DeprecationWarning, stacklevel=2)
     ndim = x.ndim + 1
     if not -ndim <= axis < ndim:
         raise ValueError(f"one_hot: argument 'axis' is {axis}, but the result has {ndim} dimensions")

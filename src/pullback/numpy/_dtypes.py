@@ -177,19 +177,31 @@ def isscalar(element: Any) -> bool:
 
 def ndim(a: Any) -> int:
     """Number of axes."""
-    return a.ndim if hasattr(a, "ndim") else len(shape(a))
+    return a.ndim if hasattr(a, "ndim") else len(_shape("ndim", a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
     """Lengths of the axes."""
+    return _shape("shape", a)
+
+
+def _shape(name: str, a: Any) -> tuple[int, ...]:
     if hasattr(a, "shape"):
         return a.shape
-    return a.__jax_array__().shape if hasattr(a, "__jax_array__") else np.shape(a)
+    if hasattr(a, "__jax_array__"):
+        return a.__jax_array__().shape
+    if a is None or isinstance(a, (list, tuple, dict)):
+        warn(
+            f"{name} of a {type(a).__name__} will be an error; convert it first with asarray, or use np.{name}",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return np.shape(a)
 
 
 def size(a: Any, axis: Any = None) -> int:
     """Number of elements, or the length along an axis, or the product of the lengths along several."""
-    lengths = shape(a)
+    lengths = _shape("size", a)
     if axis is None:
         return math.prod(lengths)
     from pullback.numpy._arguments import canonical_axes

@@ -429,6 +429,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """Number of singular values above tol, or rtol (max(m, n) eps) times the largest; of a vector 1 unless it is 0."""
     check_flags("linalg.matrix_rank", hermitian=hermitian)
+    if tol is not None and rtol is not None:
+        raise ValueError("matrix_rank: only one of tol and rtol may be given")
     (M,) = _inexact("matrix_rank", M)
     if M.ndim < 2:
         return convert(_any(lax.ne(M, lax.full_like(M, 0))), np.dtype(np.int32))

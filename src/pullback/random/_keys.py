@@ -254,7 +254,10 @@ class PRNGKeyArray:
             return NotImplemented
         if other.dtype is not self.dtype:  # type: ignore[attr-defined]
             raise TypeError(f"equal: cannot compare {self.dtype} with {other.dtype}")  # type: ignore[attr-defined]
-        return jnp.all(unwrap(self) == unwrap(other), axis=-1)
+        words = unwrap(self), unwrap(other)
+        rank = max(words[0].ndim, words[1].ndim)  # keys promote their ranks, whatever is said of arrays
+        one, two = (lax.expand_dims(x, range(rank - x.ndim)) for x in words)
+        return jnp.all(one == two, axis=-1)
 
     def __ne__(self, other: object) -> Any:
         equal = self.__eq__(other)

@@ -184,8 +184,8 @@ select_n_p = Primitive(
 )
 select_n_p.batch = batch_nary(select_n_p.bind)
 
-eq = binary_function(eq_p)
-ne = binary_function(ne_p)
+eq = binary_function(eq_p, keys=True)
+ne = binary_function(ne_p, keys=True)
 lt = binary_function(lt_p)
 le = binary_function(le_p)
 gt = binary_function(gt_p)

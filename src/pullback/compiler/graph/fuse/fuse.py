@@ -326,7 +326,9 @@ class _Fuser:
 
     def _is_repeated(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether a value is computed wherever it is wanted, as memory is the dearer."""
-        if "producers" in switches.skip or any(self._asks_everywhere(out, *each) for each in wants.items()):
+        if "producers" in switches.skip:
+            return False
+        if any(self._asks_everywhere(out, group, set(indices)) for group, indices in wants.items()):
             return False
         return self._is_cheap(out, wants, self.costs[out], self.sources[out]) or (
             out in self.shallow and self._is_cheap(out, wants, *self.shallow[out])

@@ -130,7 +130,8 @@ def _is_dear(r: Rewriter, x: Any) -> bool:
 
 def _cost_after(r: Rewriter, slice_: Any) -> float:
     """Additions that the next few equations take which compute with a slice, element by element."""
-    total, seen, values = 0.0, set(), [slice_]
+    total, values = 0.0, [slice_]
+    seen: set[int] = set()
     while values and len(seen) < STEPS:
         for eqn in r.readers.get(values.pop(0), ()):
             if id(eqn) not in seen and isinstance(eqn.primitive.lower, Elementwise):

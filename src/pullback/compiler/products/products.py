@@ -392,12 +392,9 @@ def _by_words(
 
     Measured (EPYC Genoa, AVX-512): i8 of 512 x 512 into i32 1774 us by products of i32, now 619.
     """
-    sides = [(x, contracting[0], batch[0]), (y, contracting[1], batch[1])]
-    m, n = (math.prod(s.shape[a] for a in range(s.ndim) if a not in c and a not in b) for s, c, b in sides)
-    k = math.prod(x.shape[a] for a in contracting[0])
-    count = math.prod(x.shape[a] for a in batch[0])
+    count, m, k, n = _extents(x, y, contracting, batch)
     integers = out.dtype[0] in "iu" and ITEMSIZE[out.dtype] <= 4  # sums are modulo 2**32
-    if not count or not integers or min(m, n) < 4 or k < 8 or m * n * k < 4 * panels.LEAST:
+    if not count or not integers or min(m, k, n) < 4 or m * n * k < panels.LEAST:
         return False
     if out.dtype != "i32":
         target = ctx.temporary("i32", out.shape)
@@ -438,10 +435,8 @@ def _by_tiles(
     batch: tuple[Sequence[int], Sequence[int]],
 ) -> bool:
     """dot_general by instructions on tiles; False, with nothing written, where other kernels do it as well."""
-    sides = [(x, contracting[0], batch[0]), (y, contracting[1], batch[1])]
-    m, n = (math.prod(s.shape[a] for a in range(s.ndim) if a not in c and a not in b) for s, c, b in sides)
-    k = math.prod(x.shape[a] for a in contracting[0])
-    if math.prod(x.shape[a] for a in batch[0]) == 0 or not tiles.suits(m, k, n):
+    count, m, k, n = _extents(x, y, contracting, batch)
+    if not count or not tiles.suits(m, k, n):
         return False
     x3, y3, out3 = _matrices(ctx, out, x, y, contracting, batch)
     if out3.ndim > 2:
@@ -449,6 +444,18 @@ def _by_tiles(
     else:
         tiles.multiply(ctx, out3, x3, y3)
     return True
+
+
+def _extents(
+    x: Storage,
+    y: Storage,
+    contracting: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]],
+) -> tuple[int, int, int, int]:
+    """(matrices, m, k, n): how many matrices of m x n sums of k products each."""
+    sides = [(x, contracting[0], batch[0]), (y, contracting[1], batch[1])]
+    m, n = (math.prod(s.shape[a] for a in range(s.ndim) if a not in c and a not in b) for s, c, b in sides)
+    return math.prod(x.shape[a] for a in batch[0]), m, math.prod(x.shape[a] for a in contracting[0]), n
 
 
 def _matrices(

@@ -17,9 +17,8 @@ from typing import Union
 from pullback.loops.ir.ir import SHORT_NANS, TERM, Const, Expr, Op
 from pullback.loops.ir.types import BITS, REAL_OF, is_int, type_class
 
+from . import instructions
 from .code import Code
-from .shuffles import shuffled
-from .types import float_literal, int_type
 from .values import Asm, Value, broadcast, element_of, from_bits, narrow_to_odd, round_16, to_bits
 
 Refs = Union[str, tuple[str, str]]
@@ -120,6 +119,11 @@ TABLE.update({
     ("real", "complex"): lambda a, op, x: x.ref,
     ("imag", "complex"): lambda a, op, x: x.im,
     ("complex", "float"): lambda a, op, x, y: (x.ref, y.ref),
+    ("lookup", "signed"): instructions.lookup,
+    ("nearest", "float"): instructions.nearest,
+    ("scale", "float"): instructions.scale,
+    ("dot_words", "signed"): instructions.dot_words,
+    ("dot_pairs", "float"): instructions.dot_pairs,
 })  # fmt: skip
 
 
@@ -454,137 +458,6 @@ def _nextafter(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     return a.select(nan, element, a.op("fadd", element, x.ref, y.ref), value)
 
 
-@rule("lookup", "signed")
-def _lookup(a: Asm, op: Op, x: Value) -> Refs:
-    """One permutation for a register of lanes, which are filled up; lane by lane where there is none of that kind."""
-    element, index = element_of(op.dtype), element_of(x.dtype)
-    table = dict(op.attrs)["table"]
-    numbers = [f"{element} {float_literal(number, element == 'float')}" for number in table]
-    if len(table) > a.code.looks_up or (len(table) == 8 and element != "float"):
-        return _looked_up_singly(a, element, index, f"<{len(table)} x {element}> <{', '.join(numbers)}>", x.ref)
-    size = 8 if len(table) == 8 else 512 // BITS[op.dtype]
-    same = int_type(op.dtype)
-    places = x.ref if index == same else a.cast("zext" if index == "i32" else "trunc", index, x.ref, same)
-    kind, indices = f"<{size} x {element}>", f"<{size} x {same}>"
-    halves = [f"<{', '.join(numbers[k : k + size])}>" for k in range(0, len(table), size)]
-    found = []
-    for part in _in_vectors(a, same, places, size):
-        if len(table) == 8:
-            found.append(a.code.intrinsic("llvm.x86.avx2.permps", kind, (kind, halves[0]), (indices, part)))
-        elif len(halves) == 1:
-            name = "llvm.x86.avx512.permvar.sf.512"
-            found.append(a.code.intrinsic(name, kind, (kind, halves[0]), (indices, part)))
-        else:
-            name = "llvm.x86.avx512.vpermi2var.pd.512"
-            found.append(a.code.intrinsic(name, kind, (kind, halves[0]), (indices, part), (kind, halves[1])))
-    return _of_vectors(a, element, found, size)
-
-
-def _of_vectors(a: Asm, element: str, found: list[str], size: int) -> str:
-    """What `_in_vectors` undoes."""
-    kind = f"<{size} x {element}>"
-    if a.lanes == 1:
-        return a.code.inst(f"extractelement {kind} {found[0]}, i64 0", found[0])
-    while len(found) > 1:
-        found = [shuffled(a.code, kind, x, y, range(2 * size)) for x, y in zip(found[::2], found[1::2])]
-        size *= 2
-        kind = f"<{size} x {element}>"
-    return found[0] if a.lanes == size else shuffled(a.code, kind, found[0], "poison", range(a.lanes))
-
-
-def _in_vectors(a: Asm, element: str, ref: str, size: int) -> list[str]:
-    """Lanes in vectors of `size`, of which one may be filled up."""
-    kind = a.t(element)
-    if a.lanes == 1:
-        return [a.code.inst(f"insertelement <{size} x {element}> poison, {element} {ref}, i64 0", ref)]
-    if a.lanes < size:
-        return [shuffled(a.code, kind, ref, "poison", [min(k, a.lanes) for k in range(size)])]
-    if a.lanes == size:
-        return [ref]
-    return [shuffled(a.code, kind, ref, "poison", range(k, k + size)) for k in range(0, a.lanes, size)]
-
-
-def _looked_up_singly(a: Asm, element: str, index: str, table: str, ref: str) -> str:
-    kind = table[: table.index(">") + 1]
-    place = a.op("and", index, ref, a.imm(index, int(kind[1:].split()[0]) - 1))
-    if a.lanes == 1:
-        return a.code.inst(f"extractelement {kind} {table[len(kind) + 1 :]}, {index} {place}", place)
-    result = "poison"
-    for lane in range(a.lanes):
-        at = a.code.inst(f"extractelement {a.t(index)} {place}, i64 {lane}", place)
-        one = a.code.inst(f"extractelement {kind} {table[len(kind) + 1 :]}, {index} {at}", at)
-        result = a.code.inst(f"insertelement {a.t(element)} {result}, {element} {one}, i64 {lane}", result, one)
-    return result
-
-
-@rule("nearest", "float")
-def _nearest(a: Asm, op: Op, x: Value) -> Refs:
-    """A register at a time: of more lanes LLVM calls a function for each.
-
-    For SSE it would read operands from memory that is not aligned as that instruction wants it.
-    """
-    size = a.code.looks_up
-    if a.lanes == 1:
-        return a.code.intrinsic("llvm.lrint.i32.f32", "i32", ("float", x.ref))
-    if not size:
-        return a.cast("fptosi", "float", a.call("llvm.roundeven", "float", x.ref), "i32")
-    kind, result, name = f"<{size} x float>", f"<{size} x i32>", f"llvm.lrint.v{size}i32.v{size}f32"
-    found = [a.code.intrinsic(name, result, (kind, part)) for part in _in_vectors(a, "float", x.ref, size)]
-    return _of_vectors(a, "i32", found, size)
-
-
-@rule("scale", "float")
-def _scale(a: Asm, op: Op, x: Value, y: Value) -> Refs:
-    """One instruction for a register, whole or filled up."""
-    if a.code.looks_up < 16:
-        raise NotImplementedError("emit: the op scale is for CPUs with AVX-512 (Target.scales)")
-    element = element_of(op.dtype)
-    size = 512 // BITS[op.dtype]
-    kind, mask = f"<{size} x {element}>", f"i{size}"
-    name = f"llvm.x86.avx512.mask.scalef.p{element[0].replace('f', 's')}.512"
-    pairs = zip(_in_vectors(a, element, x.ref, size), _in_vectors(a, element, y.ref, size))
-    current = "4"  # the rounding in force
-    found = [
-        a.code.intrinsic(name, kind, (kind, p), (kind, q), (kind, "zeroinitializer"), (mask, "-1"), ("i32", current))
-        for p, q in pairs
-    ]
-    return _of_vectors(a, element, found, size)
-
-
-_PAIR_PRODUCTS = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd"}  # by lanes
-
-
-@rule("dot_words", "signed")
-def _dot_words(a: Asm, op: Op, total: Value, x: Value, y: Value) -> Refs:
-    """An instruction for a register's products and an addition, which LLVM makes one where the CPU has that."""
-    size = a.code.looks_up
-    if not size or a.lanes < size:
-        halves = [(a.op("shl", "i32", v.ref, a.imm("i32", 16)), v.ref) for v in (x, y)]
-        lower, upper = ([a.op("ashr", "i32", h[k], a.imm("i32", 16)) for h in halves] for k in range(2))
-        products = [a.op("mul", "i32", *pair) for pair in (lower, upper)]
-        return a.op("add", "i32", total.ref, a.op("add", "i32", *products))
-    kind, words = f"<{size} x i32>", f"<{2 * size} x i16>"
-    found = []
-    for parts in zip(*(_in_vectors(a, "i32", value.ref, size) for value in (total, x, y))):
-        sides = [(words, a.code.inst(f"bitcast {kind} {part} to {words}", part)) for part in parts[1:]]
-        both = a.code.intrinsic(_PAIR_PRODUCTS[size], kind, *sides)
-        found.append(a.code.inst(f"add {kind} {parts[0]}, {both}", parts[0], both))
-    return _of_vectors(a, "i32", found, size)
-
-
-@rule("dot_pairs", "float")
-def _dot_pairs(a: Asm, op: Op, total: Value, x: Value, y: Value) -> Refs:
-    """One instruction for a register; kernels of products alone have this op, for CPUs that have it."""
-    if not a.code.dots_pairs:
-        raise NotImplementedError("emit: the op dot_pairs is for CPUs with AVX512-BF16 (Target.dots_pairs)")
-    name, kind, pairs = "llvm.x86.avx512bf16.dpbf16ps.512", "<16 x float>", "<32 x bfloat>"
-    found = []
-    for parts in zip(*(_in_vectors(a, "float", value.ref, 16) for value in (total, x, y))):
-        left, right = (a.code.inst(f"bitcast {kind} {part} to {pairs}", part) for part in parts[1:])
-        found.append(a.code.intrinsic(name, kind, (kind, parts[0]), (pairs, left), (pairs, right)))
-    return _of_vectors(a, "float", found, 16)
-
-
 # Conversions.
 
 
@@ -704,4 +577,3 @@ def _conj(a: Asm, op: Op, x: Value) -> Refs:
     return x.ref, a.code.inst(f"fneg {x.type} {x.parts[1]}", x.parts[1])
 
 
-__all__ = ["TABLE", "emit_op", "int_type"]

@@ -4,7 +4,8 @@ erf: x (1 + p(x^2)) for small |x|, 1 - e^L(|x|) beyond, L a polynomial for log(e
 with t = (x - K) / (x + K), as proposed by Shepherd and Laframboise, Math. Comp. 36 (1981). erf_inv: x times a function
 of w = -log(1 - x^2) or its root, as in M. Giles, Approximating the erfinv function, GPU Computing Gems (2011).
 
-Largest errors measured (ulp, f32 / f64): erf 0.9 / 0.8, erfc 1.93 / 1.52, erf_inv 1.8 / 1.7.
+Largest errors measured (ulp, f32 / f64): erf 0.9 / 0.8, erfc 1.93 / 1.52, erf_inv 1.8 / 1.7; of f32 by
+pieces erf 1.03, erfc 1.63.
 """
 
 from __future__ import annotations

@@ -97,8 +97,9 @@ def _scaled(
     is_small = x < normal
     if f is F32:
         units = f.bias + f.mantissa - 1  # the least denormal is 2**-units
-        n, i = (each + b.select(is_small, b.const(each.dtype, units), 0) for each in (n, i))
-        y = b.scale(y, n) if scales else y * power_of_two(b, i, f.name)
+        n = n if scales else i
+        n = n + b.select(is_small, b.const(n.dtype, units), 0)
+        y = b.scale(y, n) if scales else y * power_of_two(b, n, f.name)
         return b.select(is_small, _small(b, y), y)
     large = b.scale(y, n) if scales else y * power_of_two(b, i, f.name)
     return b.op("select", is_small, _rare(b, x, low, reduced, coefficients), large, attrs=(RARE,))

@@ -45,7 +45,7 @@ from pullback.compiler.graph.fuse.rows import form_rows, in_order
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
 from pullback.loops.ir import Builder, Const, Read
-from pullback.loops.passes.split import MAX_OPS, MOST_OPS
+from pullback.loops.passes.split import MOST_OPS
 from pullback.util.switches import switches
 
 POINTWISE = (Elementwise, Pointwise)
@@ -86,7 +86,6 @@ class _Fuser:
         self.producer: dict[Var, int] = {}
         self.users: dict[Var, int] = {}
         self.costs: dict[Var, float] = {}
-        self.moved: set[Var] = set()  # values of which some elements are others' elements rearranged
         # In an order that does not change from process to process, as only the first MAX_LEAVES are kept.
         self.sources: dict[Var, tuple[Var, ...]] = {}
         # The same if smaller values on the way are stored: (cost, sources), where that makes it less.
@@ -169,8 +168,6 @@ class _Fuser:
             computed = isinstance(kind, Elementwise) or not kind.is_view
             cost = sum([self.costs[v] for v in near]) + (kind.cost if computed else 0)
             self.costs[out] = min(cost, DEAR)
-            if (isinstance(kind, Pointwise) and kind.moves) or any(v in self.moved for v in near):
-                self.moved.add(out)
             self._note_shallow(out, big, kind.cost if computed else 0)
             self.leaves[out] = self._leaves(eqn, big)
             self.sources[out] = sources
@@ -328,25 +325,8 @@ class _Fuser:
         """Whether a value is computed wherever it is wanted, as memory is the dearer."""
         if "producers" in switches.skip:
             return False
-        if any(self._asks_everywhere(out, group, set(indices)) for group, indices in wants.items()):
-            return False
         return self._is_cheap(out, wants, self.costs[out], self.sources[out]) or (
             out in self.shallow and self._is_cheap(out, wants, *self.shallow[out])
-        )
-
-    def _asks_everywhere(self, out: Var, group: Group, indices: Set[Index]) -> bool:
-        """Whether a group would ask for each element which part of a join it is in, at many indices.
-
-        It does where its loops are not cut: what they compute is too much to be written out for each part, and most of
-        it is not choosing. Measured: 9, 25 and 49 windows of an array of 512 x 512 with reflected edges, an exponential
-        of each: see `structure/pieces.py`.
-        """
-        count = len(indices)
-        return (
-            out in self.moved
-            and count > 1
-            and (count + 1) * group.cost > MAX_OPS
-            and group.cost > 2 * count * self.costs[out]
         )
 
     def _is_cheap(self, out: Var, wants: dict[Group, dict[Index, bool]], cost: float, made_of: tuple[Var, ...]) -> bool:
@@ -489,7 +469,6 @@ class _Fuser:
         """So many elements of the result of `eqn` are computed in `group` at `index`: want its operands."""
         group.last = max(group.last, number)
         group.evaluated += operations_of(eqn)
-        group.cost += eqn.primitive.lower.cost
         if lazy and not variables(index):
             lazy = False  # one element, which exists
         if isinstance(eqn.primitive.lower, Elementwise):

@@ -35,7 +35,6 @@ class Group:
     apart: set[Any] = field(default_factory=set)  # axes that are used otherwise than as plain indices: `apart_axes`
     last: int = 0  # number of the last equation in it
     evaluated: int = 0  # values computed per iteration, for reports
-    cost: float = 0  # of these, in additions
     row: Row | None = None
     walk: tuple[int, ...] | None = None  # order of the axes where it is not the natural one
 

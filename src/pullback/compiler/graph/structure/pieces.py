@@ -117,15 +117,18 @@ def _is_only_sliced(r: Rewriter, atom: Any) -> bool:
 
 
 def _is_dear(r: Rewriter, x: Any) -> bool:
-    """Whether so much is computed of each of many slices that loops over them are not cut where joined arrays meet.
+    """Whether so much is computed of each of many slices of x that loops over them stay whole where arrays were joined.
 
     Then each element would ask for each slice where it lies (`loops/passes/split.py`). Measured: an exponential of each
     of 9, 25 and 49 windows of an array of 512 x 512 with reflected edges: 553, 1979 and 4419 us, now 359, 1080 and 3061
     (part of that by other means).
     """
-    slices = [eqn.outvars[0] for eqn in r.readers.get(x, ()) if eqn.primitive.name == "slice"]
-    total = sum([_cost_after(r, each) for each in slices])
-    return total >= DEAR * len(slices) and total * (len(slices) + 1) > MAX_OPS
+    known = r.notes.setdefault("dear", {})
+    if x not in known:
+        slices = [eqn.outvars[0] for eqn in r.readers.get(x, ()) if eqn.primitive.name == "slice"]
+        total = sum([_cost_after(r, each) for each in slices])
+        known[x] = total >= DEAR * len(slices) and total * (len(slices) + 1) > MAX_OPS
+    return known[x]
 
 
 def _cost_after(r: Rewriter, slice_: Any) -> float:

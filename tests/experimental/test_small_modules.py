@@ -28,6 +28,10 @@ def test_jet_of_known_series():
     _, terms = jax.jit(lambda x: jet(jnp.log, (x,), ([1.0, 0.0, 0.0, 0.0],)))(2.0)
     np.testing.assert_allclose(terms, [1 / 2, -1 / 4, 2 / 8, -6 / 16], rtol=1e-5)
     np.testing.assert_allclose(jax.grad(lambda x: jet(jnp.log, (x,), ([1.0, 0.0],))[1][1])(2.0), 2 / 8, rtol=1e-5)
+    value, terms = jet(lambda x: 3 / x, (2.0,), ([1.0, 0.0],))  # of a Python number all is weakly typed
+    assert all(v.weak_type for v in (value, *terms))
+    value, terms = jet(lambda x: 3 / x, (jnp.float32(2),), ([1.0, 0.0],))
+    assert not any(v.weak_type for v in (value, *terms))
     point = {"x": jnp.arange(3.0), "y": jnp.ones(3)}
     _, terms = jet(lambda d: d["x"] ** 3 @ d["y"], (point,), ([{"x": jnp.ones(3), "y": jnp.zeros(3)}] * 1,))
     np.testing.assert_allclose(terms, [15])

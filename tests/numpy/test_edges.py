@@ -181,6 +181,12 @@ def test_numbers_and_narrow_floats_as_jax_has_them():
         assert jnp.array([1 + 2j]).astype(float).tolist() == [1.0]
 
 
+def test_spacing_of_half_floats():
+    x = np.array([1, -3, 4.5, -0.3, -0.0, 0, 65504, -65504, -1e-7, np.inf, np.nan], np.float16)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(jnp.spacing(x), np.spacing(x))
+
+
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"])
 def test_signs_and_spacing_of_narrow_floats(name):
     """Where a type has no infinity, the largest number has no neighbour away from 0."""

@@ -1,4 +1,4 @@
-"""Bessel functions of the first kind and spherical harmonics against mpmath and SciPy, derivatives, ends."""
+"""Bessel and Legendre functions and spherical harmonics against mpmath and SciPy, derivatives, ends."""
 
 import mpmath
 import numpy as np
@@ -78,3 +78,38 @@ def test_sph_harm_y_derivatives_and_errors():
     with pytest.raises(NotImplementedError, match="diff_n"):
         special.sph_harm_y(1, 1, 0.3, 0.5, diff_n=1)
     assert special.sph_harm_y(jnp.zeros((2, 1), int), jnp.zeros(3, int), 0.1, 0.2).shape == (2, 3)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 20])
+def test_lpmn(n, bits):
+    z = np.array([-0.9, -0.3, 0.0, 0.1, 0.8], f"f{bits // 8}")
+    values, slopes = special.lpmn(n, n, z)
+    expected = scipy.special.assoc_legendre_p_all(n, n, z.astype(float), diff_n=1)[:, :, : n + 1]
+    tolerance = 200 * np.finfo(z.dtype).eps
+    for found, want in zip((values, slopes), expected.transpose(0, 2, 1, 3)):
+        np.testing.assert_allclose(found, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
+    np.testing.assert_array_equal(special.lpmn_values(n, n, z, False), values)
+    normal = special.lpmn_values(n, n, z, True)
+    order, degree = np.indices((n + 1, n + 1))
+    harmonic = scipy.special.sph_harm_y(degree[..., None], order[..., None], np.arccos(z.astype(float)), 0.0).real
+    np.testing.assert_allclose(normal, harmonic, rtol=tolerance, atol=tolerance)
+    slope = jax.jacfwd(lambda z: special.lpmn_values(n, n, z, False))(z)
+    np.testing.assert_allclose(np.einsum("mnii->mni", slope), slopes, rtol=1e-3, atol=tolerance * np.abs(slopes).max())
+
+
+def test_lpmn_at_the_ends_and_errors():
+    with pytest.warns(DeprecationWarning, match="lpmn is deprecated"):
+        lpmn = special.lpmn
+    values, slopes = lpmn(2, 2, jnp.array([1.0, -1.0, 1.5]))
+    np.testing.assert_array_equal(values[0], [[1, 1, 1], [1, -1, 1.5], [1, 1, 2.875]])
+    np.testing.assert_array_equal(slopes[:, 2, :2], [[3, -3], [np.inf, np.inf], [-6, 6]])
+    assert np.isnan(slopes[1:, 1:, 2]).all()
+    for bad, error in [
+        (lambda: lpmn(2, 3, jnp.ones(2)), NotImplementedError),
+        (lambda: lpmn(2, 2, jnp.ones((2, 2))), ValueError),
+        (lambda: lpmn(2, 2, jnp.ones(2, int)), TypeError),
+        (lambda: lpmn(-1, -1, jnp.ones(2)), ValueError),
+    ]:
+        with pytest.raises(error):
+            bad()

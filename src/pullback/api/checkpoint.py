@@ -11,6 +11,8 @@ from pullback.core import DebugInfo, Primitive, hoist_tracers, trace
 from pullback.core.avals import type_of_operand
 from pullback.core.lowering import Elementwise
 from pullback.core.references import Reference
+from pullback.lax.control.bodies import remembered
+from pullback.lax.control.common import lasts
 from pullback.transforms.call import checkpoint_p
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
@@ -76,21 +78,29 @@ def checkpoint(
         arrays = [0 if isinstance(x, Reference) else x for x in given]
         leaves, _ = arguments.checked_leaves("checkpoint", "argument ", tree_unflatten(tree, arrays))
         leaves = [x if isinstance(x, Reference) else leaf for x, leaf in zip(given, leaves)]
-        out_tree: list[Any] = []
+        avals = tuple([type_of_operand(x) for x in leaves])
 
-        def flat(*values):
-            dynamic, named = tree_unflatten(tree, values)
-            rest = iter(dynamic)
-            given = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-            outs, found = arguments.flatten_result(fun(*given, **named, **fixed_names), fun, "checkpoint")
-            out_tree[:] = [found]
-            return outs
+        def traced():
+            out_tree: list[Any] = []
 
-        closed, consts = hoist_tracers(trace(flat, [type_of_operand(x) for x in leaves], DebugInfo("checkpoint", name)))
+            def flat(*values):
+                dynamic, named = tree_unflatten(tree, values)
+                rest = iter(dynamic)
+                given = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+                outs, found = arguments.flatten_result(fun(*given, **named, **fixed_names), fun, "checkpoint")
+                out_tree[:] = [found]
+                return outs
+
+            return *hoist_tracers(trace(flat, avals, DebugInfo("checkpoint", name))), out_tree[0]
+
+        if fixed or fixed_names:
+            closed, consts, out_tree = traced()
+        else:
+            closed, consts, out_tree = remembered(fun, ("checkpoint", tree, avals), traced, lasts)
         outs = checkpoint_p.bind(
             *consts, *leaves, jaxpr=closed, prevent_cse=prevent_cse, differentiated=False, policy=policy
         )
-        return tree_unflatten(out_tree[0], outs)
+        return tree_unflatten(out_tree, outs)
 
     return arguments.named_after(checkpointed, fun)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import api, tree_util
 from pullback.api import _arguments as arguments
-from pullback.core import typeof
+from pullback.core import hooks, typeof
 from pullback.util import dtypes
 from pullback.util.absent import absent_names
 
@@ -83,7 +83,7 @@ def jet(
             for k in range(order)[::-1]:
                 term = 0.0 if isinstance(derivatives[k], ZeroTerm) else jnp.asarray(derivatives[k], x.dtype)
                 rest = (term + rest) * (t.astype(x.real.dtype) * scale[k])
-            points.append(x if isinstance(rest, float) else x + rest)
+            points.append(x if isinstance(rest, float) else hooks.convert(x + rest, x.dtype, typeof(x).weak_type))
         return tree_util.tree_unflatten(tree, points)
 
     structures: list[Any] = []
@@ -96,7 +96,10 @@ def jet(
     def with_next(lower: Callable[[Any], list[list[Any]]]) -> Callable[[Any], list[list[Any]]]:
         def higher(t: Any) -> list[list[Any]]:
             found, change = api.jvp(lower, (t,), (jnp.ones_like(t),))
-            last = [jnp.zeros_like(x) if d.dtype == dtypes.float0 else d for x, d in zip(found[-1], change[-1])]
+            last = [
+                jnp.zeros_like(x) if d.dtype == dtypes.float0 else hooks.convert(d, x.dtype, typeof(x).weak_type)
+                for x, d in zip(found[-1], change[-1])
+            ]
             return [*found, last]
 
         return higher

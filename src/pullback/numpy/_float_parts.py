@@ -75,7 +75,10 @@ def nextafter(x: Any, y: Any, /) -> Any:
 
 
 def spacing(x: Any, /) -> Any:
-    """Distance from x to its neighbour away from 0, with the sign of x; NaN where there is none."""
+    """Distance from x to its neighbour away from 0, with the sign of x; NaN where there is none.
+
+    Of float16 as NumPy has it: the distance to the neighbour above, which is positive.
+    """
     (x,) = arrays("spacing", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
@@ -84,7 +87,7 @@ def spacing(x: Any, /) -> Any:
     if np.isnan(end):  # some narrow types have no infinity
         end = np.asarray(dtypes.finfo(x.dtype).max, x.dtype)
     end = lax.full_like(x, end)
-    away = lax.select(signbit(x), lax.neg(end), end)
+    away = end if x.dtype == np.float16 else lax.select(signbit(x), lax.neg(end), end)
     inside = lax.bitwise_and(isfinite(x), lax.ne(x, away))
     return _where(inside, lax.sub(lax.nextafter(x, away), x), lax.full_like(x, np.nan))
 

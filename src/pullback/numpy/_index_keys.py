@@ -4,6 +4,7 @@
 
     New()                       None: a new axis of length 1
     Slice(axis, start, size, step)   static; start is the first element taken
+    Span(axis, start, size, step)    a `ds`; start is an int or an integer scalar array, as it was given
     At(axis, index)             one element; index is an int or an integer scalar array
     Advanced(axis, index)       an integer array; axis None for a scalar boolean, which only adds an axis of length 0 or
     1
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import Tracer
+from pullback.core import Tracer, typeof
 from pullback.core.dimensions import Dimension, slice_of_symbolic
 from pullback.core.dimensions import index as size_of
 from pullback.numpy._arguments import Array, is_arraylike
@@ -44,6 +45,16 @@ class Slice:
 
 
 @dataclasses.dataclass(slots=True)
+class Span:
+    """Elements start, start + step, ... of an axis, `size` in all, wherever start is."""
+
+    axis: int
+    start: Any
+    size: int
+    step: int
+
+
+@dataclasses.dataclass(slots=True)
 class At:
     """One element of an axis, which vanishes."""
 
@@ -59,11 +70,7 @@ class Advanced:
     index: Any
 
 
-Entry = New | Slice | At | Advanced
-
-
-class HasWindows(Exception):
-    """The index has a `ds`, which is cut out first."""
+Entry = New | Slice | Span | At | Advanced
 
 
 def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
@@ -101,6 +108,9 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         elif isinstance(item, int):
             entries.append(At(axis, item))
             axis += 1
+        elif isinstance(item, Window):
+            entries.append(_span(axis, item))
+            axis += 1
         elif item.dtype == np.bool_:
             entries.extend(_mask(axis, shape, item, position))
             axis += item.ndim
@@ -120,8 +130,8 @@ def _not_an_index(index: Any) -> TypeError:
 
 
 def _item(x: Any, position: int) -> Any:
-    """None, Ellipsis, a slice, a Python int, or an integer or boolean array (Array, Tracer or NumPy)."""
-    if x is None or x is Ellipsis or type(x) is int or isinstance(x, slice):
+    """None, Ellipsis, a slice, a `ds`, a Python int, or an integer or boolean array (Array, Tracer or NumPy)."""
+    if x is None or x is Ellipsis or type(x) is int or isinstance(x, slice) or type(x) is Window:
         return x
     if isinstance(x, (bool, np.bool_)):
         return np.asarray(bool(x))
@@ -140,8 +150,6 @@ def _item(x: Any, position: int) -> Any:
             x = x.__jax_array__()
         elif hasattr(x, "__index__"):
             return operator.index(x)
-        elif type(x) is Window:
-            raise HasWindows
         else:
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
@@ -169,7 +177,7 @@ def _wrong_type(dtype: Any, position: int, x: Any) -> TypeError:
 def _consumed(item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
-    if isinstance(item, (slice, int)):
+    if isinstance(item, (slice, int, Window)):
         return 1
     return item.ndim if item.dtype == np.bool_ else 1
 
@@ -190,6 +198,23 @@ def _slice(axis: int, length: int, item: slice, position: int) -> Slice:
     start, stop, step = slice(start, stop, step).indices(length)
     size = len(range(start, stop, step))
     return Slice(axis, start if size else 0, size, step if size > 1 else 1, abs(step) > 1)
+
+
+def _span(axis: int, window: Window) -> Span:
+    try:
+        size = operator.index(window.size)
+    except TypeError:
+        raise TypeError(f"ds: the size of a window must be an integer that is known, got {window.size!r}") from None
+    if size < 0:
+        raise TypeError(f"ds: the size of a window must not be negative, got {size}")
+    start = window.start
+    if isinstance(start, (int, np.integer)):
+        return Span(axis, int(start), size, window.stride)
+    aval = typeof(start)
+    if aval.shape != () or aval.dtype.kind not in "iu":
+        raise TypeError(f"ds: the start of a window must be an integer scalar, got {aval.str_short()}")
+    known = None if isinstance(start, Tracer) else int(start)
+    return Span(axis, start if known is None else known, size, window.stride)
 
 
 def _mask(axis: int, shape: tuple[int, ...], mask: Any, position: int) -> list[Entry]:

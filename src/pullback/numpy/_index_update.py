@@ -18,7 +18,7 @@ from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION
 from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
-from pullback.numpy._index_keys import Advanced, At, Entry, HasWindows, Slice, parse
+from pullback.numpy._index_keys import Advanced, At, Entry, Slice, Span, parse
 from pullback.numpy._indexing import (
     Mode,
     index_vectors,
@@ -30,8 +30,8 @@ from pullback.numpy._indexing import (
     nearest_inside,
     normalize,
     refuse_empty_axes,
+    span_of,
 )
-from pullback.numpy._windows import without_windows
 from pullback.util import dtypes
 from pullback.util.static import check_flags, check_truth
 from pullback.util.warning import warn
@@ -79,12 +79,7 @@ def index_update(
     x = as_array(x)
     dtype, weak = x.dtype, x.aval.weak_type
     x, y = _common_dtype(x, y, op)
-    try:
-        entries = parse(x.shape, index)
-    except HasWindows:
-        part, rest, back = without_windows(x, index)
-        new = index_update(part, rest, y, op, mode=mode)
-        return _back_to(back(new), dtype, weak)
+    entries = parse(x.shape, index)
     refuse_empty_axes(x.shape, entries)
     if any(_takes_nothing(e) for e in entries):
         return _back_to(x, dtype, weak)
@@ -105,7 +100,9 @@ def index_update(
 
 
 def _takes_nothing(entry: Entry) -> bool:
-    return entry.size == 0 if isinstance(entry, Slice) else isinstance(entry, Advanced) and np.size(entry.index) == 0
+    if isinstance(entry, (Slice, Span)):
+        return entry.size == 0
+    return isinstance(entry, Advanced) and np.size(entry.index) == 0
 
 
 def _back_to(x: Any, dtype: Any, weak: bool) -> Any:
@@ -186,8 +183,8 @@ def _scatter_arguments(
     """
     layout = layout_of(entries, strided=True)
     index_rank = len(layout.index_shape)
-    sizes = {e.axis: e.size for e in entries if isinstance(e, Slice)}
-    own = [e for e in entries if isinstance(e, Slice) and e.step != 1]
+    sizes = {e.axis: e.size for e in entries if isinstance(e, (Slice, Span))}
+    own = [e for e in entries if isinstance(e, (Slice, Span)) and e.step != 1]
     batch_lengths = [*layout.index_shape, *(e.size for e in own)]
     # The axes of the index vectors stand in the order in which they stand in the updates.
     order = [number for kind, number in layout.parts if kind == "batch"]
@@ -206,6 +203,14 @@ def _scatter_arguments(
             components.append((component, tuple(place[k] for k in last_axes(e.index, index_rank))))
             indexed.append(e.axis)
             inserted.append(e.axis)
+        elif isinstance(e, Span):
+            component, known_inside = span_of(e, x.shape[e.axis])
+            inside = inside and known_inside
+            components.append((component, () if e.step == 1 else (place[next_own],)))
+            indexed.append(e.axis)
+            if e.step != 1:
+                inserted.append(e.axis)
+                next_own += 1
         elif isinstance(e, Slice) and e.step != 1:
             component = _places(e)
             components.append((component, (place[next_own],)))
@@ -253,11 +258,7 @@ def index_apply(
     check_flags(".at[...].apply", indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
     check_truth(".at[...].apply", wrap_negative_indices=wrap_negative_indices)
     x = as_array(x)
-    try:
-        entries = parse(x.shape, index)
-    except HasWindows:
-        part, rest, back = without_windows(x, index)
-        return back(index_apply(part, rest, function, mode=mode))
+    entries = parse(x.shape, index)
     indices, updates, numbers, flags = _scatter_arguments(
         x, entries, None, indices_are_sorted, unique_indices, wrap_negative_indices
     )

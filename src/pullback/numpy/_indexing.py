@@ -17,8 +17,7 @@ from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, convert, make_array
-from pullback.numpy._index_keys import Advanced, At, Entry, HasWindows, New, Slice, parse
-from pullback.numpy._windows import without_windows
+from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, parse
 from pullback.util import dtypes
 
 Mode = lax.GatherScatterMode
@@ -54,8 +53,8 @@ def refuse_empty_axes(shape: tuple[int, ...], entries: list[Entry]) -> None:
 
 
 def is_static(entries: list[Entry]) -> bool:
-    """Whether all entries are known places: no index array, no traced index."""
-    return all(not isinstance(e, Advanced) and (not isinstance(e, At) or type(e.index) is int) for e in entries)
+    """Whether all entries are known places: no index array, no traced index, no window."""
+    return all(not isinstance(e, (Advanced, Span)) and (not isinstance(e, At) or type(e.index) is int) for e in entries)
 
 
 def nearest_inside(index: int, length: int, wrap: bool) -> int:
@@ -212,11 +211,7 @@ def index_get(
     """x[index] with the options of `x.at[index].get`."""
     x = as_array(x)
     wrap = wrap_negative_indices
-    try:
-        entries = parse(x.shape, index)
-    except HasWindows:
-        x, index, _ = without_windows(x, index)
-        entries = parse(x.shape, index)
+    entries = parse(x.shape, index)
     # By default an index out of bounds reads the nearest element, which gets no cotangent for it: as a promise.
     how = mode_of(mode, Mode.PROMISE_IN_BOUNDS)
     if isinstance(x, Tracer) and how is not Mode.CLIP:
@@ -229,18 +224,26 @@ def index_get(
             raise IndexError(f"index is out of bounds for axis {e.axis} with size 0")
     outside = not all(type(e.index) is int and is_inside(e.index, x.shape[e.axis], wrap) for e in at)
     advanced = [e for e in entries if isinstance(e, Advanced)]
+    spans = [e for e in entries if isinstance(e, Span)]
     # Beside slices with steps a scalar that may be out of bounds is gathered, with an array's derivatives.
-    stepped = how is Mode.PROMISE_IN_BOUNDS and any(isinstance(e, Slice) and e.skips for e in entries)
-    if not advanced and not (outside and (stepped or how is Mode.FILL_OR_DROP)):
+    skips = any(isinstance(e, Slice) and e.skips for e in entries)
+    fills, stepped = how is Mode.FILL_OR_DROP, how is Mode.PROMISE_IN_BOUNDS and skips
+    gathered = bool(advanced) or (outside and (stepped or fills))
+    if not gathered and not (spans and (skips or fills or any(e.step != 1 for e in spans))):
         x = _view(x, entries, wrap)
         traced = [e for e in at if type(e.index) is not int]
-        if traced:
+        if traced or spans:
             starts: list[Any] = [make_array(0, _INT32)] * x.ndim
             sizes = list(x.shape)
             for e in traced:
                 starts[e.axis], _ = normalize(e.index, x.shape[e.axis], wrap)
                 starts[e.axis] = as_array(starts[e.axis])
                 sizes[e.axis] = 1
+            for span in spans:
+                if not wrap and type(span.start) is int and span.start < 0:
+                    raise ValueError(f"index {span.start} is negative where wrap_negative_indices=False")
+                starts[span.axis] = as_array(normalize(span.start, x.shape[span.axis], wrap)[0])
+                sizes[span.axis] = span.size
             wide = any(s.dtype != _INT32 for s in starts)
             if wide:
                 starts = [convert(s, np.dtype(np.int64)) for s in starts]
@@ -273,7 +276,7 @@ def layout_of(entries: list[Entry], strided: bool = False) -> _Layout:
     """By NumPy's rule: the axes of the index arrays stand where the arrays stand if these are neighbours, else in
     front.
 
-    With `strided`, slices of a step other than 1 are index arrays of an axis of their own.
+    With `strided`, slices of a step other than 1 are index arrays of an axis of their own, as such windows always are.
     """
     has_arrays = any(isinstance(e, Advanced) for e in entries)
     is_index = [isinstance(e, Advanced) or (has_arrays and isinstance(e, At)) for e in entries]
@@ -289,8 +292,8 @@ def layout_of(entries: list[Entry], strided: bool = False) -> _Layout:
     for k, e in enumerate(entries):
         if isinstance(e, New):
             parts.append(("new", 0))
-        elif isinstance(e, Slice):
-            if strided and e.step != 1:
+        elif isinstance(e, (Slice, Span)):
+            if e.step != 1 and (strided or isinstance(e, Span)):
                 parts.append(("batch", own_axis))
                 own_axis += 1
             else:
@@ -332,6 +335,18 @@ def _spread_numpy(c: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray
     return c.reshape(shape)
 
 
+def span_of(e: Span, length: int) -> tuple[Any, bool]:
+    """(int32 or int64 start of a window, or the places of one with steps, whether all is known to be inside).
+
+    A negative start is out of bounds, as gather and scatter see it.
+    """
+    start, _ = normalize(e.start, length, False)
+    inside = type(e.start) is int and e.start >= 0 and is_at_least(length - 1, e.start + (e.size - 1) * e.step)
+    if e.step == 1:
+        return start, inside
+    return start + start.dtype.type(e.step) * np.arange(e.size, dtype=start.dtype), inside
+
+
 def last_axes(index: Any, rank: int) -> tuple[int, ...]:
     """Broadcasting aligns the last axes."""
     n = np.ndim(index)
@@ -343,15 +358,30 @@ def _gather(
 ) -> Any:
     layout = layout_of(entries)
     rank = len(layout.index_shape)
-    components, indexed, inside = [], [], True
+    own = [e for e in entries if isinstance(e, Span) and e.step != 1]
+    batch_shape: tuple[int, ...] = (*layout.index_shape, *(e.size for e in own))
+    result_parts = [p for p in layout.parts if p[0] != "new"]
+    if own:  # the axes of the index vectors stand in the order in which they stand in the result
+        order_of_batch = [number for kind, number in result_parts if kind == "batch"]
+        batch_shape = tuple(batch_shape[number] for number in order_of_batch)
+    place = {number: k for k, number in enumerate(order_of_batch if own else range(rank))}
+    components, inside = [], True
+    indexed: list[int] = []
+    slice_sizes, windows = list(x.shape), set()
     for e in entries:
         if isinstance(e, (At, Advanced)) and e.axis is not None:
             component, known_inside = normalize(e.index, x.shape[e.axis], wrap)
-            components.append((component, last_axes(e.index, rank)))
-            indexed.append(e.axis)
-            inside = inside and known_inside
-    batch_shape = layout.index_shape
-    result_parts = [p for p in layout.parts if p[0] != "new"]
+            components.append((component, tuple(place[k] for k in last_axes(e.index, rank))))
+            slice_sizes[e.axis] = 1
+        elif isinstance(e, Span):
+            component, known_inside = span_of(e, x.shape[e.axis])
+            components.append((component, () if e.step == 1 else (place[rank + own.index(e)],)))
+            slice_sizes[e.axis] = e.size if e.step == 1 else 1
+            windows |= {e.axis} if e.step == 1 else set()
+        else:
+            continue
+        indexed.append(e.axis)  # type: ignore[arg-type]
+        inside = inside and known_inside
     if not indexed:  # only scalar booleans
         x = lax.broadcast_in_dim(x, batch_shape + x.shape, tuple(range(len(batch_shape), len(batch_shape) + x.ndim)))
         order = tuple(number if kind == "batch" else len(batch_shape) + number for kind, number in result_parts)
@@ -365,16 +395,16 @@ def _gather(
             return lax.reshape(x, tuple(1 if kind == "new" else sizes[kind][n] for kind, n in layout.parts))
         dimension_numbers = lax.GatherDimensionNumbers(
             offset_dims=tuple(k for k, (kind, _) in enumerate(result_parts) if kind == "window"),
-            collapsed_slice_dims=tuple(sorted(indexed)),
+            collapsed_slice_dims=tuple(sorted(set(indexed) - windows)),
             start_index_map=tuple(indexed),
         )
         x = lax.gather(
             x,
             index_vectors(components, batch_shape),
             dimension_numbers,
-            tuple(1 if k in indexed else n for k, n in enumerate(x.shape)),
-            unique_indices=is_unique,
-            indices_are_sorted=is_sorted,
+            tuple(slice_sizes),
+            unique_indices=is_unique or not layout.index_shape,
+            indices_are_sorted=is_sorted or not layout.index_shape,
             mode=Mode.PROMISE_IN_BOUNDS if inside else how,
             fill_value=fill_value,
         )

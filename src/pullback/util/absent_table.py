@@ -416,11 +416,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "random_gamma_p",
         ),
     },
-    "scipy.special": {
-        "unwritten": (
-            "lpmn(m, n, z)", "lpmn_values(m, n, z, is_normalized)",
-        ),
-    },
     "sharding": {
         "internal": (
             "AbstractDevice", "ManualAxisType",

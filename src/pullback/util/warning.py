@@ -6,8 +6,9 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -48,4 +49,16 @@ def strict() -> Iterator[None]:
         _mode.strict = before
 
 
-__all__ = ["strict", "warn", "warn_user"]
+def deprecated_names(module: str, names: dict[str, Any]) -> Callable[[str], Any]:
+    """A module's `__getattr__` for names that are on their way out: who asks for one is warned."""
+
+    def getattr_of_module(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warn_user(f"{module}.{name} is deprecated; no replacement is planned.", DeprecationWarning)
+        return names[name]
+
+    return getattr_of_module
+
+
+__all__ = ["deprecated_names", "strict", "warn", "warn_user"]

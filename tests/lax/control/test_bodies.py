@@ -1,4 +1,5 @@
-"""Bodies of loops are traced once where they do the same each time, and again where something around them changed."""
+"""Bodies of loops are traced once where they do the same each time. Functions that are made anew are traced again where
+something around them changed."""
 
 import functools
 import types
@@ -53,7 +54,8 @@ def test_once_for_the_same(traces):
 
 def test_again_after_a_change(traces, monkeypatch):
     def total():
-        return float(lax.scan(by_global, jnp.float32(0), XS)[0])
+        anew = types.FunctionType(by_global.__code__, globals())
+        return float(lax.scan(anew, jnp.float32(0), XS)[0])
 
     assert [total(), total(), traces[0]] == [12, 12, 1]
     monkeypatch.setitem(globals(), "SCALE", jnp.float32(5))
@@ -74,10 +76,67 @@ def test_again_after_a_change(traces, monkeypatch):
     assert [outer(k) for k in (1, 2, 1.0, True, 3)] == [6, 12, 6, 6, 18]
 
 
+def test_the_same_function_once():
+    """Whatever it reads, as jit has it: in loops, branches, checkpoints, and where these are traced."""
+    calls = []
+
+    def one(x):
+        calls.append(0)
+        return x + 1
+
+    def two(c, x):
+        calls.append(0)
+        return c + x, None
+
+    def small(x):
+        calls.append(0)
+        return x < 3
+
+    again = pb.checkpoint(one)
+    for run, times in [
+        (lambda: lax.scan(two, 0.0, XS), 1),
+        (lambda: pb.jit(lambda c: lax.scan(two, c, XS)[0])(0.0), 0),
+        (lambda: pb.grad(lambda c: lax.scan(two, c, XS)[0])(0.0), 0),
+        (lambda: lax.while_loop(small, one, 0), 2),
+        (lambda: lax.fori_loop(0, 3, lambda i, x: x, 0), 0),
+        (lambda: lax.fori_loop(0, 3, lambda i, x: two(x, i)[0], 0), 3),  # the function is another each time
+        (lambda: lax.cond(True, one, one, 1.0), 1),
+        (lambda: again(jnp.ones(2)), 1),
+        (lambda: pb.grad(lambda x: again(x).sum())(jnp.ones(2)), 0),
+    ]:
+        calls.clear()
+        for _ in range(3):
+            run()
+        assert len(calls) == times
+    calls.clear()
+    for n in (3, 3, jnp.int32(4)):
+        pb.jit(lambda n: lax.fori_loop(0, n, lambda_of_two, 0))(n)
+    assert float(lax.fori_loop(0, 3, lambda_of_two, 1.0)) == 4
+
+
+def lambda_of_two(i, x):
+    return x + i
+
+
+def test_functions_are_not_kept_alive():
+    import weakref
+
+    def make(big):
+        return lambda c, x: (c + big[0], None)
+
+    f = make(jnp.ones(2000))
+    lax.scan(f, 0.0, XS)
+    alive = weakref.ref(f)
+    assert id(f) in bodies._own
+    number = id(f)
+    del f
+    assert alive() is None and number not in bodies._own
+
+
 def test_what_may_change_unseen_is_traced_each_time(traces):
     for k in range(3):
         TABLE["scale"] = float(k)
-        assert float(lax.scan(by_table, 0.0, XS)[0]) == 6 * k
+        assert float(lax.scan(lambda c, x: by_table(c, x), 0.0, XS)[0]) == 6 * k
 
     class Model:
         scale = 1.0

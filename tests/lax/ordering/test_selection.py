@@ -420,3 +420,31 @@ def test_approximate_selections_give_lists():
             assert type(got) is list
             np.testing.assert_array_equal(got[0], values)
             np.testing.assert_array_equal(got[1], places)
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "recall", "given", "size"),
+    [
+        ((100, 3), 1, 0.95, -1, 100),
+        ((5000,), 1, 0.95, -1, 1024),
+        ((5000, 3), 1, 0.5, -1, 128),
+        ((5000,), 10, 0.5, -1, 2048),
+        ((5000, 3), 10, 0.5, -1, 256),
+        ((5000, 3), 100, 0.9, -1, 1280),
+        ((5000, 3), 5000, 0.9, -1, 5000),
+        ((50000,), 100, 0.99, -1, 13312),
+        ((5000, 3), 10, 1.0, -1, 5000),
+        ((1000, 3), 10, 0.9, 100000, 128),
+    ],
+)
+def test_before_the_best_are_chosen(shape, k, recall, given, size):
+    """As many as JAX gives on a CPU, where all that are found are the best."""
+    x = np.random.default_rng(3).permutation(np.prod(shape)).reshape(shape).astype(np.float32)
+    for select, order in ((lax.approx_max_k, -np.sort(-x, 0)), (lax.approx_min_k, np.sort(x, 0))):
+        for run in (select, pb.jit(select, static_argnums=range(1, 6))):
+            values, places = run(x, k, 0, recall, given, False)
+            assert values.shape[0] == size
+            np.testing.assert_array_equal(values, order[:size])
+            np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places), 0), values)
+    with pytest.raises(ValueError, match="reduction_input_size_override"):
+        lax.approx_max_k(x, k, 0, reduction_input_size_override=1)

@@ -158,6 +158,17 @@ def test_transposed_convolution_is_the_gradient(padding, stride, kernel):
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-5)
 
 
+def test_paddings_of_transposed_convolutions_by_name():
+    """Without strides all those of convolutions; with strides two."""
+    x, w = f32(1, 6, 5, 2), f32(3, 2, 2, 2)
+    for padding in ("same", "valid", "SAME_LOWER"):
+        got = lax.conv_transpose(x, w, (1, 1), padding)
+        want = lax.conv_general_dilated(x, w, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        np.testing.assert_array_equal(got, want)
+        with pytest.raises(ValueError, match="padding"):
+            lax.conv_transpose(x, w, (2, 1), padding)
+
+
 def test_patches_and_local_convolution():
     x = f32(2, 3, 5, 5)
     patches = np.asarray(lax.conv_general_dilated_patches(x, (2, 2), (1, 1), "VALID"))

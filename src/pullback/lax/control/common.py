@@ -69,12 +69,13 @@ def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
     """(closed jaxpr, const values, out_tree) of `fun(*unflatten(in_tree, args))`; closed-over tracers are leading
     arguments. Remembered where that lasts."""
     key = (name, in_tree, tuple(avals))
-    return bodies.remembered(fun, key, lambda: _trace_body(fun, in_tree, avals, name), _lasts)
+    return bodies.remembered(fun, key, lambda: _trace_body(fun, in_tree, avals, name), lasts)
 
 
-def _lasts(found) -> bool:
+def lasts(found, own: bool) -> bool:
+    """Whether a traced body may be remembered: with the function itself if `own`, else by its code."""
     closed, consts, _ = found
-    return not consts and sum([np.size(c) for c in closed.consts]) <= KEPT
+    return not consts and (own or sum([np.size(c) for c in closed.consts]) <= KEPT)
 
 
 def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):

@@ -30,6 +30,7 @@ from pullback.core.references import has_references_among
 from pullback.core.source import located
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
+from pullback.lax.control.bodies import wrapping
 from pullback.lax.control.scan import scan
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.call import running_once
@@ -166,10 +167,8 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        step.__wrapped__ = body_fun  # type: ignore[attr-defined]  # messages name the user's function
-        (_, result), _ = scan(
-            step, (start, init_val), None, length=max(high - low, 0), unroll=1 if unroll is None else unroll
-        )
+        steps = {"length": max(high - low, 0), "unroll": 1 if unroll is None else unroll}
+        (_, result), _ = scan(wrapping(step, body_fun), (start, init_val), None, **steps)
         return result
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -179,9 +178,12 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
         i, stop, value = carry
         return i + 1, stop, body_fun(i, value)
 
-    body.__wrapped__ = body_fun  # type: ignore[attr-defined]
-    _, _, result = while_loop(lambda carry: hooks.less(carry[0], carry[1]), body, (start, stop, init_val))
+    _, _, result = while_loop(_is_below, wrapping(body, body_fun), (start, stop, init_val))
     return result
+
+
+def _is_below(carry: Any) -> Any:
+    return hooks.less(carry[0], carry[1])
 
 
 def _counter_type(lower, upper, known):

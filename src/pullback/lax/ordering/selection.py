@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -143,10 +144,35 @@ def _approx_shape(
 ):
     if not dtypes.issubdtype(aval.dtype, np.floating):
         raise ValueError(f"approx_max_k, approx_min_k: argument 'operand' must be of floats, got {aval.dtype}")
-    return _top_k_shape(aval, k=k, axis=reduction_dimension)
+    checked = _top_k_shape(aval, k=k, axis=reduction_dimension)
+    if aggregate_to_topk:
+        return checked
+    found = _approx_size(
+        aval.shape[reduction_dimension], aval.ndim, k, recall_target, reduction_input_size_override, aggregate_to_topk
+    )
+    return _top_k_shape(aval, k=found, axis=reduction_dimension)
+
+
+def _approx_size(n, rank, k, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True, **_):
+    """How many elements are found: k, or before these are chosen what tiles of an accelerator would give.
+
+    The size follows from the expected recall (F. Chern and others, TPU-KNN, 2022) in tiles of 128, 1024 for vectors.
+    """
+    tile = 128 if rank > 1 else 1024
+    if aggregate_to_topk or n <= tile:
+        return k if aggregate_to_topk else n
+    if k == 1:
+        return tile
+    if recall_target == 1:
+        return n
+    wanted = max(int((1 - k) / math.log(recall_target)), tile)
+    halvings = math.floor(math.log2(max(max(n, reduction_input_size_override) / wanted, 1)))
+    tiles = math.ceil(math.ceil(n / tile) / 2**halvings)
+    return n if halvings == 0 else max(tiles * tile, k)
 
 
 def _approx_reference(x, k, reduction_dimension=-1, is_max_k=True, **params):
+    k = _approx_size(x.shape[reduction_dimension], x.ndim, k, **params)
     if is_max_k:
         return _top_k_reference(x, k, reduction_dimension)
     order = np.take(stable_order(x, reduction_dimension % x.ndim), range(k), reduction_dimension)
@@ -169,7 +195,8 @@ def _approx_batch(args, dims, reduction_dimension=-1, **params):
 def _approx_emit(ctx):
     p = ctx.params
     if p["is_max_k"]:
-        _largest_emit(ctx, p["k"], p["reduction_dimension"])
+        axis = p["reduction_dimension"]
+        _largest_emit(ctx, ctx.result(0).shape[axis], axis)
     else:
         ctx.by_reference()
 
@@ -203,6 +230,11 @@ def _approx(operand, k, reduction_dimension, recall_target, override, aggregate,
     if not isinstance(aggregate, (bool, np.bool_)):
         raise ArgumentError(f"approx_top_k: argument 'aggregate_to_topk' must be True or False, got {aggregate!r}")
     axis = canonical_axis(reduction_dimension, operand.ndim, "approx_top_k")
+    if override != -1 and override < operand.shape[axis]:
+        raise ValueError(
+            "approx_max_k, approx_min_k: argument 'reduction_input_size_override' must not be less than the size "
+            f"{operand.shape[axis]} that is given, got {override}"
+        )
     values, places = approx_top_k_p.bind(
         operand,
         k=size_of(k),
@@ -223,7 +255,10 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Array]:
-    """A list of the k largest elements and their indices; on a CPU exactly those."""
+    """A list of the k largest elements and their indices; on a CPU exactly those.
+
+    With `aggregate_to_topk=False` some more than k, as many as an accelerator would find before it chooses.
+    """
     return _approx(
         operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, True
     )
@@ -237,7 +272,10 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Array]:
-    """A list of the k smallest elements and their indices; on a CPU exactly those."""
+    """A list of the k smallest elements and their indices; on a CPU exactly those.
+
+    With `aggregate_to_topk=False` some more than k, as many as an accelerator would find before it chooses.
+    """
     return _approx(
         operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk, False
     )

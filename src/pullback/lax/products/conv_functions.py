@@ -170,10 +170,11 @@ def conv_transpose(
     spec = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     rhs_dilation = (1,) * n if rhs_dilation is None else _ints(rhs_dilation)
     if isinstance(padding, str):
-        if padding not in ("SAME", "VALID"):
-            raise RuntimeError(f"conv_transpose: argument 'padding' must be 'VALID', 'SAME' or pairs, got {padding!r}")
-        pads = []
-        for i, s, d in zip(spec.rhs_spec[2:], strides, rhs_dilation):
+        plain = not use_consistent_padding and all(s == 1 for s in strides)  # which is a convolution
+        if padding not in ("SAME", "VALID") and not plain:
+            raise ValueError(f"conv_transpose: argument 'padding' must be 'VALID', 'SAME' or pairs, got {padding!r}")
+        pads: Any = [] if padding in ("SAME", "VALID") else padding
+        for i, s, d in zip(spec.rhs_spec[2:], strides, rhs_dilation) if pads == [] else ():
             k = dilated(rhs.shape[i], d)
             total = k + s - 2 + (max(k - s, 0) if padding == "VALID" else 0)
             low = k - 1 if padding == "VALID" or s > k - 1 else -(-total // 2)

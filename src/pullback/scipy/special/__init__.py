@@ -40,12 +40,14 @@ from pullback.scipy.special._gamma import (
     polygamma,
     zeta,
 )
+from pullback.scipy.special._harmonics import lpmn as _lpmn
+from pullback.scipy.special._harmonics import lpmn_values as _lpmn_values
 from pullback.scipy.special._harmonics import sph_harm_y
 from pullback.scipy.special._hypergeometric import hyp1f1, hyp2f1
 from pullback.scipy.special._integrals import dawsn, exp1, expi, expn, fresnel, sici, spence
-from pullback.util.absent import absent_names
+from pullback.util.warning import deprecated_names as _deprecated_names
 
-__getattr__ = absent_names(__name__)
+__getattr__ = _deprecated_names(__name__, {"lpmn": _lpmn, "lpmn_values": _lpmn_values})
 
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",

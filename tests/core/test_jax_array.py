@@ -66,3 +66,17 @@ def test_functions_take_the_array_that_an_object_has(name):
 def test_transformations_ask_for_the_array_itself(call):
     with pytest.raises(ValueError, match="__jax_array__"):
         call(Held(X))
+
+
+def test_a_function_that_fails_does_not_run_again():
+    """Only what fails in this package is tried again with the arrays that objects hold."""
+    runs = []
+
+    def body(carry, x):
+        runs.append(type(carry))
+        raise ValueError("mine")
+
+    jax.tree_util.register_pytree_node(Held, lambda h: ((h.value,), None), lambda _, leaves: Held(*leaves))
+    with pytest.raises(ValueError, match="mine"):
+        lax.scan(body, Held(jnp.zeros(())), jnp.arange(3))
+    assert runs == [Held]

@@ -12,6 +12,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.jax_names.src import traceback_util
 
 HERE = __file__
 
@@ -144,6 +145,21 @@ def test_the_whole_as_the_cause():
     assert {file for _, file in shown} == {HERE} and not hasattr(error, "__notes__")
     assert len(traceback.extract_tb(error.__cause__.__traceback__)) > 2
     assert error.__cause__.__traceback__ is not error.__traceback__
+
+
+def test_frames_of_files_that_a_library_named():
+    """Its own functions at the boundary shorten tracebacks, too."""
+    namespace = {}
+    exec(compile("def library(f, x):\n    return f(x)\n", "/library.py", "exec"), namespace)
+    library = traceback_util.api_boundary(lambda f, x: namespace["library"](jax.jit(f), x))
+    shown, _ = frames(lambda: library(fails, X))
+    assert {file for _, file in shown} == {HERE, "/library.py"}
+    traceback_util.register_exclusion("/library.py")
+    try:
+        shown, _ = frames(lambda: library(fails, X))
+        assert {file for _, file in shown} == {HERE}
+    finally:
+        traceback_util._exclude_paths.remove("/library.py")
 
 
 def test_frames_that_are_marked():

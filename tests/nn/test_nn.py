@@ -111,3 +111,18 @@ def test_vectors_have_the_axes_that_are_named():
     assert jax.nn.initializers.lecun_normal(in_axis=(), out_axis=0)(key, (4,)).shape == (4,)
     with pytest.raises(IndexError, match="do not exist in weights of shape"):
         jax.nn.initializers.he_normal(in_axis=0, out_axis=1)(key, (4,))
+
+
+def test_scaled_dot_general_is_a_product_where_nothing_is_quantized():
+    x, y = jnp.ones((2, 3), jnp.bfloat16), jnp.ones((3, 4), jnp.bfloat16)
+    numbers = (((1,), (0,)), ((), ()))
+    out = jax.nn.scaled_dot_general(x, y, numbers)
+    assert out.dtype == jnp.float32 and (out == 3).all()
+    assert jax.nn.scaled_dot_general(x, y, numbers, preferred_element_type=None).dtype == jnp.bfloat16
+    config = jax.nn.get_scaled_dot_general_config("mxfp8")
+    assert (config.block_size, config.data_type, config.global_scale) == (32, jnp.float8_e4m3fn, None)
+    assert jax.nn.get_scaled_dot_general_config("nvfp4", 2.0).global_scale == 2.0
+    with pytest.raises(NotImplementedError, match="GPU"):
+        jax.nn.scaled_dot_general(x, y, numbers, configs=[config] * 3)
+    with pytest.raises(ValueError, match="'mxfp8' or 'nvfp4', got 'int8'"):
+        jax.nn.get_scaled_dot_general_config("int8")

@@ -69,6 +69,19 @@ def test_partition():
         jnp.partition(X, 9)
 
 
+def test_short_rows_are_partitioned_in_the_order_that_jax_gives():
+    x = jnp.array([6, 8, 4, 3, 1, 9, 7, 5, 2, 3])
+    assert jnp.partition(x, 4).tolist() == [1, 2, 3, 3, 4, 9, 8, 7, 6, 5]
+    assert jnp.argpartition(x, 4).tolist() == [4, 8, 3, 9, 2, 0, 1, 5, 6, 7]
+    assert jnp.partition(x[:, None], 1, axis=0)[:, 0].tolist() == [1, 2, 9, 8, 7, 6, 5, 4, 3, 3]
+    assert jnp.argpartition(jnp.array([2.0, jnp.nan, 1.0, jnp.nan]), 0).tolist() == [2, 0, 1, 3]
+
+
+def test_long_rows_are_partitioned_in_linear_time():
+    jaxpr = str(pullback.make_jaxpr(lambda x: (jnp.partition(x, 4), jnp.argpartition(x, 4)))(jnp.ones(1000)))
+    assert "sort" not in jaxpr and "argpartition" in jaxpr
+
+
 def test_lexsort(same):
     same(lambda m, a, b: m.lexsort((a, b)), T[0], T[1])
     same(lambda m, t: m.lexsort(t, axis=0), np.stack([T, T[::-1]]))

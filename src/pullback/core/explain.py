@@ -196,7 +196,8 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
 
     def mend(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The call again, with the arrays that objects hold, or else raises what the user is to see."""
-        converted = with_held_arrays((args, kwargs))
+        # What a function of the user's raised is not the arguments' fault, and it is not to run twice.
+        converted = with_held_arrays((args, kwargs)) if _is_ours(error) else None
         if converted is not None:
             return call(*converted[0], **converted[1])
         found = mismatch(fun, shown_as, kinds, args, kwargs) or _too_flat(fun, shown_as, kinds, args, kwargs, error)

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from pullback._ext import _core
+from pullback.util.tracebacks import excluded
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -120,7 +121,6 @@ class _IsUsers(dict[str, bool]):
 
 
 _is_users = _IsUsers()
-excluded: list[str] = []  # files that libraries named as theirs
 
 
 def exclude(file: str) -> None:

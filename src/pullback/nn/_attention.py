@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.core.explain import check
 from pullback.core.kinds import ARRAY, DTYPE
 from pullback.nn._normalizing import logsumexp, softmax
@@ -151,9 +154,26 @@ def scaled_matmul(
     return jnp.einsum("bmk,bnk->bmn", a, b).astype(dtype)
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> Any:
-    """The block format of scaled products; they run on GPUs alone: NotImplementedError."""
-    raise NotImplementedError("get_scaled_dot_general_config: block-scaled dot products need a GPU, which is not there")
+@dataclass(frozen=True)
+class BlockScaleConfig:
+    """How an operand of `scaled_dot_general` is quantized: along the contracted axis, in blocks with a scale each."""
+
+    mode: str
+    block_size: int
+    data_type: Any
+    scale_type: Any
+    global_scale: Any = None
+    infer_only: bool = False
+
+
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+    """The block format of that name, "mxfp8" or "nvfp4"; ValueError for others."""
+    if mode == "mxfp8":
+        return BlockScaleConfig(mode, 32, dtypes.float8_e4m3fn, dtypes.float8_e8m0fnu)
+    if mode == "nvfp4":
+        scale = jnp.ones(1, np.float32) if global_scale is None else global_scale
+        return BlockScaleConfig(mode, 16, dtypes.float4_e2m1fn, dtypes.float8_e4m3fn, scale)
+    raise ValueError(f"get_scaled_dot_general_config: argument 'mode' must be 'mxfp8' or 'nvfp4', got {mode!r}")
 
 
 def scaled_dot_general(
@@ -161,8 +181,14 @@ def scaled_dot_general(
     rhs: Any,
     dimension_numbers: Any,
     preferred_element_type: Any = np.float32,
-    configs: Any = None,
+    configs: Sequence[BlockScaleConfig] | None = None,
     implementation: str | None = None,
 ) -> Any:
-    """lax.dot_general with quantized operands; NotImplementedError, as the block formats run on GPUs alone."""
-    raise NotImplementedError("scaled_dot_general: block-scaled dot products need a GPU, which is not there")
+    """`lax.dot_general` of operands that are quantized by `configs`, if any: those for lhs, rhs and gradients.
+
+    With `configs`, NotImplementedError: the block formats run on GPUs alone, in JAX, too, which ignores
+    `implementation`.
+    """
+    if configs is not None:
+        raise NotImplementedError("scaled_dot_general: block-scaled dot products need a GPU, which is not there")
+    return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)

@@ -1,7 +1,8 @@
 """Tracebacks without this package's own frames: what users read are the lines of their program.
 
-Errors pass through functions of the API on their way to the user. The outermost one leaves only other files' frames, as
-the option `jax_traceback_filtering` (environment: JAX_TRACEBACK_FILTERING) says:
+Errors pass through functions of the API on their way to the user. The outermost one leaves only other files' frames,
+not those of files that libraries exclude either, as the option `jax_traceback_filtering` (environment:
+JAX_TRACEBACK_FILTERING) says:
 
 off                   all frames stay
 tracebackhide         all stay, and ours are marked for IPython and pytest, which do not show them
@@ -24,6 +25,7 @@ from pullback.util.config import config
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STARTER = _PACKAGE + "__main__.py"  # below it the user's program begins
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+excluded: list[str] = []  # files that libraries named as theirs, whose frames are left out as ours are
 _NOTE = (
     "--------------------\n"
     "Frames of pullback itself were left out of this traceback; JAX_TRACEBACK_FILTERING=off shows them."
@@ -36,6 +38,11 @@ class UnfilteredStackTrace(Exception):
 
 def _is_ours(file: str) -> bool:
     return file.startswith(_PACKAGE) and file != _STARTER
+
+
+def is_shown(file: str) -> bool:
+    """Whether frames of a file stay in shortened tracebacks."""
+    return not _is_ours(file) and file not in excluded
 
 
 def _serves_us(file: str) -> bool:
@@ -61,7 +68,7 @@ def _split(traceback: TracebackType | None) -> tuple[list[TracebackType], list[T
     inside = False
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        inside = _is_ours(file) or (inside and _serves_us(file))
+        inside = not is_shown(file) or (inside and _serves_us(file))
         (hidden if inside else shown).append(traceback)
         traceback = traceback.tb_next
     return shown, hidden
@@ -133,4 +140,4 @@ def api_boundary(fun: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["UnfilteredStackTrace", "api_boundary", "shorten"]
+__all__ = ["UnfilteredStackTrace", "api_boundary", "excluded", "is_shown", "shorten"]

@@ -103,3 +103,12 @@ def test_programs_say_the_precision_that_the_configuration_had():
         with pullback.default_matmul_precision("tensorfloat32"):
             f(x)
     assert len(traces) == 2
+
+
+@pytest.mark.parametrize("m, k, n", [(1, 3, 2), (2, 3, 2), (4, 3, 2), (3, 2, 5), (8, 8, 8), (5, 7, 3)])
+def test_small_compiled_products_have_the_bits_of_eager_ones(m, k, n):
+    """Both add terms in order, each rounded together with its sum: the first one alone is a rounded product."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x, y = (jnp.array(rng.normal(size=s).astype(np.float32)) for s in ((m, k), (k, n)))
+        np.testing.assert_array_equal(x @ y, pullback.jit(jnp.matmul)(x, y))

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from pullback.core.source import exclude, excluded
+from pullback.core.source import exclude
+from pullback.util import tracebacks
+from pullback.util.tracebacks import UnfilteredStackTrace as UnfilteredStackTrace
+from pullback.util.tracebacks import excluded, is_shown
 
 _exclude_paths = excluded  # flax reads it
 
@@ -18,9 +21,9 @@ def register_exclusion(path: str) -> None:
 
 def include_frame(frame: FrameType) -> bool:
     """Whether a frame is of a file that nobody excluded."""
-    return frame.f_code.co_filename not in excluded
+    return is_shown(frame.f_code.co_filename)
 
 
 def api_boundary(fun: Callable[..., Any], **_: Any) -> Callable[..., Any]:
-    """The function itself."""
-    return fun
+    """`fun`, without frames of this package and of excluded files in the tracebacks of its errors."""
+    return tracebacks.api_boundary(fun)

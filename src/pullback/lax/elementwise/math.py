@@ -171,7 +171,7 @@ cos_p = _math(
     "cos",
     "The cosine, elementwise.",
     np.cos,
-    lambda x_dot, y, x: mul_p.bind(x_dot, neg_p.bind(sin_p.bind(x))),
+    lambda x_dot, y, x: neg_p.bind(mul_p.bind(x_dot, sin_p.bind(x))),
     Samples(low=-10, high=10, edges=(*FLOAT_EDGES, 1e6, 1e30)),
 )
 tan_p = _math(

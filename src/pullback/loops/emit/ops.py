@@ -77,6 +77,12 @@ def _product(op: Op) -> str:
     return "fmul contract" if TERM in op.attrs else "fmul"
 
 
+def _first_rounded(op: Op, x: Value, y: Value) -> tuple[str, str]:
+    """What a sum adds, so that of two terms the first is rounded, as BLAS does it: LLVM rounds the operand behind."""
+    terms = [isinstance(arg, Op) and TERM in arg.attrs for arg in op.args]
+    return (y.ref, x.ref) if all(terms) else (x.ref, y.ref)
+
+
 def _int(opcode: str) -> Rule:
     return lambda a, op, x, y: a.op(opcode, element_of(x.dtype), x.ref, y.ref)
 
@@ -92,7 +98,8 @@ def _float_call(name: str) -> Rule:
 TABLE.update({
     **{(name, kind): _int(name) for name in ("add", "sub", "mul") for kind in ("signed", "unsigned")},
     **{(name, kind): _int(name) for name in ("and", "or", "xor") for kind in ("signed", "unsigned", "bool")},
-    **{(name, "float"): _float(f"f{name} contract") for name in ("add", "sub")},
+    ("add", "float"): lambda a, op, x, y: a.op("fadd contract", element_of(x.dtype), *_first_rounded(op, x, y)),
+    ("sub", "float"): _float("fsub contract"),
     **{(name, "float"): _float(f"f{name}") for name in ("div", "rem")},
     ("mul", "float"): lambda a, op, x, y: a.op(_product(op), element_of(x.dtype), x.ref, y.ref),
     ("min", "signed"): lambda a, op, x, y: a.call("llvm.smin", element_of(x.dtype), x.ref, y.ref),

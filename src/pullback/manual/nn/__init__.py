@@ -334,28 +334,23 @@ Arguments:
     lhs, rhs: arrays.
     dimension_numbers: as of `lax.dot_general`.
     preferred_element_type: dtype of the result.
-    configs: list of block formats.
-    implementation: None.
+    configs: block formats of lhs, rhs and gradients, or None; they need a GPU.
+    implementation: ignored.
 Returns:
-    Nothing: it raises.
+    Array: the batch axes, then those of lhs, then those of rhs.
 
->>> try:
-...     jax.nn.scaled_dot_general(jnp.ones((1, 1, 32)), jnp.ones((1, 1, 32)), (((2,), (2,)), ((0,), (0,))))
-... except NotImplementedError:
-...     print("not on a CPU")
-not on a CPU
+>>> jax.nn.scaled_dot_general(jnp.ones((2, 3), jnp.bfloat16), jnp.ones((3, 1), jnp.bfloat16), (((1,), (0,)), ((), ())))
+Array([[3.],
+       [3.]], dtype=float32)
 """,
     "get_scaled_dot_general_config": """
 Arguments:
-    mode: name of a format.
-    global_scale: array.
+    mode: "mxfp8" or "nvfp4".
+    global_scale: of "nvfp4", an array; ones if None.
 Returns:
-    Nothing: it raises.
+    What `configs` of `scaled_dot_general` are.
 
->>> try:
-...     jax.nn.get_scaled_dot_general_config("mxfp8")
-... except NotImplementedError:
-...     print("not on a CPU")
-not on a CPU
+>>> jax.nn.get_scaled_dot_general_config("mxfp8").block_size
+32
 """,
 }

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from pullback.loops.emit.jit import compile_function
+from pullback.loops.emit.lanes import shorter
 from pullback.loops.ir import Builder
+
+from .kit import both, sample
 
 ROWS = 5
 
@@ -45,3 +48,37 @@ def test_no_loop_of_single_elements(in_place):
         return compile_function(rows(n, in_place), {}).llvm.count("\nloop.")
 
     assert count(16 + 2) == count(16 + 4) == count(16) > 0
+
+
+def columns(n, rows=9):
+    """Columns of y divided by their sums in place, in strips of 64; of the last one the extent is not known."""
+    b = Builder()
+    x, y = b.input("x", "f32", rows * n), b.output("y", "f32", rows * n)
+    with b.loop(rows * n) as i:
+        b.store(y, i, b.load(x, i))
+    with b.loop(-(-n // 64)) as c:
+        start = c * 64
+        with b.loop(b.op("min", b.index(64), b.index(n) - start), "vector") as j:
+            with b.carried_loop(rows, [((b.const("f32", 0.0),), "add")], "reduce") as r:
+                r.update(r.var + b.load(y, r.i * n + start + j))
+            with b.loop(rows) as k:
+                b.store(y, k * n + start + j, b.load(y, k * n + start + j) / r.result)
+    return b.function("columns")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 15, 16, 31, 52, 63, 64, 65, 116, 127, 128, 500])
+def test_strips_in_place(n):
+    x = sample("f32", 9 * n, seed=n, edges=False)
+    ((got, want),) = both(columns(n), [x])
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_widths_of_shorter_vectors():
+    """With the fewest turns, and no more copies of a body than its length allows."""
+    loop = columns(500).body[1].body[-1]
+    assert shorter(loop, 64, 16, 52) == (16, 4)
+    assert shorter(loop, 64, 16, 48) == (16,)
+    assert shorter(loop, 64, 16, 1) == ()
+    assert len(shorter(loop, 64, 16, None)) == 2  # whose extents nobody knows
+    (simple,) = rows(100, True).body[0].body
+    assert shorter(simple, 32, 16, None) == ()

@@ -19,7 +19,7 @@ from pullback.loops.ir.visit import expressions
 
 from .access import VectorIndex
 from .functions import FunctionEmitter
-from .lanes import accumulators, lane_count, operations
+from .lanes import REST_OPS, accumulators, lane_count, operations, register_lanes, shorter
 from .ops import emit_op
 from .square_access import square_store
 from .squares import Square, copies_of
@@ -30,7 +30,6 @@ from .values import Asm, Value, broadcast, constant, element_of
 # Iterations of a float sum's main loop between two compensated additions.
 BLOCK = 16
 FEW = 16  # partial sums: with fewer of them, chains of twice BLOCK additions would lose more than pairwise sums do
-REST_OPS = 96  # of all shorter vectors that end a loop, where there are several
 CHAIN = 16  # elements of a float sum that are added one by one, where it runs one at a time
 STEPS = 128  # elements of such a sum between two compensated additions
 
@@ -71,12 +70,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             self._whole(loop, str(n), lanes, overlap=n % lanes != 0)
         else:
             self._whole(loop, str(whole), lanes, overlap=False)
-            for start, few in self._rest(loop, whole, n):
-                self.instance(loop, str(start), few)
-                self.block(loop.body)
-                self.eval.vector = None
-                whole = start + few
-            self.scalar_loop(loop, str(whole), str(n))
+            self._ends(loop, str(whole), str(n), lanes)
 
     def _rest(self, loop: Loop, start: int, n: int) -> list[tuple[int, int]]:
         """(start, lanes) of shorter vectors for the iterations that are left, if they repeat the body but a few times.
@@ -106,14 +100,24 @@ class VectorFunctionEmitter(FunctionEmitter):
                 vectors()
                 return
             enough = code.inst(f"icmp sge i64 {n}, {lanes}", n)
-            self.branch(enough, vectors, lambda: self.scalar_loop(loop, "0", n))
+            self.branch(enough, vectors, lambda: self._ends(loop, "0", n, lanes))
             return
-        whole = code.inst(f"and i64 {n}, {-lanes}", n)
+        whole = self._floor(n, lanes)
         self._whole(loop, whole, lanes, overlap=False)
-        self.scalar_loop(loop, whole, n)
+        self._ends(loop, whole, n, lanes)
 
-    def _whole(self, loop: Loop, n: str, lanes: int, overlap: bool) -> None:
-        """Iterations [0, n), which are at least `lanes` if `overlap`."""
+    def _ends(self, loop: Loop, start: str, n: str, lanes: int) -> None:
+        """Iterations from `start` to n, fewer than `lanes`: in shorter vectors, then one by one."""
+        rest = int(n) - int(start) if n[0] != "%" else None
+        for few in shorter(loop, lanes, register_lanes(loop, self.module.target), rest):
+            end = self._floor(n, few)  # `start` is a multiple of all of them
+            self._whole(loop, end, few, overlap=False, start=start)
+            start = end
+        if start != n:
+            self.scalar_loop(loop, start, n)
+
+    def _whole(self, loop: Loop, n: str, lanes: int, overlap: bool, start: str = "0") -> None:
+        """Iterations [start, n), which are at least `lanes` if `overlap`."""
 
         def body(i: str, _: list[Value]) -> list[Value]:
             if overlap and i[0] == "%":
@@ -124,7 +128,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             self.eval.vector = None
             return []
 
-        self.counted(loop, "0", n, lanes, [], body)
+        self.counted(loop, start, n, lanes, [], body)
 
     # Squares.
 

@@ -1,10 +1,13 @@
 """Which equations share a loop nest, by counting nests, loops, stores and temporaries."""
 
+import functools
+
 import numpy as np
 import pytest
 from lowering_checks import check, lax, normal, spread, total
 
 from pullback import jit
+from pullback.loops.ir.visit import stored
 
 F = np.float32
 
@@ -72,6 +75,28 @@ def test_sibling_reductions_and_stores_share_a_loop():
 
     r = check(fun, normal(20, 30), normal(20, 30, seed=1), rtol=1e-4)
     assert (r.nests, r.loops) == (1, 1)
+
+
+def _norm_gradients(x, ct, *, groups):
+    """Of (x - mean) * g with means of groups of the last axis, times ct: that of x, and of g for each column."""
+    rows, columns = x.shape
+    each = columns // groups
+
+    def centered(v):
+        split = lax.reshape(v, new_sizes=(rows, groups, each))
+        mean = spread(lax.div(lax.reduce_sum_p.bind(split, axes=(2,)), F(each)), split.shape, (0, 1))
+        return lax.sub(v, lax.reshape(mean, new_sizes=(rows, columns)))
+
+    return centered(ct), lax.reduce_sum_p.bind(lax.mul(centered(x), ct), axes=(0,))
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_what_is_made_of_sums_along_rows_is_not_stored_by_loops_over_columns(groups):
+    """The gradients of a layer norm, and of one by groups: else each would be read and written once more."""
+    fun = functools.partial(_norm_gradients, groups=groups)
+    r = check(fun, normal(40, 96), normal(40, 96, seed=1), rtol=1e-4)
+    (nest,) = [loop for loop in r.lowered.function.body if any(b.name == "y0" for b in stored((loop,)))]
+    assert nest.extent.value == 40
 
 
 def test_views_are_free():

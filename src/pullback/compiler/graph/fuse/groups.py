@@ -128,3 +128,30 @@ def may_merge(group: Group, left: int, right: int) -> bool:
     if Boundary(left, right) in group.apart:
         return False
     return not any(isinstance(axis := group.axes[a], Read) and axis.var in group.apart for a in (left, right))
+
+
+def turns(group: Group, index: Index) -> int:
+    """How often a group computes a value at an index: where outer loops alone determine it, before the inner ones."""
+    used = variables(index)
+    position = {axis.var: n for n, a in enumerate(group.order) if isinstance(axis := group.axes[a], Read)}
+    if not all(v in position for v in used):
+        return group.size
+    depth = 1 + max((position[v] for v in used), default=-1)
+    return math.prod(group.space[a] for a in group.order[:depth])
+
+
+def common_loops(group: Group, index: Index, shape: Shape) -> int:
+    """How many outer loops of a group go along the first axes of a value that it wants."""
+    depth = 0
+    for a, n in enumerate(shape[: len(group.space)]):
+        if n != group.space[a] or index[a] is not group.axes[a] or a in (group.reduced or ()):
+            break
+        depth += 1
+    return depth
+
+
+def is_turned(group: Group, index: Index) -> bool:
+    """Whether the innermost loop goes along another axis of a value than the one whose elements are neighbours."""
+    inner = [axis.var for a in group.order if isinstance(axis := group.axes[a], Read)][-1:]
+    last = next((component for component in reversed(index) if not isinstance(component, Const)), None)
+    return bool(inner) and last is not None and inner[0] in variables(index) and inner[0] not in variables((last,))

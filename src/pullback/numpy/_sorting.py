@@ -123,8 +123,9 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
         return selection.argpartition(a, kth, axis)
     positions = lax.broadcasted_iota(np.int32, a.shape, axis)
     _, order = lax.sort((a, positions), dimension=axis, num_keys=1)
-    first, rest = (lax.slice_in_dim(order, *ends, axis=axis) for ends in ((0, kth + 1), (kth + 1, None)))
-    return lax.concatenate([first, lax.sort(rest, dimension=axis)], axis)
+    first = lax.slice_in_dim(order, 0, kth + 1, axis=axis)
+    rest = lax.sort(lax.slice_in_dim(order, kth + 1, None, axis=axis), dimension=axis)
+    return lax.concatenate([first, rest], axis)
 
 
 def sort_complex(a: Any) -> Any:

@@ -107,6 +107,14 @@ def test_ravel_pytree():
     np.testing.assert_allclose(gradient["a"], 1)
 
 
+def test_check_grads_takes_steps_that_seldom_meet_a_jump():
+    from pullback.test_util import check_grads
+
+    check_grads(lambda x: jnp.where(x > 1.001, 5.0, 0.0) + x * x, (jnp.ones(3),), order=1)
+    with pytest.raises(AssertionError):
+        check_grads(lambda x: jnp.where(x > 1.001, 5.0, 0.0) + x * x, (jnp.ones(3),), order=1, eps=1e-2)
+
+
 def test_check_grads():
     from pullback.test_util import check_grads
 

@@ -234,3 +234,36 @@ def test_carries_that_are_worth_no_second_step():
     step = lambda _, c: lax.rev(lax.sin(c), (0,))
     r = check(lambda c: [lax.fori_loop(0, 20, step, c)], normal(30, 30))
     assert "pair" not in {s.var.name for s in statements(r.lowered.function.body) if isinstance(s, Loop)}
+
+
+def _set(i, c):
+    return lax.dynamic_update_slice(c, spread(lax.convert_element_type(i, F), (1,), ()), (i,))
+
+
+def _handed_on(i, c):
+    return c
+
+
+@pytest.mark.parametrize("other", [_handed_on, lambda i, c: lax.rev(c, (0,)), lambda i, c: lax.full_like(c, 2)])
+def test_what_a_branch_hands_on_or_changes_stays_where_it_is(other):
+    """In loops that keep few checkpoints, a branch that does nothing copied all of them, in each step."""
+
+    def step(state):
+        i, c, flags = state
+        branches = (lambda i, c, f: (_set(i, c), f)), (lambda i, c, f: (other(i, c), f))
+        return lax.add(i, I(1)), *lax.cond(lax.lt(i, I(3)), *branches, i, c, flags)
+
+    r = check(lambda c, f: lax.while_loop(lambda s: lax.lt(s[0], I(5)), step, (I(0), c, f)), normal(7), normal(9))
+    sizes = [b.size for b in r.lowered.function.buffers if b.space == "temporary"]
+    assert 9 not in sizes and (other is not _handed_on or 7 not in sizes)
+
+
+def test_branches_that_swap_what_they_are_given():
+    def first_twice(a, b):
+        return a, a
+
+    def step(i, state):
+        branches = [lambda a, b: (b, a), lambda a, b: (a, lax.rev(b, (0,))), first_twice]
+        return lax.switch(lax.rem(i, I(3)), branches, *state)
+
+    check(lambda a, b: lax.fori_loop(0, 7, step, (a, b)), normal(4), normal(4, seed=1))

@@ -406,6 +406,34 @@ def _lower(ctx):
     ctx.choose(ctx.params["branches"], operands[0], operands[1:], results)
 
 
+def _shared(params):
+    """What a branch hands on, or changes in place, stays where it is: no branch copies it there and back."""
+    branches = params["branches"]
+    found: dict[int, int] = {}
+    for n, aval in enumerate(branches[0].out_avals):
+        for branch in branches:
+            k = _made_of(branch.jaxpr, n)
+            if k is not None and k not in found and branch.in_avals[k].dtype == aval.dtype:
+                found[k] = n
+                break
+    return [(1 + k, n) for k, n in found.items()]
+
+
+def _made_of(jaxpr, n) -> int | None:
+    """The argument that a result is, after changes that may be made in its memory."""
+    numbers = {var: k for k, var in enumerate(jaxpr.invars)}
+    made = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+    var = jaxpr.outvars[n]
+    while isinstance(var, Var):
+        if var in numbers:
+            return numbers[var] if var.aval.shape == jaxpr.outvars[n].aval.shape else None
+        eqn = made.get(var)
+        kind = None if eqn is None else eqn.primitive.lower
+        pairs = kind.pairs(eqn.params) if isinstance(kind, Nest) else ()
+        var = next((eqn.invars[k] for k, m in pairs if eqn.outvars[m] is var), None)
+    return None
+
+
 cond_p = Primitive(
     "cond",
     doc="One of several branches.",
@@ -422,5 +450,5 @@ cond_p = Primitive(
     effects=_effects,
     discharge=_discharge,
     outer=_outer,
-    lower=Nest(_lower),
+    lower=Nest(_lower, shared=_shared),
 )

@@ -428,7 +428,9 @@ def _made_of(jaxpr, n) -> int | None:
         if var in numbers:
             return numbers[var] if var.aval.shape == jaxpr.outvars[n].aval.shape else None
         eqn = made.get(var)
-        kind = None if eqn is None else eqn.primitive.lower
+        if eqn is None:
+            return None
+        kind = eqn.primitive.lower
         pairs = kind.pairs(eqn.params) if isinstance(kind, Nest) else ()
         var = next((eqn.invars[k] for k, m in pairs if eqn.outvars[m] is var), None)
     return None

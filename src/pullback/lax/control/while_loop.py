@@ -167,8 +167,8 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        steps = {"length": max(high - low, 0), "unroll": 1 if unroll is None else unroll}
-        (_, result), _ = scan(wrapping(step, body_fun), (start, init_val), None, **steps)
+        length, at_once = max(high - low, 0), 1 if unroll is None else unroll
+        (_, result), _ = scan(wrapping(step, body_fun), (start, init_val), None, length=length, unroll=at_once)
         return result
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")

@@ -38,6 +38,7 @@ def test_modules_are_the_same_objects():
         print(jax is pullback, jnp is pullback.numpy, lax is pullback.lax, tree_util is pullback.tree_util)
         print(initializers is pullback.nn.initializers, jax.random is pullback.random)
         print(jax.__version__, jax.__version_info__, jaxlib.__version__, jaxlib.version.__version__)
+        assert jax.version.__version_info__ == jax.__version_info__ and jax.version.__version__ == jax.__version__
         print(pullback.numpy.__spec__.name, pullback.numpy.__name__, pullback.installed_as_jax())
         """)
     assert lines[0] == "True True True True" and lines[1] == "True True"

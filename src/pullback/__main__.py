@@ -138,9 +138,9 @@ def main(arguments: list[str]) -> int:
         from pullback import doctor
 
         return doctor.main()
-    from pullback import version
+    from pullback.version import __version__, jax_version
 
-    print(f"pullback {version.__version__} (API of JAX {version.jax_version})")
+    print(f"pullback {__version__} (API of JAX {jax_version})")
     return 0
 
 

@@ -192,3 +192,23 @@ def test_functions_of_numpy_are_jitted_ones_ahead_of_time_too():
     assert jnp.sum.eval_shape(x).shape == () and jnp.cumsum.trace(x, axis=0).jaxpr.out_avals[0].shape == (3,)
     assert jnp.sin._cache_size() > 0
     np.testing.assert_allclose(export(jnp.sin)(x).call(x), jnp.sin(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "fun, shape",
+    [
+        (jnp.mean, (100,)),
+        (lambda x: jnp.mean(x, axis=0), (64, 64)),
+        (lambda x: jnp.var(x, axis=(1, 2)), (3, 4, 4, 5)),
+        (lambda x: pb.nn.standardize(x), (7, 33)),
+        (lambda x: jnp.vdot(x, x), (1000,)),
+    ],
+)
+def test_a_call_has_the_same_bits_each_time(fun, shape):
+    """The first calls are evaluated otherwise than later ones, and are to add in the same order."""
+    for seed in range(5):
+        pb.clear_caches()
+        x = jnp.array(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
+        first, *others = [np.asarray(fun(x)) for _ in range(4)]
+        for other in others:
+            np.testing.assert_array_equal(first, other)

@@ -407,6 +407,23 @@ def test_scopes_know_the_transformations_around_them(transform, stacks):
     assert [str(eqn.source_info.name_stack) for eqn in eqns] == stacks
 
 
+def test_transformations_are_written_around_the_scope_that_comes_next():
+    def f(x):
+        with jax.named_scope("a"), jax.named_scope("b"):
+            y = jnp.sin(x)
+        return y.sum()
+
+    eqns = jax.make_jaxpr(jax.grad(f))(X).eqns
+    stacks = [str(eqn.source_info.name_stack) for eqn in eqns]
+    assert stacks[0] == "jvp(a)/b" and "jvp()" in stacks and stacks[-1] == "transpose(jvp(a))/b"
+
+
+def test_equations_of_functions_of_ours_have_source_info_too():
+    (inner,) = [e.params["jaxpr"] for e in jax.make_jaxpr(jax.nn.softmax)(X).eqns if e.primitive.name == "jit"]
+    eqn = inner.eqns[0]
+    assert str(eqn.source_info.name_stack) == "" and eqn.replace(source_info=eqn.source_info).source is None
+
+
 def test_many_equations_print_in_linear_time():
     text = str(jax.make_jaxpr(sines(2000))(1.0))
     assert text.count("\n") == 2001

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import scipy
 
-from pullback import version
 from pullback.api.threads import get_num_threads
 from pullback.runtime.arrays.devices import devices, local_device_count, process_count
+from pullback.version import __version__, jax_version
 
 
 def environment() -> dict[str, str]:
@@ -28,7 +28,7 @@ def environment() -> dict[str, str]:
     target, machine = host_target(), host()
     count, size = _folder(default_folder())
     return {
-        "pullback": f"{version.__version__} (the API of jax {version.jax_version})",
+        "pullback": f"{__version__} (the API of jax {jax_version})",
         "python": sys.version.replace("\n", " "),
         "numpy": np.__version__,
         "scipy": scipy.__version__,

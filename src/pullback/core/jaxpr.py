@@ -16,14 +16,18 @@ from pullback.core.atoms import DropVar as DropVar
 from pullback.core.avals import ShapedArray
 from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.print import eqn_text, jaxpr_text, lines_with_places
-from pullback.core.source import ANY_CALLERS, SourceInfo, at_line, calling_line, names_inside
+from pullback.core.source import ANY_CALLERS, UNKNOWN, SourceInfo, at_line, calling_line, names_inside
 from pullback.util.notebooks import program_html
 
 
 class JaxprEqn:
-    """outvars = primitive[params] invars."""
+    """outvars = primitive[params] invars.
 
-    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source_info", "ctx")
+    `source` is the line that it comes from, None where that is not known; libraries ask for `source_info`, which is
+    always there.
+    """
+
+    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source", "ctx")
 
     def __init__(
         self,
@@ -43,9 +47,18 @@ class JaxprEqn:
         self.source_info = source_info
         self.ctx = ctx
 
+    @property
+    def source_info(self) -> SourceInfo:
+        """The line that it comes from, and the scopes around it."""
+        return UNKNOWN if self.source is None else self.source
+
+    @source_info.setter
+    def source_info(self, value: SourceInfo | None) -> None:
+        self.source = None if value is UNKNOWN else value
+
     def replace(self, **kw) -> JaxprEqn:
         """The equation with some fields replaced."""
-        new = JaxprEqn(self.invars, self.outvars, self.primitive, self.params, self.effects, self.source_info, self.ctx)
+        new = JaxprEqn(self.invars, self.outvars, self.primitive, self.params, self.effects, self.source, self.ctx)
         for field, value in kw.items():
             setattr(new, field, list(value) if field in ("invars", "outvars") else value)
         return new
@@ -243,7 +256,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
     here = calling_line() if is_seen else None
     for i, eqn in enumerate(jaxpr.eqns):
         values = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
-        source = eqn.source_info if is_seen else None
+        source = eqn.source if is_seen else None
         if source is None:
             outs = eqn.primitive.bind(*values, **eqn.params)
         else:

@@ -16,6 +16,7 @@ what a user reads who needs the rule, and what the coverage table prints. Rule s
         "inside" says that a Pointwise rule reads operands at places inside of them only, whatever its selects choose;
         "stacked" that a stack of operands takes no longer than one after the other, where `lower` does not tell;
         "own types" that the shape rule says how results vary and are cut over meshes (core/types.py);
+        "added by plans" that plans add in another order than the reference: they do eager work from the first call on;
         "transposes zeros" that the transpose rule is asked even where all cotangents vanish;
         "mixed" that under vmap, as in JAX, an element of a batch is not what it is by itself
 

@@ -220,10 +220,10 @@ class _Printer:
 
     def remarks(self, eqn):
         parts = []
-        if self.name_stack and eqn.source_info is not None and eqn.source_info.name_stack:
-            parts.append(f"[{eqn.source_info.name_stack}]")
-        if self.source_info and eqn.source_info is not None:
-            parts.append(str(eqn.source_info))
+        if self.name_stack and eqn.source is not None and eqn.source.name_stack:
+            parts.append(f"[{eqn.source.name_stack}]")
+        if self.source_info and eqn.source is not None:
+            parts.append(str(eqn.source))
         return (_Note(" ".join(parts)),) if parts else ()
 
     def carry_names(self, eqn) -> None:
@@ -332,7 +332,7 @@ class _Marking(_Printer):
     """Puts a mark and the place in the user's code behind each equation."""
 
     def remarks(self, eqn):
-        return () if eqn.source_info is None else (_Note(_MARK + str(eqn.source_info)),)
+        return () if eqn.source is None else (_Note(_MARK + str(eqn.source)),)
 
 
 _MARK = "\uf8ff"  # of the private use area: in no name

@@ -16,19 +16,29 @@ from pullback.util.tracebacks import excluded
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+def _around(transformations: Sequence[str], text: str) -> str:
+    for name in reversed(transformations):
+        text = f"{name}({text})"
+    return text
+
+
 class NameStack(tuple):
     """The named scopes and transformations around an operation, outermost first: 'name' or ('transformation',).
 
-    As text: outer/vmap(jvp(inner)).
+    As text: outer/vmap(jvp(inner))/innermost; transformations are put around the scope that comes next.
     """
 
     __slots__ = ()
 
     def __str__(self):
-        text = ""
-        for item in reversed(self):
-            text = f"{item[0]}({text})" if isinstance(item, tuple) else f"{item}/{text}" if text else item
-        return text
+        parts, around = [], []
+        for item in self:
+            if isinstance(item, tuple):
+                around.append(item[0])
+            else:
+                parts.append(_around(around, item))
+                around = []
+        return "/".join([*parts, _around(around, "")] if around else parts)
 
     def __add__(self, other):
         return NameStack((*self, *other))
@@ -83,6 +93,9 @@ class SourceInfo(NamedTuple):
 
     def __str__(self):
         return f"{self.file}:{self.line} ({self.function})"
+
+
+UNKNOWN = SourceInfo("<unknown>", 0, "<unknown>")
 
 
 class Origin(NamedTuple):

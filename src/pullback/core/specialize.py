@@ -40,7 +40,7 @@ def refuse_symbolic(closed: ClosedJaxpr, what: str) -> None:
             )
     for eqn in closed.jaxpr.eqns:
         if any(is_symbolic_type(v.aval) for v in eqn.outvars) or any(type(v) is Dimension for v in eqn.params.values()):
-            where = "" if eqn.source_info is None else f" at {eqn.source_info}"
+            where = "" if eqn.source is None else f" at {eqn.source}"
             raise NotImplementedError(
                 f"{what}: primitive '{eqn.primitive.name}'{where} has symbolic dimensions that no argument's shape has"
             )

@@ -163,7 +163,7 @@ def _reason(host: HostFunction, equations: list[JaxprEqn]) -> str:
     found = [eqn for eqn in equations if eqn.params is params] or [
         eqn for eqn in equations if eqn.primitive.name == host.name
     ]
-    lines = sorted({str(eqn.source_info) for eqn in found if eqn.source_info is not None})
+    lines = sorted({str(eqn.source) for eqn in found if eqn.source is not None})
     where = f" at {', '.join(lines)}" if lines else ""
     callback = None if params is None else params.get("callback")
     if callback is None:

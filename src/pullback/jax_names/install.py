@@ -17,7 +17,7 @@ import sys
 import types
 from collections.abc import Sequence
 
-from pullback import version
+from pullback.jax_names import version
 from pullback.jax_names.src import ELSEWHERE
 from pullback.util.config import config
 
@@ -26,6 +26,7 @@ _MOVED = {
     **{f"jax._src.{name}": target for name, target in ELSEWHERE.items()},
     "jaxlib": "pullback.jax_names.jaxlib",
     "jax._src": "pullback.jax_names.src",
+    "jax.version": "pullback.jax_names.version",
     "jax": "pullback",
 }
 
@@ -115,8 +116,9 @@ def install_as_jax() -> None:
             )
     _finder = _Finder()
     sys.meta_path.insert(0, _finder)
-    package.__version__ = version.jax_version  # type: ignore[attr-defined]
-    package.__version_info__ = version.jax_version_info  # type: ignore[attr-defined]
+    package.__version__ = version.__version__  # type: ignore[attr-defined]
+    package.__version_info__ = version.__version_info__  # type: ignore[attr-defined]
+    package.version = version  # type: ignore[attr-defined]
     tree_util = importlib.import_module("pullback.tree_util")
     for name in _OLD_TREE_NAMES:
         setattr(package, name, getattr(tree_util, name))

@@ -158,7 +158,7 @@ class _Writer:
         here = calling_line()
         for eqn in jaxpr.eqns:
             wishes = [known.get(v) for v in eqn.outvars]
-            with at_line(here, eqn.source_info):
+            with at_line(here, eqn.source):
                 outs = self.equation(eqn, [read(a) for a in eqn.invars], wishes)
             env.update(zip(eqn.outvars, outs, strict=True))
         return [read(a) for a in jaxpr.outvars]
@@ -189,7 +189,7 @@ class _Writer:
             warn(
                 PROGRAMS,
                 f"partitioning: {eqn.primitive.name} has no rule for operands that are cut; they are gathered, and it "
-                f"is computed on every device ({eqn.source_info})",
+                f"is computed on every device ({eqn.source})",
             )
         inputs = [x.moved(whole(len(x.cut)), self.mesh) for x in operands]
         outs = self.bound(eqn, inputs, eqn.params)

@@ -92,8 +92,8 @@ def backward_pass(
             for a in eqn.invars
         ]
         rule = eqn.primitive.rule("transpose")
-        names = eqn.source_info.name_stack.inside() if eqn.source_info is not None else ()
-        with cut, at_line(here, eqn.source_info), names_inside(("transpose",), *names):
+        names = eqn.source.name_stack.inside() if eqn.source is not None else ()
+        with cut, at_line(here, eqn.source), names_inside(("transpose",), *names):
             args_bar = rule(outs_bar if eqn.primitive.multiple_results else outs_bar[0], *operands, **eqn.params)
         if args_bar is None:
             continue

@@ -49,7 +49,7 @@ class Unit:
     @property
     def lines(self) -> tuple[SourceInfo, ...]:
         """The user's lines, each once."""
-        return tuple(dict.fromkeys(e.source_info for e in self.equations if e.source_info is not None))
+        return tuple(dict.fromkeys(e.source for e in self.equations if e.source is not None))
 
 
 def base(name: str) -> str:

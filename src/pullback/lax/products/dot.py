@@ -384,7 +384,7 @@ dot_general_p = Primitive(
     transpose=_dot_transpose,
     batch=_dot_batch,
     lower=Nest(_dot_emit, strided=True, operations=_dot_operations),
-    traits={"product", "stacked"},
+    traits={"product", "stacked", "added by plans"},
     samples=Samples(cases=_dot_cases),
 )
 

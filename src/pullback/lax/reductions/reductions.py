@@ -131,7 +131,7 @@ reduce_sum_p = reduction(
     transpose=lambda y_bar, aval, axes, **params: spread(y_bar, axes, aval.shape),
     lower=Reduction("add", _zero),
     samples=Samples(cases=_axis_cases(_normal)),
-    traits=("linear",),
+    traits=("linear", "added by plans"),
 )
 
 

@@ -101,4 +101,4 @@ def _without_checks() -> Iterator[None]:
 
 def place(eqn: JaxprEqn) -> str:
     """The primitive and the user's line."""
-    return eqn.primitive.name + (f" at {eqn.source_info}" if eqn.source_info is not None else "")
+    return eqn.primitive.name + (f" at {eqn.source}" if eqn.source is not None else "")

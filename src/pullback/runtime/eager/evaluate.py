@@ -4,7 +4,8 @@ Small work runs the primitive's reference on NumPy views: no compilation, some m
 given much work of one type is compiled, once the time it has taken in NumPy could have paid for it.
 
 What no plan can run is so given to the NumPy reference first. The two may differ in the last bit of transcendental
-functions.
+functions. Where a plan adds in another order ("added by plans"), it is run from the first call on: the same call gives
+the same bits, so that programs may compare what they compute twice.
 """
 
 from __future__ import annotations
@@ -125,6 +126,8 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
                 _records.clear()
             _records[key] = record
     program = record.program
+    if program is None and "added by plans" in primitive.traits and key is not None and not switches.interpret:
+        program = record.program = _planned(primitive, record, params)
     if program is None:
         record.work += record.size
         if record.is_elementwise and record.size > LARGE and key is not None:
@@ -157,6 +160,16 @@ def _placed(primitive: Primitive, args: tuple, record: _Record, params: dict[str
         record.placing = Placing(record.jaxpr(primitive, params).jaxpr)
     placed = place_results(record.placing, args, [result] if record.single else result, primitive.name)
     return placed[0] if record.single else placed
+
+
+def _planned(primitive: Primitive, record: _Record, params: dict[str, Any]) -> Any:
+    """The plan; None where there is none, or where it would take longer than a compilation may."""
+    if record.planned is None:
+        try:
+            record.planned = make_plan(record.jaxpr(primitive, params), primitive.name)
+        except NotImplementedError:
+            return None
+    return None if is_too_long(record.planned.nanoseconds) else record.planned.executable
 
 
 def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: str) -> Any:

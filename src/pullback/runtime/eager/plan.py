@@ -24,7 +24,7 @@ from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import must_be_compiled
 from pullback.core.primitive import NoRule, Primitive
-from pullback.lax.records.sums import CHAIN
+from pullback.lax.records.sums import chain_of
 from pullback.runtime.arrays.placement import Placing, says_where
 from pullback.runtime.eager.plan_rules import RULES
 from pullback.runtime.eager.plan_values import (
@@ -244,7 +244,7 @@ class _Builder:
     def product(self, x: Value, y: Value, out: Value) -> None:
         """out[b, i, j] = sum over k of x[b, i, k] y[b, k, j], all with as many batch dimensions."""
         (*lead, m, k), n = x.shape, y.shape[-1]
-        chain = CHAIN if x.dtype.kind == "c" else 4 * CHAIN  # as in lax.records.sums.product
+        chain = chain_of(x.dtype)  # as in lax.records.sums.product
         if x.dtype.kind in "fc" and k > 2 * chain and min(m, n) == 1:
             blocks, rank = k // chain, len(lead)
             parts = self.temporary((*lead, blocks + 1, m, n), out.dtype)

@@ -103,7 +103,7 @@ class _Writer:
         env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts)) | dict(zip(jaxpr.invars, args))
         for eqn in jaxpr.eqns:
             values = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
-            stack = eqn.source_info.name_stack if eqn.source_info is not None else ()
+            stack = eqn.source.name_stack if eqn.source is not None else ()
             with names_inside(*stack):
                 env.update(zip(eqn.outvars, self._equation(eqn, values, steps)))
         return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]

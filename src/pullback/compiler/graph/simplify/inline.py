@@ -49,10 +49,10 @@ def inline(closed: ClosedJaxpr) -> ClosedJaxpr:
 def with_lines(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A program whose equations that belong to no line of the user's have that which calls it: of a function of this
     package that is compiled as it is."""
-    line = user_source() if any(eqn.source_info is None for eqn in closed.eqns) else None
+    line = user_source() if any(eqn.source is None for eqn in closed.eqns) else None
     if line is None:
         return closed
-    eqns = [eqn if eqn.source_info is not None else eqn.replace(source_info=line) for eqn in closed.eqns]
+    eqns = [eqn if eqn.source is not None else eqn.replace(source_info=line) for eqn in closed.eqns]
     return closed.map_jaxpr(lambda jaxpr: jaxpr.replace(eqns=eqns))
 
 
@@ -87,7 +87,7 @@ class _Inliner:
         """Append the equations; `fresh`: results get new variables, since the jaxpr may be inlined more than once.
         Those without a line get that of the call, `source`."""
         for eqn in jaxpr.eqns:
-            line = eqn.source_info or source
+            line = eqn.source or source
             kind = eqn.primitive.lower
             invars = [a if isinstance(a, Literal) else env.get(a, a) for a in eqn.invars]
             if isinstance(kind, Inline) and (body := kind.body(eqn)) is not None:

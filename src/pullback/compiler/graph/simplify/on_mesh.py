@@ -79,7 +79,7 @@ def _replaced(closed: ClosedJaxpr, axes: MeshAxes, rule: Rule) -> ClosedJaxpr:
         scope: dict[Var, Any] = dict(zip(body.jaxpr.invars, invars))
         constvars += body.jaxpr.constvars
         consts += body.consts
-        source = eqn.source_info
+        source = eqn.source
         eqns += [
             inner.replace(invars=[read(a, scope) for a in inner.invars], source_info=source) for inner in body.eqns
         ]

@@ -46,7 +46,7 @@ class Rewriter:
             if new is not eqn:
                 self.changed = True
             self._steps = 0
-            self._source = eqn.source_info
+            self._source = eqn.source
             for atom in new.invars:
                 if type(atom) is not Literal and atom in env:
                     new = new.replace(invars=[self.read(a) for a in new.invars])

@@ -144,7 +144,7 @@ def _one_block(eqn: JaxprEqn, mapped: list[bool], shape: tuple[int, ...], size: 
     given = [Var(x.aval.update(shape=(size,)) if is_mapped else x.aval) for x, is_mapped in zip(eqn.invars, mapped)]
     outs = [Var(v.aval.update(shape=(size,))) for v in eqn.outvars]
     params = _of_size(eqn, shape, size)
-    loop = JaxprEqn(given, outs, eqn.primitive, params, source_info=eqn.source_info)
+    loop = JaxprEqn(given, outs, eqn.primitive, params, source_info=eqn.source)
     first = [v for v, is_mapped in zip(given, mapped) if not is_mapped]
     return ClosedJaxpr(Jaxpr([], [*first, *(v for v, is_mapped in zip(given, mapped) if is_mapped)], outs, [loop]), [])
 

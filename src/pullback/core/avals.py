@@ -18,7 +18,7 @@ from pullback.core.dimensions import Dimension
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import get_abstract_mesh
 from pullback.sharding._shardings import MemorySpace
-from pullback.sharding._specs import names_of
+from pullback.sharding._specs import names_of, says_something, spec_in_full, state_of
 from pullback.util import dtypes
 from pullback.util.locks import Lock
 
@@ -172,10 +172,10 @@ class ShapedArray(AbstractValue):
         return ",".join(map(shown, self.shape, self.placing.spec))
 
     def _varying(self) -> str:
-        if not self.vma:
-            return ""
-        names = ",".join(sorted(map(str, self.vma)))
-        return f"{{V:{names}}}" if len(self.vma) == 1 else f"{{V:({names})}}"
+        unreduced, reduced = state_of(self)
+        found = [("V", self.vma), ("U", unreduced), ("R", reduced)]
+        shown = [f"{kind}:{_names(axes)}" for kind, axes in found if axes]
+        return f"{{{', '.join(shown)}}}" if shown else ""
 
     def __str__(self):
         name = getattr(self.dtype, "name", str(self.dtype))
@@ -186,6 +186,11 @@ class ShapedArray(AbstractValue):
         return f"ShapedArray({name}[{self._extents()}]{self._varying()}" + (
             ", weak_type=True)" if self.weak_type else ")"
         )
+
+
+def _names(axes: frozenset) -> str:
+    names = ",".join(sorted(map(str, axes)))
+    return names if len(axes) == 1 else f"({names})"
 
 
 class ManualAxisType(NamedTuple):
@@ -223,9 +228,9 @@ def placed(aval: ShapedArray, sharding: Any, whole: bool = False) -> ShapedArray
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
     parts = [[n for n in names_of(part) if types[n] is AxisType.Explicit] for part in sharding.spec[: aval.ndim]]
     parts += [[]] * (aval.ndim - len(parts))
-    spec = PartitionSpec(*(tuple(p) if len(p) > 1 else p[0] if p else None for p in parts))
+    spec = spec_in_full(parts, (sharding.spec.unreduced, sharding.spec.reduced))
     mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
-    if not whole and not any(spec):
+    if not whole and not says_something(spec):
         return aval
     return typed(aval, NamedSharding(mesh, spec), aval.vma)
 

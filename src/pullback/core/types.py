@@ -23,6 +23,7 @@ from pullback.core.interpreter import axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.primitive import Primitive, registry
 from pullback.sharding import PartitionSpec
+from pullback.sharding._specs import of_cotangents
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
 Axes = frozenset
@@ -78,9 +79,11 @@ def type_of_operands() -> Any:
     return type_on_mesh if avals.any_placed else typeof
 
 
-def cut_as(x: Any, aval: Any) -> Any:
-    """x, cut along explicit axes as values of a type are: a cotangent lies where its value does."""
+def cut_as(x: Any, aval: Any, cotangent: bool = False) -> Any:
+    """x, cut along explicit axes as values of a type are, or their cotangents."""
     placing, have = getattr(aval, "placing", None), type_on_mesh(x)
+    if placing is not None:
+        placing = placing.update(spec=of_cotangents(placing.spec)) if cotangent else placing
     found: Any = getattr(have, "placing", None)
     if placing is found or have.shape != aval.shape:
         return x
@@ -96,7 +99,7 @@ def rows_cut_as(rows: Any, x: Any) -> Any:
     placing = getattr(type_on_mesh(x), "placing", None)
     if placing is None:
         return rows
-    placing = placing.update(spec=PartitionSpec(None, *placing.spec))
+    placing = placing.update(spec=placing.spec.update(partitions=(None, *placing.spec)))
     return registry["sharding_constraint"].bind(rows, sharding=placing)
 
 

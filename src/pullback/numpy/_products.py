@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.lax.collectives.sharding import out_placed
+from pullback.lax.products.dot import check_terms
 from pullback.numpy._arguments import (
     arrays,
     broadcast_shapes_of,
@@ -41,7 +42,9 @@ def _dot_general(a: Any, b: Any, numbers: Any, precision: Any, element_type: Any
     return convert(out, wanted, True) if element_type is None and a.weak_type and b.weak_type else out
 
 
-def _contract(name: str, a: Any, b: Any, k: int, m: int, precision: Any = None, element_type: Any = None) -> Any:
+def _contract(
+    name: str, a: Any, b: Any, k: int, m: int, precision: Any = None, element_type: Any = None, out_sharding: Any = None
+) -> Any:
     """Sum of products over axis k of a and axis m of b, the other axes of a before those of b."""
     if a.shape[k] != b.shape[m]:
         raise TypeError(
@@ -49,7 +52,10 @@ def _contract(name: str, a: Any, b: Any, k: int, m: int, precision: Any = None, 
             f"({b.shape[m]},). "
             f"({name}: axis {k} of {a.shape} and axis {m} of {b.shape})"
         )
-    return _dot_general(a, b, (((k,), (m,)), ((), ())), precision, element_type)
+    check_terms(a, b, ((k,), (m,)), out_sharding)
+    return out_placed(
+        f"jnp.{name}", _dot_general(a, b, (((k,), (m,)), ((), ())), precision, element_type), out_sharding
+    )
 
 
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
@@ -65,9 +71,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         return out_placed(
             "jnp.dot", result if element_type is None else lax.convert_element_type(result, element_type), out_sharding
         )
-    return out_placed(
-        "jnp.dot", _contract("dot", a, b, a.ndim - 1, max(b.ndim - 2, 0), precision, element_type), out_sharding
-    )
+    return _contract("dot", a, b, a.ndim - 1, max(b.ndim - 2, 0), precision, element_type, out_sharding)
 
 
 def matmul(
@@ -85,9 +89,7 @@ def matmul(
             raise ValueError(f"matmul input operand {number} must have ndim at least 1, but it has ndim 0")
     contract_a, contract_b = a.ndim - 1, max(b.ndim - 2, 0)
     if a.ndim <= 2 and b.ndim <= 2:
-        return out_placed(
-            "jnp.matmul", _contract("matmul", a, b, contract_a, contract_b, precision, element_type), out_sharding
-        )
+        return _contract("matmul", a, b, contract_a, contract_b, precision, element_type, out_sharding)
     if a.shape[contract_a] != b.shape[contract_b]:
         _contract("matmul", a, b, contract_a, contract_b)
     return out_placed("jnp.matmul", _batched(a, b, precision, element_type), out_sharding)
@@ -252,6 +254,7 @@ def tensordot(
             f"dot_general requires contracting dimensions to have the same shape, got {a_shape} and {b_shape}. "
             "(tensordot)"
         )
+    check_terms(a, b, (of_a, of_b), out_sharding)
     return out_placed(
         "jnp.tensordot", _dot_general(a, b, ((of_a, of_b), ((), ())), precision, element_type), out_sharding
     )

@@ -18,6 +18,7 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.types import LOOPS
 from pullback.partition.factors import Axes, Cut, Sizes, extent, fitting, whole
 from pullback.partition.propagate import factors_of
+from pullback.partition.states import result_state
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh
 from pullback.sharding._specs import names_of, spec_in_full
@@ -49,13 +50,14 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
     mesh = _mesh(name, in_avals)
     if mesh is None:
         return [None] * len(outs)
+    state = result_state(primitive, in_avals)
     try:
         cuts = _cuts(name, in_avals, params, outs, mesh, primitive)
     except ShardingTypeError:
         if types.is_asked():
             return [None] * len(outs)
         raise
-    return [None if not any(cut) else NamedSharding(mesh, spec_in_full(cut)) for cut in cuts]
+    return [NamedSharding(mesh, spec_in_full(c, state)) if any(c) or any(state) else None for c in cuts]
 
 
 def _results_inside(primitive: Any, params: dict[str, Any]) -> list[Any] | None:
@@ -74,7 +76,7 @@ def _of_stack(inner: Any, out: Any) -> Any:
     if placing is None or not isinstance(out, ShapedArray):
         return None
     if out.ndim == inner.ndim + 1:  # results of a scan for each step
-        return placing.update(spec=PartitionSpec(None, *placing.spec))
+        return placing.update(spec=placing.spec.update(partitions=(None, *placing.spec)))
     return placing if out.shape == inner.shape else None
 
 
@@ -88,7 +90,8 @@ def _said(sharding: Any, aval: Any) -> Any:
     mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
     explicit = _explicit(mesh)
     cut = fitting([tuple(a for a in names_of(p) if a in explicit) for p in sharding.spec], aval.shape, dict(mesh.shape))
-    return NamedSharding(mesh, spec_in_full(cut)) if any(cut) else None
+    state = sharding.spec.unreduced, sharding.spec.reduced
+    return NamedSharding(mesh, spec_in_full(cut, state)) if any(cut) or any(state) else None
 
 
 def _explicit(mesh: Any) -> set[Any]:

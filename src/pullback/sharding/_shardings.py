@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.sharding._mesh import AbstractMesh, Mesh, is_local
+from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh, is_local
 from pullback.sharding._specs import PartitionSpec, all_names_of, names_of
 from pullback.util.errors import Explained
 from pullback.util.notebooks import named_sharding_html
@@ -169,6 +169,19 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
+def _check_state(mesh: Any, spec: PartitionSpec) -> None:
+    """ValueError for axes of `unreduced` and `reduced` that the mesh has not, or that say nothing of types."""
+    kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+    for argument in ("unreduced", "reduced"):
+        for axis in getattr(spec, argument):
+            if axis not in kinds:
+                raise ValueError(f"{argument} axis: {axis} of {spec} is not found in mesh: {tuple(mesh.axis_names)}.")
+            if kinds[axis] is AxisType.Auto:
+                raise ValueError(
+                    f"{argument} axes can only be Explicit or Manual, but {axis} of {spec} is Auto in mesh {mesh!s}"
+                )
+
+
 class NamedSharding(Sharding):
     """A mesh, and the mesh axes that each dimension is cut along.
 
@@ -184,9 +197,7 @@ class NamedSharding(Sharding):
         self.mesh, self.spec = mesh, spec
         self.memory_kind = _memory_kind(memory_kind) if memory_kind or isinstance(mesh, Mesh) else None
         if spec.unreduced or spec.reduced:
-            raise NotImplementedError(
-                f"NamedSharding: {spec}; arrays whose values are still to be summed over mesh axes are not supported"
-            )
+            _check_state(mesh, spec)
         used = all_names_of(spec)
         for name in used:
             if name not in mesh.axis_names:
@@ -221,7 +232,7 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        return all(self._count(part) == 1 for part in self.spec)
+        return all(self._count(part) == 1 for part in self.spec) and not self.spec.unreduced
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
@@ -266,6 +277,11 @@ class NamedSharding(Sharding):
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         self.check(global_shape, "devices_indices_map arguments")
+        if self.spec.unreduced:
+            raise NotImplementedError(
+                f"devices_indices_map: by {self.spec} no device has values of the array, but terms of them; use "
+                "jax.sharding.reshard first"
+            )
         counts = [self._count(p) for p in self.spec] + [1] * (len(global_shape) - len(self.spec))
         steps = [extent // count for extent, count in zip(global_shape, counts, strict=True)]
         return {
@@ -282,12 +298,16 @@ class NamedSharding(Sharding):
         return tuple(extent // count for extent, count in zip(global_shape, counts, strict=True))
 
     def _places(self, ndim: int) -> Any:
-        return dict(self._numbers(ndim)), tuple([self._count(p) for p in self.spec] + [1] * (ndim - len(self.spec)))
+        counts = tuple([self._count(p) for p in self.spec] + [1] * (ndim - len(self.spec)))
+        state = self.spec.unreduced, self.spec.reduced
+        return dict(self._numbers(ndim)), (*counts, state) if any(state) else counts
 
     def _cuts(self, ndim: int) -> Any:
         sizes = self.mesh.shape
         parts = [tuple(n for n in names_of(p) if sizes[n] > 1) for p in self.spec]
-        return self.mesh.shape_tuple, parts + [()] * (ndim - len(parts))
+        parts += [()] * (ndim - len(parts))
+        state = self.spec.unreduced, self.spec.reduced
+        return self.mesh.shape_tuple, [*parts, state] if any(state) else parts
 
     def update(self, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
         """The sharding with some fields replaced."""

@@ -21,8 +21,9 @@ class PartitionSpec:
     """For each dimension of an array the mesh axis, or axes, it is cut along; None where it is not, UNCONSTRAINED where
     that is left open.
 
-    unreduced, reduced: sets of axes over which values are still to be summed, or have been; a spec may say so, but no
-    array lies so here. Raises TypeError for what are no sets, ValueError for axes that are among several of the three.
+    unreduced: the axes over which values are still to be summed; reduced: those along which they are the same, and their
+    cotangents are to be summed. Raises TypeError for what are no sets, ValueError for axes that are among several of the
+    three.
     """
 
     __slots__ = ("partitions", "reduced", "unreduced")
@@ -112,6 +113,7 @@ class PartitionSpec:
         return _made, (self.partitions, self.unreduced, self.reduced)
 
 
+State = tuple[frozenset, frozenset]  # unreduced, reduced
 _no_names: frozenset = frozenset()
 
 
@@ -158,6 +160,25 @@ def parts_of(spec: PartitionSpec, ndim: int) -> list[tuple[Any, ...]]:
     return parts + [()] * (ndim - len(parts))
 
 
-def spec_in_full(cut: Sequence[tuple[Any, ...]]) -> PartitionSpec:
+def spec_in_full(cut: Sequence[tuple[Any, ...]], state: State = (_no_names, _no_names)) -> PartitionSpec:
     """The spec of a cut (the axes of each dimension), with an entry for each dimension."""
-    return PartitionSpec(*[None if not a else a[0] if len(a) == 1 else a for a in cut])
+    entries = [None if not a else a[0] if len(a) == 1 else a for a in cut]
+    return PartitionSpec(*entries, unreduced=state[0], reduced=state[1])
+
+
+def state_of(aval: Any) -> State:
+    """The axes over which values of a type are still to be summed, and those over which their cotangents will be."""
+    placing = getattr(aval, "placing", None)
+    return (_no_names, _no_names) if placing is None else (placing.spec.unreduced, placing.spec.reduced)
+
+
+def says_something(spec: PartitionSpec) -> bool:
+    """Whether arrays that lie so are cut, or of another state than all others."""
+    return any(spec) or bool(spec.unreduced or spec.reduced)
+
+
+def of_cotangents(spec: PartitionSpec) -> PartitionSpec:
+    """How cotangents of values lie that lie so: to be summed over the axes where these are said to be the same, and the
+    other way round.
+    """
+    return spec.update(unreduced=spec.reduced, reduced=spec.unreduced) if spec.unreduced or spec.reduced else spec

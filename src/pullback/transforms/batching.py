@@ -29,6 +29,7 @@ from pullback.core.avals import typed
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive, raise_if_kept
 from pullback.sharding import NamedSharding, PartitionSpec
+from pullback.sharding._specs import says_something
 from pullback.util import config
 from pullback.util.errors import UnexpectedTracerError
 
@@ -51,8 +52,8 @@ class AxisData(NamedTuple):
             return new
         mesh = inner.mesh if self.placing is None else self.placing.mesh
         front = (None,) if self.placing is None else self.placing.spec
-        rest = (None,) * aval.ndim if inner is None else inner.spec
-        return typed(new, NamedSharding(mesh, PartitionSpec(*front, *rest)), aval.vma)
+        rest = PartitionSpec(*[None] * aval.ndim) if inner is None else inner.spec
+        return typed(new, NamedSharding(mesh, rest.update(partitions=(*front, *rest))), aval.vma)
 
 
 class BatchTracer(Tracer):
@@ -82,7 +83,8 @@ def _element(aval: ShapedArray, dim: int) -> ShapedArray:
     placing = aval.placing
     if placing is not None:
         parts = (*placing.spec[:dim], *placing.spec[dim + 1 :])
-        placing = placing.update(spec=PartitionSpec(*parts)) if any(parts) else None  # whole: no type says it
+        spec = placing.spec.update(partitions=parts)
+        placing = placing.update(spec=spec) if says_something(spec) else None  # whole: no type says it
     return typed(ShapedArray(shape, aval.dtype, aval.weak_type), placing, aval.vma)
 
 

@@ -70,7 +70,7 @@ def backward_pass(
 
     def accumulate(atom, bar):
         if types.in_use() and type(atom) is not Literal and bar is not None and type(bar) is not Zero:
-            bar = types.cut_as(bar, atom.aval)
+            bar = types.cut_as(bar, atom.aval, cotangent=True)
         if type(atom) is not Literal and bar is not None and type(bar) is not Zero and atom in linear:
             bars[atom] = add_cotangents(bars.get(atom), bar)
 

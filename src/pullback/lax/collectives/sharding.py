@@ -18,7 +18,7 @@ from pullback.lax.records.operands import as_array
 from pullback.lax.records.rules import batch_front, is_linear, is_zero, tangent_zero
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
-from pullback.sharding._specs import all_names_of, names_of
+from pullback.sharding._specs import all_names_of, names_of, of_cotangents
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
 __all__ = [
@@ -68,13 +68,21 @@ def _constraint_batch(axis, args, dims, *, sharding):
             )
         parts = [*sharding.spec, *[None] * (x.ndim - 1 - len(sharding.spec))]
         parts.insert(dim, spmd[0] if len(spmd) == 1 else spmd or None)
-        sharding = sharding.update(spec=PartitionSpec(*parts))
+        sharding = sharding.update(spec=sharding.spec.update(partitions=parts))
     return sharding_constraint_p.bind(x, sharding=sharding), dim
 
 
-sharding_constraint_p.transpose = lambda bar, x, sharding: [
-    bar if is_zero(bar) else sharding_constraint_p.bind(bar, sharding=sharding)
-]
+
+
+def _constraint_transpose(bar: Any, x: Any, sharding: Any) -> list[Any]:
+    if is_zero(bar):
+        return [bar]
+    if isinstance(sharding, NamedSharding):
+        sharding = sharding.update(spec=of_cotangents(sharding.spec))
+    return [sharding_constraint_p.bind(bar, sharding=sharding)]
+
+
+sharding_constraint_p.transpose = _constraint_transpose
 sharding_constraint_p.batch = lambda args, dims, **params: _constraint_batch(None, args, dims, **params)
 sharding_constraint_p.batch_axis = _constraint_batch
 
@@ -341,7 +349,8 @@ def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
         return out
     named = named_out_sharding(name, out_sharding)
     named.check(out.shape, f"{name} results")
-    named = named.update(spec=PartitionSpec(*named.spec, *[None] * (out.ndim - len(named.spec))))
+    parts = (*named.spec, *[None] * (out.ndim - len(named.spec)))
+    named = named.update(spec=named.spec.update(partitions=parts))
     if not isinstance(named.mesh, Mesh):
         mesh = current_mesh()
         if not isinstance(mesh, Mesh):
@@ -382,7 +391,7 @@ def _of_rank(sharding: Any, ndim: int) -> Any:
     spec = getattr(sharding, "spec", sharding)
     if not isinstance(spec, PartitionSpec) or any(spec[ndim:]):
         return sharding
-    short = PartitionSpec(*spec[:ndim])
+    short = spec.update(partitions=spec[:ndim])
     return short if sharding is spec else sharding.update(spec=short)
 
 

@@ -14,12 +14,16 @@ from typing import Any, NamedTuple
 import ml_dtypes
 
 from pullback.core.lowering import Nest
+from pullback.core.types import place_of_type, type_on_mesh
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.elementwise.complex import real
 from pullback.lax.records.families import *
 from pullback.lax.records.sums import product
+from pullback.sharding import PartitionSpec
+from pullback.sharding._specs import all_names_of
 from pullback.util import config
+from pullback.util.errors import ShardingTypeError
 
 __all__ = [
     "DotAlgorithm",
@@ -419,6 +423,7 @@ def dot_general(
             if computed == "f" or preferred_element_type.itemsize >= _number_bytes(whole):
                 out = dot_general(lhs, rhs, dimension_numbers, precision, out_sharding=out_sharding)
                 return convert(real(out) if computed == "c" else out, preferred_element_type)
+    check_terms(lhs, rhs, numbers[0], out_sharding)
     return out_placed(
         "dot_general",
         dot_general_p.bind(
@@ -430,6 +435,22 @@ def dot_general(
         ),
         out_sharding,
     )
+
+
+def check_terms(lhs: Any, rhs: Any, contracting: Any, out_sharding: Any) -> None:
+    """ShardingTypeError unless the sums that `out_sharding` leaves are over the axes along which they are cut."""
+    spec = getattr(out_sharding, "spec", out_sharding)
+    unreduced = spec.unreduced if isinstance(spec, PartitionSpec) else frozenset()
+    if not unreduced:
+        return
+    for x, dims in zip((lhs, rhs), contracting):
+        spec = place_of_type(type_on_mesh(x)) or ()
+        if set(all_names_of([spec[d] for d in dims if d < len(spec)])) != unreduced:
+            raise ShardingTypeError(
+                f"dot_general: out_sharding is unreduced over {sorted(map(str, unreduced))}, which must be the axes that "
+                f"cut the contracting dimensions of both operands, got {type_on_mesh(lhs).str_short()} and "
+                f"{type_on_mesh(rhs).str_short()}"
+            )
 
 
 def _ints(axes):

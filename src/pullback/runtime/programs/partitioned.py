@@ -26,6 +26,7 @@ from pullback.runtime.arrays.placement import place_of, shardings_said, spec_of
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
+from pullback.sharding._specs import state_of
 from pullback.util import config, dtypes
 from pullback.util.switches import switches
 
@@ -194,7 +195,8 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
         spec = spec_of(cut, len(cut), layout.mesh)
         if not is_plain(atom.aval.dtype):  # of keys JAX says it in full
             spec = PartitionSpec(*spec, *[None] * (len(cut) - len(spec)))
-        found.append(NamedSharding(layout.mesh, spec))
+        unreduced, reduced = state_of(atom.aval)
+        found.append(NamedSharding(layout.mesh, spec.update(unreduced=unreduced, reduced=reduced)))
     return found
 
 

@@ -289,7 +289,7 @@ MISTAKES = [
     (lambda: NamedSharding(3, P("X")), TypeError, "must be a Mesh"),
     (lambda: NamedSharding(MESH, P("X"), memory_kind="nope"), ValueError, "memory addressable by device cpu"),
     (lambda: SingleDeviceSharding("cpu"), TypeError, "must be a device"),
-    (lambda: NamedSharding(GRID, P("X", unreduced={"Y"})), NotImplementedError, "unreduced"),
+    (lambda: NamedSharding(GRID, P("X", unreduced={"Y"})), ValueError, "unreduced"),
     (lambda: P("X", unreduced={"X"}), ValueError, "overlap"),
     (lambda: P("X", unreduced="Y"), TypeError, "unreduced"),
 ]

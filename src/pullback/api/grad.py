@@ -188,8 +188,8 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     static = Pullback(
         jaxpr,
         zeros,
-        tuple(typeof(o) for o in outs),
-        tuple(typeof(x) for x in leaves),
+        tuple(types.type_of(o) for o in outs),
+        tuple(types.type_of(x) for x in leaves),
         tree,
         flat.out_tree,
         function_name(fun),

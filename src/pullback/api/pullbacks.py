@@ -8,8 +8,10 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api._arguments import as_array
-from pullback.core import hooks, tangent_aval, typeof
+from pullback.core import Tracer, hooks, tangent_aval, typeof
 from pullback.core.references import Reference
+from pullback.core.types import in_use, place_of_type, type_of
+from pullback.sharding._specs import state_of
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes
@@ -158,9 +160,10 @@ class Pullback:
                 f"structure of the differentiated function {self.__name__}, {self.out_tree}"
             )
         for bar, aval in zip(bars, self.out_avals):
-            want, have = tangent_aval(aval), typeof(bar)
+            want, have = aval.to_cotangent_aval(), type_of(bar)
             unused = want.dtype == dtypes.float0  # of an output of integers
-            if want.shape != have.shape or (want.dtype != have.dtype and not unused):
+            lies = in_use() and not unused and isinstance(bar, (_core.Array, Tracer)) and _lies(want) != _lies(have)
+            if lies or want.shape != have.shape or (want.dtype != have.dtype and not unused):
                 raise ValueError(
                     f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
                     f"expected {want.str_short()} because the corresponding output of the differentiated function "
@@ -174,6 +177,12 @@ class Pullback:
         avals = [tangent_aval(a) for a in self.in_avals]
         found = backward_pass(self.jaxpr, consts, None, live)
         return tree_unflatten(self.in_tree, of_types(found, avals))
+
+
+def _lies(aval):
+    """How explicit axes cut values of a type, and what is to be summed over them."""
+    spec = place_of_type(aval)
+    return ((None,) * aval.ndim, state_of(aval)) if spec is None else (tuple(spec), state_of(aval))
 
 
 def of_types(tangents, avals):

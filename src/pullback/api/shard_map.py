@@ -14,15 +14,16 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import DebugInfo, Tracer, hoist_tracers, hooks, trace
+from pullback.core import DebugInfo, Tracer, hoist_tracers, hooks, trace, typeof
 from pullback.core.references import Entrance, has_references_among
 from pullback.core.staging import StagedTracer
 from pullback.core.types import type_on_mesh, vma_of
 from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
-from pullback.lax.collectives.sharding import is_concrete
+from pullback.lax.collectives.sharding import is_concrete, out_placed
+from pullback.lax.collectives.states import entered, left
 from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
-from pullback.sharding._current import current_mesh
-from pullback.sharding._specs import all_names_of, parts_of
+from pullback.sharding._current import current_mesh, get_abstract_mesh
+from pullback.sharding._specs import all_names_of, parts_of, state_of
 from pullback.transforms.batching import BatchTracer
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import JVPTracer
@@ -140,16 +141,23 @@ def _run(
         mesh = _mesh_of(leaves, mesh)
     result: list[Any] = []
 
+    said_ins = specs
+    specs = [_without_state(spec) for spec in specs]
+    leaves = [_in_state(x, spec) for x, spec in zip(leaves, specs, strict=True)]
+
     def body(*parts: Any) -> list[Any]:
+        parts = tuple(entered(x, spec) for x, spec in zip(parts, said_ins, strict=True))
         out = function(*tree_unflatten(tree, parts))
         outs, out_tree = arguments.flatten_result(out, function, "shard_map")
         outs = [y if hasattr(y, "aval") else hooks.asarray(y) for y in outs]
         said = out_specs.made() if hasattr(out_specs, "made") else out_specs
-        result[:] = out_tree, _specs(f"shard_map of {name}: out_specs", said, out, axes)
+        found = _specs(f"shard_map of {name}: out_specs", said, out, axes)
+        result[:] = out_tree, [_without_state(spec) for spec in found], found
         for y, spec in zip(outs, result[1], strict=True):
             if len(spec) > y.ndim:
                 raise ValueError(f"shard_map of {name}: out_specs has {spec} for a result of shape {y.shape}")
-        return outs
+        _check_states(outs, found, check, name)
+        return [left(y, spec) for y, spec in zip(outs, found, strict=True)]
 
     parts = [part_type(type_on_mesh(x), spec, mesh, manual, check) for x, spec in zip(leaves, specs, strict=True)]
     with inside(mesh, manual, check):
@@ -167,7 +175,39 @@ def _run(
         newly_manual_axes=manual,
         out_specs=tuple(result[1]),
     )
+    outs = [
+        out_placed("shard_map", y, NamedSharding(mesh, spec)) if spec.unreduced or spec.reduced else y
+        for y, spec in zip(outs, result[2], strict=True)
+    ]
     return tree_unflatten(result[0], outs)
+
+
+def _in_state(x: Any, spec: PartitionSpec) -> Any:
+    """x, whose type says nothing of sums over axes: inside types say it of its parts."""
+    placing = getattr(type_on_mesh(x), "placing", None)
+    if placing is None or placing.spec == _without_state(placing.spec):
+        return x
+    return out_placed("shard_map", x, NamedSharding(placing.mesh, _without_state(placing.spec)))
+
+
+def _without_state(spec: PartitionSpec) -> PartitionSpec:
+    return spec.update(unreduced=frozenset(), reduced=frozenset()) if spec.unreduced or spec.reduced else spec
+
+
+def _check_states(outs: Sequence[Any], specs: Sequence[PartitionSpec], check: bool, name: str) -> None:
+    """ValueError for results that are not of the state that their specs say, NotImplementedError where no type does."""
+    for y, spec in zip(outs, specs, strict=True):
+        if not check and (spec.unreduced or spec.reduced):
+            raise NotImplementedError(f"shard_map of {name}: out_specs has {spec}, which takes check_vma=True")
+        aval = typeof(y)
+        unreduced, reduced = state_of(aval)
+        manual = get_abstract_mesh().manual_axes
+        if not spec.unreduced <= unreduced | vma_of(aval) or spec.reduced != reduced & set(manual):
+            raise ValueError(f"shard_map of {name}: out_specs has {spec} for a result of type {aval}")
+        if unreduced & set(manual) - spec.unreduced:
+            raise ValueError(
+                f"shard_map of {name}: out_specs has {spec} for a result of type {aval}, which is still to be summed"
+            )
 
 
 def _check_mesh(mesh: Any, name: str) -> None:
@@ -251,7 +291,8 @@ def _check_types(
         return  # inside of another, where types say nothing of axes that are manual
     for number, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
         found = _spec_of(x)
-        if len(spec) <= x.ndim and parts_of(spec, x.ndim) != parts_of(found, x.ndim):
+        state = (spec.unreduced, spec.reduced) == (found.unreduced, found.reduced)
+        if len(spec) <= x.ndim and (parts_of(spec, x.ndim) != parts_of(found, x.ndim) or not state):
             raise ValueError(
                 f"shard_map of {name}: in_specs has {spec} for array {number}, an {x.aval.str_short()} that lies as "
                 f"{found} along explicit axes. Leave in_specs out, so that types decide, or give the array the layout "

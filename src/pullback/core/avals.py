@@ -18,7 +18,7 @@ from pullback.core.dimensions import Dimension
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import get_abstract_mesh
 from pullback.sharding._shardings import MemorySpace
-from pullback.sharding._specs import names_of, says_something, spec_in_full, state_of
+from pullback.sharding._specs import names_of, of_cotangents, says_something, spec_in_full, state_of
 from pullback.util import dtypes
 from pullback.util.locks import Lock
 
@@ -152,7 +152,17 @@ class ShapedArray(AbstractValue):
         """The aval of a tangent of such a value: itself for floats and complex, float0 for the rest."""
         return tangent_aval(self)
 
-    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
+    at_least_vspace = to_tangent_aval
+
+    def to_cotangent_aval(self) -> ShapedArray:
+        """The aval of a cotangent of such a value: as a tangent's, over the axes of a mesh of the other state."""
+        aval = tangent_aval(self)
+        placing = aval.placing
+        if placing is None or not (placing.spec.unreduced or placing.spec.reduced):
+            return aval
+        return typed(aval, placing.update(spec=of_cotangents(placing.spec)), aval.vma)
+
+    to_ct_aval = to_cotangent_aval
 
     def str_short(self, short_dtypes: bool = True) -> str:
         """Such as f32[2,3]."""
@@ -226,8 +236,8 @@ def placed(aval: ShapedArray, sharding: Any, whole: bool = False) -> ShapedArray
     if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
         return aval
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-    parts = [[n for n in names_of(part) if types[n] is AxisType.Explicit] for part in sharding.spec[: aval.ndim]]
-    parts += [[]] * (aval.ndim - len(parts))
+    parts = [tuple(n for n in names_of(part) if types[n] is AxisType.Explicit) for part in sharding.spec[: aval.ndim]]
+    parts += [()] * (aval.ndim - len(parts))
     spec = spec_in_full(parts, (sharding.spec.unreduced, sharding.spec.reduced))
     mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
     if not whole and not says_something(spec):
@@ -292,6 +302,8 @@ class AbstractToken(AbstractValue):
     def to_tangent_aval(self):
         """Itself: tokens have no derivative."""
         return self
+
+    to_cotangent_aval = to_tangent_aval
 
     def strip_weak_type(self):
         """Itself."""

@@ -23,7 +23,7 @@ from pullback.core.interpreter import axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.primitive import Primitive, registry
 from pullback.sharding import PartitionSpec
-from pullback.sharding._specs import of_cotangents
+from pullback.sharding._specs import of_cotangents, state_of
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
 Axes = frozenset
@@ -124,12 +124,15 @@ def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any
     together = named(primitive, params).union(*map(vma_of, in_avals))
     if not together:
         return None
-    found = [together - vma_of(aval) for aval in in_avals]
+    found = [together - vma_of(aval) - state_of(aval)[0] for aval in in_avals]  # of terms there is no value
     return found if any(found) else None
 
 
 def with_axes(process: Any, x: Any, axes: frozenset) -> Any:
     """x, that varies along more axes; `process` is that of an interpreter."""
+    if again := axes & state_of(type_of_operand(x))[1]:
+        cast = {"axes": tuple(sorted(again, key=str)), "source": "reduced", "to": "varying"}
+        x, axes = process(registry["state_cast"], (x,), cast), axes - again
     return process(registry["pvary"], (x,), {"axes": tuple(sorted(axes, key=str))}) if axes else x
 
 

@@ -13,6 +13,7 @@ from pullback.lax import _hooks, _parameters
 from pullback.lax.collectives.compatibility import *
 from pullback.lax.collectives.moves import *
 from pullback.lax.collectives.sharding import *
+from pullback.lax.collectives.states import *
 from pullback.lax.collectives.sums import *
 from pullback.lax.control.callback import *
 from pullback.lax.control.cond import cond, cond_p, switch

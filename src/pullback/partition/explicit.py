@@ -19,7 +19,7 @@ from pullback.core.types import LOOPS
 from pullback.partition.factors import Axes, Cut, Sizes, extent, fitting, whole
 from pullback.partition.propagate import factors_of
 from pullback.partition.states import result_state
-from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from pullback.sharding import AxisType, Mesh, NamedSharding
 from pullback.sharding._current import current_mesh
 from pullback.sharding._specs import names_of, spec_in_full
 from pullback.util.errors import ShardingTypeError

@@ -20,7 +20,7 @@ from pullback.util.errors import ShardingTypeError
 _LINEAR = {
     *("add", "add_any", "broadcast_in_dim", "concatenate", "conj", "convert_element_type", "copy", "device_put"),
     *("expand_dims", "imag", "name", "optimization_barrier", "pad", "pvary", "real", "reduce_precision", "reduce_sum"),
-    *("reshape", "select_n", "slice", "split", "squeeze", "transpose"),
+    *("reduce_scatter", "reshape", "select_n", "slice", "split", "squeeze", "transpose"),
 }
 _NONE: State = (frozenset(), frozenset())
 
@@ -39,7 +39,7 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
             raise ShardingTypeError(f"dot_general: operands must not be unreduced, got {shown}; use reshard on them")
         return _NONE
     if name == "mul" and any(unreduced for unreduced, _ in states):
-        return _of_product(states, shown)
+        return _of_product(in_avals, states, shown)
     unreduced = {state[0] for state in states if state[0]}
     if unreduced:
         if name not in _LINEAR:
@@ -55,12 +55,12 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
     return (next(iter(unreduced)) if unreduced else frozenset(), next(iter(reduced)) if reduced else frozenset())
 
 
-def _of_product(states: Sequence[State], shown: str) -> State:
+def _of_product(in_avals: Sequence[Any], states: Sequence[State], shown: str) -> State:
     (left, left_reduced), (right, right_reduced) = states
     if left and right:
         raise ShardingTypeError(f"mul: one operand at most may be unreduced, got {shown}")
-    terms, other = (left, right_reduced) if left else (right, left_reduced)
-    if terms != other:
+    terms, other, aval = (left, right_reduced, in_avals[1]) if left else (right, left_reduced, in_avals[0])
+    if terms != other and aval.ndim:
         raise ShardingTypeError(
             f"mul: the other operand must be reduced over the axes that one is unreduced over, got {shown}"
         )
@@ -72,8 +72,8 @@ def _check_terms(name: str, in_avals: Sequence[Any], states: Sequence[State], sh
     counted = states[1:] if name == "select_n" else states[:1] if name == "pad" else states
     if len({unreduced for unreduced, _ in counted}) > 1:
         raise ShardingTypeError(
-            f"{name}: all operands must be unreduced over the same axes, as anything else would need communication, got "
-            f"{shown}; use jax.sharding.reshard on them"
+            f"{name}: all operands must be unreduced over the same axes, as anything else would need communication, "
+            f"got {shown}; use jax.sharding.reshard on them"
         )
 
 

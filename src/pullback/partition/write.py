@@ -65,7 +65,7 @@ class _Value(NamedTuple):
 
 def local_aval(aval: Any, cut: Cut, mesh: Sizes) -> Any:
     """The type of one device's part."""
-    return aval.update(shape=local_shape(aval.shape, cut, mesh))
+    return getattr(aval, "untyped", aval).update(shape=local_shape(aval.shape, cut, mesh))
 
 
 @contextlib.contextmanager

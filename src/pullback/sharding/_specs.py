@@ -21,9 +21,9 @@ class PartitionSpec:
     """For each dimension of an array the mesh axis, or axes, it is cut along; None where it is not, UNCONSTRAINED where
     that is left open.
 
-    unreduced: the axes over which values are still to be summed; reduced: those along which they are the same, and their
-    cotangents are to be summed. Raises TypeError for what are no sets, ValueError for axes that are among several of the
-    three.
+    unreduced: the axes over which values are still to be summed; reduced: those along which they are the same, and
+    their cotangents are to be summed. Raises TypeError for what are no sets, ValueError for axes that are among several
+    of the three.
     """
 
     __slots__ = ("partitions", "reduced", "unreduced")

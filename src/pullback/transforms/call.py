@@ -57,7 +57,7 @@ def call_transpose(primitive: Primitive, outs_bar, *args, jaxpr: ClosedJaxpr, wi
     found = iter(primitive.bind(*operands, jaxpr=backwards, **_resize(params, len(operands))))
     nonzeros = iter(nonzero_out)
     return [
-        (next(found) if next(nonzeros) else Zero(a.aval.to_tangent_aval())) if lin else None
+        (next(found) if next(nonzeros) else Zero(a.aval.to_cotangent_aval())) if lin else None
         for a, lin in zip(args, linear)
     ]
 

@@ -84,9 +84,9 @@ def backward_pass(
         outs_bar = [bars.pop(v, None) for v in eqn.outvars]
         if all(bar is None for bar in outs_bar) and id(eqn) not in of_zeros:
             continue
-        outs_bar = [Zero(v.aval.to_tangent_aval()) if bar is None else bar for v, bar in zip(eqn.outvars, outs_bar)]
+        outs_bar = [Zero(v.aval.to_cotangent_aval()) if bar is None else bar for v, bar in zip(eqn.outvars, outs_bar)]
         if of_zeros and id(eqn) not in of_zeros:
-            outs_bar = [_converted(bar, v.aval.to_tangent_aval()) for v, bar in zip(eqn.outvars, outs_bar)]
+            outs_bar = [_converted(bar, v.aval.to_cotangent_aval()) for v, bar in zip(eqn.outvars, outs_bar)]
         operands = [
             a.operand if type(a) is Literal else UndefinedPrimal(a.aval) if a in linear else known[a]
             for a in eqn.invars
@@ -100,7 +100,7 @@ def backward_pass(
         for atom, bar in zip(eqn.invars, args_bar):
             accumulate(atom, bar)
 
-    return [bars.get(v, Zero(v.aval.to_tangent_aval())) if v in linear else None for v in jaxpr.invars]
+    return [bars.get(v, Zero(v.aval.to_cotangent_aval())) if v in linear else None for v in jaxpr.invars]
 
 
 def _transposed_of_zeros(jaxpr: Jaxpr, backwards: Sequence[JaxprEqn]) -> set[int]:
@@ -139,7 +139,7 @@ def _from_memory(tape: Tape, consts: Sequence[Any], cotangents: Sequence[Any]) -
     if len(bars) == len(nonzero):
         return bars
     given = iter(bars)
-    return [next(given) if nz else Zero(v.aval.to_tangent_aval()) for v, nz in zip(tape.invars, nonzero)]
+    return [next(given) if nz else Zero(v.aval.to_cotangent_aval()) for v, nz in zip(tape.invars, nonzero)]
 
 
 def _transposed_tape(tape: Tape, cotangents: Sequence[Any]) -> tuple[ClosedJaxpr, list[bool]]:
@@ -188,19 +188,19 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequen
         def fun(*flat):
             values = iter(flat)
             args = [UndefinedPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear)]
-            bars = [next(values) if nz else Zero(a.to_tangent_aval()) for a, nz in zip(closed.out_avals, nonzero)]
+            bars = [next(values) if nz else Zero(a.to_cotangent_aval()) for a, nz in zip(closed.out_avals, nonzero)]
             if with_residuals:
                 outs = backward_pass_with_residuals(closed, args, bars)
             else:
                 outs = backward_pass(closed.jaxpr, closed.consts, args, bars)
             outs = [bar for bar, lin in zip(outs, linear) if lin]
-            outs = [_converted(bar, a.to_tangent_aval()) for bar, a in zip(outs, wanted)]
+            outs = [_converted(bar, a.to_cotangent_aval()) for bar, a in zip(outs, wanted)]
             nonzero_out[:] = [type(bar) is not Zero for bar in outs]
             return [bar for bar in outs if type(bar) is not Zero]
 
         wanted = [a for a, lin in zip(closed.in_avals, linear) if lin]
         avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
-        avals += [a.to_tangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
+        avals += [a.to_cotangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
         return trace(fun, avals, closed.jaxpr.debug_info), tuple(nonzero_out)
 
     return closed.cached(("transpose", linear, nonzero, with_residuals), make)

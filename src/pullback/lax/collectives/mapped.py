@@ -70,7 +70,8 @@ def part_type(aval: Any, spec: PartitionSpec, mesh: Any, axes: frozenset, check:
     if placing is not None:
         kept = [tuple(n for n in names if n not in axes) for names in parts_of(placing.spec, aval.ndim)]
         manual = mesh.abstract_mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
-        placing = NamedSharding(manual, spec_in_full(kept)) if any(kept) else None
+        state = placing.spec.unreduced - axes, placing.spec.reduced - axes
+        placing = NamedSharding(manual, spec_in_full(kept, state)) if any(kept) or any(state) else None
     return typed(part, placing, vma)
 
 
@@ -241,7 +242,7 @@ def _transpose(outs_bar: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     )
     nonzeros = iter(nonzero_out)
     return [
-        (next(found) if next(nonzeros) else Zero(a.aval.to_tangent_aval())) if lin else None
+        (next(found) if next(nonzeros) else Zero(a.aval.to_cotangent_aval())) if lin else None
         for a, lin in zip(args, linear)
     ]
 

@@ -10,8 +10,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.avals import typeof
-from pullback.core.types import checked_axes, vma_of
+from pullback.core.primitive import registry
+from pullback.core.types import checked_axes
 from pullback.lax.collectives.sums import (
     NO_LOWERING,
     as_groups,
@@ -24,6 +24,7 @@ from pullback.lax.collectives.sums import (
     no_reference,
     on_leaves,
     psum_invariant_p,
+    with_terms,
 )
 from pullback.lax.records.families import *
 from pullback.util import pytree
@@ -34,7 +35,6 @@ __all__ = [
     "all_to_all",
     "all_to_all_p",
     "pbroadcast",
-    "pcast",
     "ppermute",
     "ppermute_p",
     "precv",
@@ -222,8 +222,6 @@ def all_gather(
             "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'varying', 'invarying', "
             f"'reduced'}}; got {to!r}"
         )
-    if to == "reduced":
-        raise NotImplementedError("all_gather: to='reduced' is not supported")
     groups = as_groups(axis_index_groups)
     size = axis_size(axis_name) if groups is None else len(groups[0])
 
@@ -237,7 +235,15 @@ def all_gather(
             axis_index_groups=groups,
         )
 
-    return on_leaves(one, x, "all_gather")
+    gathered = on_leaves(one, x, "all_gather")
+    return gathered if to == "varying" else _the_same(gathered, names_of(axis_name), to)
+
+
+def _the_same(xs: Any, axes: tuple[Any, ...], to: str) -> Any:
+    """What varies as types say, and is the same on all devices, as values of which types say that."""
+    checked = tuple(axis for axis in axes if axis in checked_axes())
+    cast = {"axes": checked, "source": "varying", "to": to}
+    return pytree.tree_map(lambda x: registry["state_cast"].bind(x, **cast), xs) if checked else xs
 
 
 def psum_scatter(
@@ -248,7 +254,7 @@ def psum_scatter(
     size = axis_size(axis_name) if groups is None else len(groups[0])
     return on_leaves(
         lambda leaf: reduce_scatter_p.bind(
-            leaf,
+            with_terms(leaf, names_of(axis_name)),
             axis_name=names_of(axis_name),
             axis_size=size,
             tiled=bool(tiled),
@@ -350,35 +356,6 @@ pvary_p = Primitive(
     lower=NO_LOWERING,
     collective_axes=lambda params: params["axes"],
 )
-
-
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """x, said to vary along a named axis (or several); only shard_map tells the difference, in derivatives.
-
-    Raises NameError for an unknown axis, ValueError for a value that varies along it already.
-    """
-    if to not in ("varying", "reduced", "unreduced"):
-        raise ValueError(f"pcast: argument 'to' must be 'varying', 'reduced' or 'unreduced', got {to!r}")
-    axis_size(axis_name)
-    checked = checked_axes()
-    if to != "varying" and any(name in checked for name in names_of(axis_name)):
-        raise (NotImplementedError if to == "unreduced" else ValueError)(
-            f"pcast: to={to!r} is not supported: values that are still to be summed over devices, or have been, are "
-            "not told from others"
-        )
-    if to != "varying":
-        return x
-
-    def cast(leaf: Any) -> Any:
-        for name in names_of(axis_name):
-            if name in checked and name in vma_of(typeof(leaf)):
-                raise ValueError(
-                    f"Unsupported pcast from=varying, to='varying': the value varies along {name!r} already"
-                )
-        names = tuple(name for name in names_of(axis_name) if name in checked)
-        return pvary_p.bind(leaf, axes=names) if names else leaf
-
-    return on_leaves(cast, x, "pcast")
 
 
 # ---------------------------------------------------------------------------------------------------------- all_to_all

@@ -16,6 +16,7 @@ from pullback.core.avals import type_of_operand
 from pullback.core.primitive import registry
 from pullback.core.types import CheckedAxis, vma_of
 from pullback.lax.records.families import *
+from pullback.sharding._specs import state_of
 from pullback.util import pytree
 
 __all__ = [
@@ -213,15 +214,28 @@ def _over(p: Primitive, leaves: list[Any], names: tuple[Any, ...], groups: Any) 
         )
     if checked:
         _check_states(leaves, checked)
-        leaves = psum_invariant_p.bind(*leaves, axes=checked)
+        leaves = psum_invariant_p.bind(*[with_terms(leaf, checked) for leaf in leaves], axes=checked)
     rest = tuple(name for name in names if name not in checked)
     return p.bind(*leaves, axes=rest, axis_index_groups=groups) if rest else leaves
+
+
+def with_terms(x: Any, axes: tuple[Any, ...]) -> Any:
+    """x, whose terms along axes are values that vary."""
+    along = tuple(axis for axis in axes if axis in state_of(type_of_operand(x))[0])
+    cast = {"axes": along, "source": "unreduced", "to": "varying"}
+    return registry["state_cast"].bind(x, **cast) if along else x
 
 
 def _check_states(leaves: list[Any], axes: tuple[Any, ...]) -> None:
     """ValueError for what varies along some of the axes, and is the same along others."""
     for leaf in leaves:
-        found = vma_of(type_of_operand(leaf))
+        aval = type_of_operand(leaf)
+        found = vma_of(aval) | state_of(aval)[0]
+        if state_of(aval)[1].intersection(axes):
+            raise ValueError(
+                "jax.lax.psum cannot accept axes over which the input is reduced already. Got input type: "
+                f"{leaf.aval}, axes: {axes}"
+            )
         if 0 < len(found.intersection(axes)) < len(set(axes)):
             raise ValueError(
                 "jax.lax.psum can only accept axis_name which corresponds to one of varying, unreduced, reduced or "

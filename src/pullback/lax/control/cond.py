@@ -343,12 +343,12 @@ def _transposed_branch(closed: ClosedJaxpr, linear, nonzero) -> ClosedJaxpr:
     def fun(*flat):
         values = iter(flat)
         args = [UndefinedPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear)]
-        bars = [next(values) if nz else Zero(a.to_tangent_aval()) for a, nz in zip(closed.out_avals, nonzero)]
+        bars = [next(values) if nz else Zero(a.to_cotangent_aval()) for a, nz in zip(closed.out_avals, nonzero)]
         found = backward_pass_with_residuals(closed, args, bars)
         return [instantiate(b) for b, lin in zip(found, linear) if lin]
 
     avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
-    avals += [a.to_tangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
+    avals += [a.to_cotangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
     return trace(fun, avals, closed.jaxpr.debug_info)
 
 

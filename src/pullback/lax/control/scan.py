@@ -397,10 +397,10 @@ def _transpose(outs_bar, *args, jaxpr, **params):
     linear = [type(a) is UndefinedPrimal for a in args]
     consts_l, carry_l, xs_l = split_list(linear, [n_consts, n_carry])
     consts, _, xs = split_list(args, [n_consts, n_carry])
-    carry_avals = [a.to_tangent_aval() for a in jaxpr.in_avals[n_consts : n_consts + n_carry]]
+    carry_avals = [a.to_cotangent_aval() for a in jaxpr.in_avals[n_consts : n_consts + n_carry]]
     ys_bar = outs_bar[n_carry:]
     ys_nz = [type(b) is not Zero for b in ys_bar]
-    const_avals = [a.aval.to_tangent_aval() for a, lin in zip(consts, consts_l) if lin]
+    const_avals = [a.aval.to_cotangent_aval() for a, lin in zip(consts, consts_l) if lin]
     key = ("scan_transpose", tuple(linear), tuple(ys_nz), n_consts, n_carry)
     backwards = jaxpr.cached(key, lambda: _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry))
     plain_consts = [a for a, lin in zip(consts, consts_l) if not lin]
@@ -432,9 +432,9 @@ def _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry) -> ClosedJ
     """Body of the backwards loop: carry (consts_bar, carry_bar), xs (ys_bar, plain xs) -> carry, xs_bar."""
     consts_avals, carry_avals, x_avals = split_list(jaxpr.in_avals, [n_consts, n_carry])
     plain_consts = [a for a, lin in zip(consts_avals, consts_l) if not lin]
-    linear_consts = [a.to_tangent_aval() for a, lin in zip(consts_avals, consts_l) if lin]
+    linear_consts = [a.to_cotangent_aval() for a, lin in zip(consts_avals, consts_l) if lin]
     y_avals = jaxpr.out_avals[n_carry:]
-    y_bars = [a.to_tangent_aval() for a, nz in zip(y_avals, ys_nz) if nz]
+    y_bars = [a.to_cotangent_aval() for a, nz in zip(y_avals, ys_nz) if nz]
     plain_xs = [a for a, lin in zip(x_avals, xs_l) if not lin]
     sizes = [len(plain_consts), len(linear_consts), n_carry, len(y_bars)]
 
@@ -444,14 +444,14 @@ def _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry) -> ClosedJ
         args = [UndefinedPrimal(a) if lin else next(next_const) for a, lin in zip(consts_avals, consts_l)]
         args += [UndefinedPrimal(a) for a in carry_avals]
         args += [UndefinedPrimal(a) if lin else next(next_x) for a, lin in zip(x_avals, xs_l)]
-        bars = [*carry_bar, *(next(next_y) if nz else Zero(a.to_tangent_aval()) for a, nz in zip(y_avals, ys_nz))]
+        bars = [*carry_bar, *(next(next_y) if nz else Zero(a.to_cotangent_aval()) for a, nz in zip(y_avals, ys_nz))]
         found = backward_pass_with_residuals(jaxpr, args, bars)
         new_consts = [b for b, lin in zip(found[:n_consts], consts_l) if lin]
         sums = [old if type(new) is Zero else hooks.add(old, new) for old, new in zip(consts_bar, new_consts)]
         new_xs = [instantiate(b) for b, lin in zip(found[n_consts + n_carry :], xs_l) if lin]
         return [*sums, *map(instantiate, found[n_consts : n_consts + n_carry]), *new_xs]
 
-    avals = plain_consts + linear_consts + [a.to_tangent_aval() for a in carry_avals] + y_bars + plain_xs
+    avals = plain_consts + linear_consts + [a.to_cotangent_aval() for a in carry_avals] + y_bars + plain_xs
     return trace(body, avals, jaxpr.jaxpr.debug_info)
 
 

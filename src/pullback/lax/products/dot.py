@@ -21,7 +21,7 @@ from pullback.lax.elementwise.complex import real
 from pullback.lax.records.families import *
 from pullback.lax.records.sums import product
 from pullback.sharding import PartitionSpec
-from pullback.sharding._specs import all_names_of
+from pullback.sharding._specs import names_of
 from pullback.util import config
 from pullback.util.errors import ShardingTypeError
 
@@ -445,10 +445,10 @@ def check_terms(lhs: Any, rhs: Any, contracting: Any, out_sharding: Any) -> None
         return
     for x, dims in zip((lhs, rhs), contracting):
         spec = place_of_type(type_on_mesh(x)) or ()
-        if set(all_names_of([spec[d] for d in dims if d < len(spec)])) != unreduced:
+        if {name for d in dims if d < len(spec) for name in names_of(spec[d])} != unreduced:
             raise ShardingTypeError(
-                f"dot_general: out_sharding is unreduced over {sorted(map(str, unreduced))}, which must be the axes that "
-                f"cut the contracting dimensions of both operands, got {type_on_mesh(lhs).str_short()} and "
+                f"dot_general: out_sharding is unreduced over {sorted(map(str, unreduced))}, which must be the axes "
+                f"that cut the contracting dimensions of both operands, got {type_on_mesh(lhs).str_short()} and "
                 f"{type_on_mesh(rhs).str_short()}"
             )
 

@@ -144,5 +144,6 @@ RULES = {
     **dict.fromkeys(["select_and_gather_add", "select_and_scatter_add"], _routed),
     **dict.fromkeys(["optimization_barrier", "keep_apart"], each_by_itself),
     "bitcast_convert_type": _bitcast,
-    **dict.fromkeys(["name", "copy", "copy_p", "pvary", "stage", "random_clone", "shard_alike"], elementwise),
+    **dict.fromkeys(["name", "copy", "copy_p", "pvary", "stage", "state_cast"], elementwise),
+    **dict.fromkeys(["random_clone", "shard_alike"], elementwise),
 }

@@ -104,6 +104,7 @@ RULES: dict[str, Callable] = {
     "ppermute": _ppermute,
     "axis_index": _axis_index,
     "pvary": lambda axes, names, operands: list(operands),
+    "state_cast": lambda axes, names, operands: list(operands),
 }
 
 __all__ = ["RULES", "entry", "mesh_collectives"]

@@ -39,10 +39,10 @@ def _segments(
         raise ValueError(f"{name}: argument 'segment_ids' must have at least one dimension, got a scalar")
     if not dtypes.issubdtype(typeof(segment_ids).dtype, np.integer):
         raise TypeError(
-            f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).str_short()}"
+            f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).short()}"
         )
     if method in ("add", "multiply") and data.dtype == np.bool_:
-        raise TypeError(f"{name}: argument 'data' must be of numbers, got {typeof(data).str_short()}")
+        raise TypeError(f"{name}: argument 'data' must be of numbers, got {typeof(data).short()}")
     if num_segments is None:
         num_segments = int(jnp.max(segment_ids)) + 1 if segment_ids.size else 0
     num_segments = static_int(num_segments, f"{name}: argument 'num_segments'")

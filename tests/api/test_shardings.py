@@ -498,7 +498,7 @@ def test_types_say_how_arrays_lie():
         "float32[2@x,4]", "float32[2@x,4]", "float32[2,4@x]", "float32[2,4@x]", "float32[2,4]"
     ]  # fmt: skip
     assert types[0] == types[1] != types[2] and hash(types[0]) == hash(types[1]) and types[4] != plain
-    assert repr(types[2]) == "ShapedArray(float32[2,4@x])" and types[0].str_short() == "f32[2@x,4]"
+    assert repr(types[2]) == "ShapedArray(float32[2,4@x])" and types[0].str_short(True) == "f32[2@x,4]"
     assert types[0].sharding == NamedSharding(mesh.abstract_mesh, P("x", None))
     assert pickle.loads(pickle.dumps(types[0])) == types[0]
     with jax.set_mesh(mesh):

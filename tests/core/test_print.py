@@ -450,3 +450,8 @@ def test_tracers_as_text():
         "GradTracer(primal=JitTracer(~float32[]), typeof(tangent)=f32[])",
         "GradTracer(primal=VmapTracer(aval=float32[], batched=float32[2]), typeof(tangent)=f32[])",
     ]
+
+
+def test_types_are_short_on_demand():
+    aval = jax.typeof(jnp.ones((2, 3)))
+    assert (aval.str_short(), aval.str_short(True), aval.short()) == ("float32[2,3]", "f32[2,3]", "f32[2,3]")

@@ -97,7 +97,7 @@ CASES = [(shape, *case) for shape, cases in PROGRAMS.items() for case in cases]
 def test_types_and_results(shape, f, types):
     (spec,) = specs(shape)
     made = export.export(jax.jit(f))(spec)
-    assert " ".join(aval.str_short() for aval in made.out_avals) == types
+    assert " ".join(aval.str_short(True) for aval in made.out_avals) == types
     again = export.deserialize(made.serialize())
     for values in VALUES:
         size = [evaluate(d, values) for d in spec.shape]

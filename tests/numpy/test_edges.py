@@ -196,3 +196,30 @@ def test_signs_and_spacing_of_narrow_floats(name):
     np.testing.assert_array_equal(jnp.signbit(x)[~np.isnan(numbers)], np.signbit(numbers)[~np.isnan(numbers)])
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(jnp.spacing(x).astype(np.float32), np.spacing(x).astype(np.float32))
+
+
+def test_rare_forms_of_arguments():
+    """As JAX takes them: repeats of any rank, rows of an array as conditions, lengths of windows that are floats."""
+    x = jnp.arange(12.0).reshape(3, 4)
+    many = np.arange(12).reshape(2, 6) % 3
+    np.testing.assert_array_equal(jnp.repeat(x, many), np.repeat(np.arange(12.0), many.ravel()))
+    total = int(many.sum())
+    traced = pullback.jit(lambda r: jnp.repeat(x, r, total_repeat_length=total))(many)
+    np.testing.assert_array_equal(traced, jnp.repeat(x, many))
+    conditions = jnp.stack([x > 5, x > 2])
+    np.testing.assert_array_equal(jnp.select(conditions, [1, 2]), np.select([x > 5, x > 2], [1, 2]))
+    np.testing.assert_array_equal(jnp.select(conditions, jnp.stack([x, -x])), np.select([x > 5, x > 2], [x, -x]))
+    np.testing.assert_array_equal(jnp.blackman(5.5), jnp.blackman(5))
+    applied = jnp.arange(3.0).at[jnp.array([1, 7])].apply(lambda v: v + 5, mode="one_hot")
+    np.testing.assert_array_equal(applied, [0, 6, 2])
+
+
+@pytest.mark.parametrize("given", [((1,), (2,)), [[1], [2]], ((1, 2), (3, 4), (5, 6))])
+def test_pads_of_other_shapes(given):
+    with pytest.raises(ValueError, match="pad_width"):
+        jnp.pad(jnp.ones((2, 3)), given)
+    if len(given) == 3:
+        with pytest.raises(ValueError, match="3 pairs for 2 axes"):
+            jnp.pad(jnp.ones((2, 3)), 1, constant_values=given)
+    with pytest.raises(TypeError, match="of one shape"):
+        jnp.pad(jnp.ones((2, 3)), ((1, 2), (1,)))

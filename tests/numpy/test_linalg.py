@@ -208,3 +208,10 @@ def test_all_singular_values_as_a_subset(shape):
     for way in (lambda f: f, pullback.jit, lambda f: lambda a: pullback.vmap(f)(a[None])):
         for found, want in zip(way(lambda a: linalg.svd(a, subset_by_index=(0, k)))(a), linalg.svd(a), strict=True):
             np.testing.assert_allclose(np.reshape(found, want.shape), want, rtol=1e-5, atol=1e-6)
+
+
+def test_bounds_of_ranks_are_absolute():
+    x = jnp.diag(jnp.array([8.0, 4.0, 1.0]))
+    assert [int(jnp.linalg.matrix_rank(x, r)) for r in (0.5, 2.0, 5.0, 9.0)] == [3, 2, 1, 0]
+    assert int(jnp.linalg.matrix_rank(x, tol=2.0)) == 2 and int(jnp.linalg.matrix_rank(x)) == 3
+    np.testing.assert_array_equal(jnp.linalg.matrix_rank(jnp.stack([x, x]), rtol=jnp.array([2.0, 5.0])), [2, 1])

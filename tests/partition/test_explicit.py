@@ -241,7 +241,7 @@ def test_types_of_mapped_dimensions():
         seen = []
 
         def run(x, f=f, seen=seen):
-            seen.append(jax.typeof(jax.vmap(f)(x)).str_short())
+            seen.append(jax.typeof(jax.vmap(f)(x)).str_short(True))
             return jax.vmap(f)(x)
 
         got = jax.jit(run)(x)
@@ -286,7 +286,7 @@ def test_types_of_keys():
     for f in (lambda k: k, jax.vmap(jax.random.split), jax.vmap(jax.random.uniform), jax.random.key_data):
 
         def run(k, f=f):
-            seen.append((jax.typeof(k).str_short(), jax.typeof(f(k)).sharding.spec[0]))
+            seen.append((jax.typeof(k).str_short(True), jax.typeof(f(k)).sharding.spec[0]))
             return f(k)
 
         got = jax.jit(run)(keys)

@@ -274,7 +274,7 @@ def check_inputs(name, leaves, holomorphic, allow_int, call):
             nums = argument_positions(name, argnums, len(args))
             places = [sum(sizes[:n]) + k for n in nums for k in range(sizes[n])]
             path = leaf_paths(fun, args, kwargs)[places[number]]
-            raise TypeError(f"{text}\nThe argument is {path}, {typeof(leaf).str_short()}, of {located(fun)}.")
+            raise TypeError(f"{text}\nThe argument is {path}, {typeof(leaf).short()}, of {located(fun)}.")
 
 
 def _refusal(name, dtype, holomorphic, allow_int) -> str | None:

@@ -140,7 +140,7 @@ def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
         if not x.sharding.is_equivalent_to(s, x.ndim):
             raise ValueError(
                 f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
-                f"arg sharding: {x.sharding} for arg type: {x.aval.str_short()}"
+                f"arg sharding: {x.sharding} for arg type: {x.aval.short()}"
             )
 
 

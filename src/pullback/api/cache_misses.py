@@ -19,7 +19,7 @@ def _differences(key: tuple, other: tuple, paths: Callable[[], Sequence[str]]) -
             if now != before:
                 weak = " (weakly typed)" * (now.weak_type and not before.weak_type)
                 strong = " (weakly typed)" * (before.weak_type and not now.weak_type)
-                lines.append(f"argument {path}: now {now.str_short()}{weak}, before {before.str_short()}{strong}")
+                lines.append(f"argument {path}: now {now.short()}{weak}, before {before.short()}{strong}")
     before_by_place = {where: (kind, form) for where, kind, form in old_statics}
     for where, kind, form in statics:
         if where not in before_by_place:

@@ -242,8 +242,8 @@ def _checked_pair(pair, name, out_tree):
         if have.shape != want.shape or (have.dtype != want.dtype and not (have.weak_type and isinstance(dot, float))):
             raise TypeError(
                 f"Custom JVP rule for function {name} must produce primal and tangent outputs with corresponding "
-                f"shapes and dtypes. Expected {want.str_short()} (tangent type of {typeof(out).str_short()}) but got "
-                f"{have.str_short()}."
+                f"shapes and dtypes. Expected {want.short()} (tangent type of {typeof(out).short()}) but got "
+                f"{have.short()}."
             )
         new_dots.append(dot if have.dtype == want.dtype else hooks.convert(dot, want.dtype, False))
     return _arrays(outs), _arrays(new_dots)
@@ -291,7 +291,7 @@ class SymbolicZero:
         return SymbolicZero(tangent_aval(typeof(val)))
 
     def __repr__(self):
-        return f"SymbolicZero({self.aval.str_short()})"
+        return f"SymbolicZero({self.aval.short()})"
 
 
 class CustomVJPPrimal:
@@ -447,7 +447,7 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
             raise ValueError(
                 f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple "
                 f"of the primal function, but at output{path} the bwd rule produced an output of type "
-                f"{have.str_short()} corresponding to an input of type {want.str_short()}"
+                f"{have.short()} corresponding to an input of type {want.short()}"
             )
         if have.vma != want.vma:
             raise ValueError(

@@ -42,7 +42,7 @@ def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any
         if part.shape != wanted:
             raise ValueError(
                 f"Expected shard shape {wanted} doesn't match the single device array shape {part.shape}. Shape of "
-                f"Array is {ShapedArray(shape, kept).str_short()} with sharding {sharding}"
+                f"Array is {ShapedArray(shape, kept).short()} with sharding {sharding}"
             )
         found[device] = part
     first = next(iter(found.values()))

@@ -273,8 +273,8 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
             have = typeof(bar)
             if have.shape != aval.shape or have.dtype != aval.dtype:
                 raise TypeError(
-                    f"cotangent type does not match function output, expected {aval.str_short()} but got "
-                    f"{have.str_short()}"
+                    f"cotangent type does not match function output, expected {aval.short()} but got "
+                    f"{have.short()}"
                 )
         # What the arguments do not enter, such as the counter of a loop, is computed first.
         known, linear, _, _ = partial_eval_jaxpr(closed, [True] * len(avals), [True] * len(bars))
@@ -477,8 +477,8 @@ class _Pushforward:
             if want.shape != have.shape or want.dtype != have.dtype:
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with the original primal values: "
-                    f"tangent {number} is {have.str_short()}, but the primal is {aval.str_short()}, whose tangents are "
-                    f"{want.str_short()}"
+                    f"tangent {number} is {have.short()}, but the primal is {aval.short()}, whose tangents are "
+                    f"{want.short()}"
                 )
         found = iter(eval_jaxpr(self.jaxpr, consts, *map(as_array, leaves)))
         outs = [next(found) if zero is None else instantiate(zero) for zero in self.zeros]

@@ -240,7 +240,7 @@ class _Pmap:
         for a, aval in zip(flatten_axes("pmap out_axes", out_tree[0], self.out_axes), closed.out_avals):
             if a is not None and not -aval.ndim - 1 <= a <= aval.ndim:
                 raise ValueError(
-                    f"pmap of {self.label}: out_axes {a} is out of bounds for a result {aval.str_short()}, whose "
+                    f"pmap of {self.label}: out_axes {a} is out of bounds for a result {aval.short()}, whose "
                     f"mapped axis can be {-aval.ndim - 1} to {aval.ndim}"
                 )
         out_axes = [

@@ -165,9 +165,9 @@ class Pullback:
             lies = in_use() and not unused and isinstance(bar, (_core.Array, Tracer)) and _lies(want) != _lies(have)
             if lies or want.shape != have.shape or (want.dtype != have.dtype and not unused):
                 raise ValueError(
-                    f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.str_short()}, but "
-                    f"expected {want.str_short()} because the corresponding output of the differentiated function "
-                    f"{self.__name__} had JAX type {aval.str_short()}"
+                    f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.short()}, but "
+                    f"expected {want.short()} because the corresponding output of the differentiated function "
+                    f"{self.__name__} had JAX type {aval.short()}"
                 )
         bars = [
             hooks.convert(bar, a.dtype, a.weak_type) if isinstance(bar, (float, complex)) else as_array(bar)

@@ -55,7 +55,7 @@ def _of_equation(eqn: Any) -> str:
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     """Print a line for each array that the derivative of f(*args, **kwargs) keeps: its type, and whence it comes."""
     for aval, words in saved_residuals(f, *args, **kwargs):
-        print(f"{aval.str_short(short_dtypes=True)} {words}")
+        print(f"{aval.short()} {words}")
 
 
 __all__ = ["print_saved_residuals", "saved_residuals"]

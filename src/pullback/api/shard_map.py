@@ -294,7 +294,7 @@ def _check_types(
         state = (spec.unreduced, spec.reduced) == (found.unreduced, found.reduced)
         if len(spec) <= x.ndim and (parts_of(spec, x.ndim) != parts_of(found, x.ndim) or not state):
             raise ValueError(
-                f"shard_map of {name}: in_specs has {spec} for array {number}, an {x.aval.str_short()} that lies as "
+                f"shard_map of {name}: in_specs has {spec} for array {number}, an {x.aval.short()} that lies as "
                 f"{found} along explicit axes. Leave in_specs out, so that types decide, or give the array the layout "
                 "that is meant, by jax.sharding.reshard"
             )
@@ -336,6 +336,6 @@ def _check_devices(x: Any, mesh: Mesh, name: str, number: int) -> None:
         here, there = ([d.id for d in devices] for devices in (x.sharding._device_assignment, mesh.devices.flat))
         raise ValueError(
             f"Received incompatible devices for jitted computation. Got argument {number} of {name} with shape "
-            f"{x.aval.str_short()} and with device ids {here} on platform CPU and shard_map's mesh with device ids "
+            f"{x.aval.short()} and with device ids {here} on platform CPU and shard_map's mesh with device ids "
             f"{there} on platform CPU"
         )

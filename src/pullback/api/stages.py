@@ -399,7 +399,7 @@ class Compiled(_Stage):
     def _check_shardings(self, leaves) -> None:
         names = self._traced.arg_names
         lines = [
-            f"Argument {names[i] if i < len(names) else i} with shape {typeof(x).str_short()}:\n"
+            f"Argument {names[i] if i < len(names) else i} with shape {typeof(x).short()}:\n"
             f"  Passed sharding: {x.sharding}\n  Required sharding: {wanted}"
             for i, (x, wanted) in enumerate(zip(leaves, self._inputs))
             if getattr(x, "_device", None) is not None and not x.sharding.is_equivalent_to(wanted, x.ndim)

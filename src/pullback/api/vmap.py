@@ -216,7 +216,7 @@ def _mapped_size(fun, leaves, dims, axis_size, args, kwargs):
         raise ValueError("vmap must have at least one non-None value in in_axes, or axis_size")
     paths = leaf_paths(fun, args, kwargs)
     lines = [
-        f"  * argument {path} of type {typeof(leaf).str_short()} has size {typeof(leaf).shape[d]} along axis {d}"
+        f"  * argument {path} of type {typeof(leaf).short()} has size {typeof(leaf).shape[d]} along axis {d}"
         for path, leaf, d in zip(paths, leaves, dims)
         if d is not None
     ]

@@ -23,7 +23,7 @@ class Var:
         self.count = next(Var._counter)
 
     def __repr__(self):
-        return f"v{self.count}:{self.aval.str_short()}"
+        return f"v{self.count}:{self.aval.short()}"
 
 
 class DropVar(Var):
@@ -60,7 +60,7 @@ class Literal:
         return hash((np.asarray(self.val).tobytes(), self.aval))
 
     def __repr__(self):
-        return f"{_literal_text(self.val)}:{self.aval.str_short()}"
+        return f"{_literal_text(self.val)}:{self.aval.short()}"
 
 
 Atom = Var | Literal

@@ -28,6 +28,14 @@ class AbstractValue:
 
     __slots__ = ()
 
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """As text."""
+        return str(self)
+
+    def short(self) -> str:
+        """As in programs as text: f32[2,3]."""
+        return self.str_short(True)
+
 
 _no_axes: frozenset = frozenset()
 
@@ -164,8 +172,8 @@ class ShapedArray(AbstractValue):
 
     to_ct_aval = to_cotangent_aval
 
-    def str_short(self, short_dtypes: bool = True) -> str:
-        """Such as f32[2,3]."""
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """Such as float32[2,3], or f32[2,3] with `short_dtypes`."""
         name = dtypes.short_name(self.dtype) if short_dtypes else getattr(self.dtype, "name", str(self.dtype))
         return f"{name}[{self._extents()}]{self._varying()}"
 
@@ -295,7 +303,7 @@ class AbstractToken(AbstractValue):
     ndim = 0
     size = 0
 
-    def str_short(self, short_dtypes: bool = True) -> str:
+    def str_short(self, short_dtypes: bool = False) -> str:
         """As in programs as text."""
         return "Token"
 
@@ -354,8 +362,8 @@ class AbstractRef(AbstractValue):
     def __hash__(self) -> int:
         return hash((AbstractRef, self.inner_aval, self.memory_space))
 
-    def str_short(self, short_dtypes: bool = True) -> str:
-        """Such as Ref{f32[2,3]}."""
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """Such as Ref{float32[2,3]}."""
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
     for aval, var in zip(avals, eqn.outvars):
         if (aval.shape, aval.dtype) != (var.aval.shape, var.aval.dtype):
             raise JaxprTypeError(
-                f"{eqn.primitive.name} gives {aval.str_short()}, the equation says {var.aval.str_short()}"
+                f"{eqn.primitive.name} gives {aval.short()}, the equation says {var.aval.short()}"
             )
 
 

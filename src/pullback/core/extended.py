@@ -60,7 +60,7 @@ def process(primitive: Any, args: tuple, params: dict) -> Any:
     if primitive.name in ("eq", "ne") and len(kinds) == 1 and all(dtypes.is_extended(a.dtype) for a in avals):
         return _compare(primitive, args)
     if (not (_MOVES & primitive.traits) and primitive.name != "scatter") or len(kinds) != 1:
-        names = ", ".join(a.str_short() for a in avals)
+        names = ", ".join(a.short() for a in avals)
         raise TypeError(
             f"{primitive.name} does not accept dtype {sorted(map(str, kinds))[0]}: its operands are {names}"
         )

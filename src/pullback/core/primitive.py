@@ -55,7 +55,7 @@ class Zero:
         self.aval = aval
 
     def __repr__(self):
-        return f"Zero({self.aval.str_short()})"
+        return f"Zero({self.aval.short()})"
 
     @staticmethod
     def from_primal_value(x):
@@ -94,7 +94,7 @@ class UndefinedPrimal:
         self.aval = aval
 
     def __repr__(self):
-        return f"UndefinedPrimal({self.aval.str_short()})"
+        return f"UndefinedPrimal({self.aval.short()})"
 
 
 def is_undefined_primal(x) -> bool:

@@ -150,7 +150,7 @@ class _Printer:
         for var in variables:
             if parts:
                 parts.append(_Group((_Break(" "),)))
-            parts.append(f"{self.name(var)}:{var.aval.str_short()}")
+            parts.append(f"{self.name(var)}:{var.aval.short()}")
         return parts
 
     # documents

@@ -35,7 +35,7 @@ def refuse_symbolic(closed: ClosedJaxpr, what: str) -> None:
     for var in closed.jaxpr.invars:
         if is_symbolic_type(var.aval):
             raise NotImplementedError(
-                f"{what}: a program with symbolic dimensions, as of an argument of type {var.aval.str_short()}, is not "
+                f"{what}: a program with symbolic dimensions, as of an argument of type {var.aval.short()}, is not "
                 "compiled as such; jax.export.export(jax.jit(f))(specs).call(x) compiles it for the shape of x"
             )
     for eqn in closed.jaxpr.eqns:

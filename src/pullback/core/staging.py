@@ -200,7 +200,7 @@ def check_alive(tracer: Tracer) -> None:
     source = tracer.made_at()
     raise errors.UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference "
-        f"to an intermediate value with type {tracer.aval.str_short()} to escape the scope of the transformation "
+        f"to an intermediate value with type {tracer.aval.short()} to escape the scope of the transformation "
         f"(leaked tracer). It was made {_transformation(tracer.interpreter)}"
         + (f" at {source}" if source is not None else "")
         + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, "
@@ -275,7 +275,7 @@ def _not_symbolic(primitive, avals, error) -> Exception | None:
     undecided = isinstance(error, InconclusiveDimensionOperation)
     if not undecided and Dimension.__name__ not in str(error):
         return None
-    types = ", ".join(aval.str_short() for aval in avals)
+    types = ", ".join(aval.short() for aval in avals)
     where = f"primitive '{primitive.name}' of {types}, at {user_source()}"
     if undecided:
         return InconclusiveDimensionOperation(f"{error}\nIt came up in the shape rule of {where}")

@@ -60,7 +60,7 @@ class Tracer:
         """For error messages: the type, where the value was made and used, and what it depends on."""
         source = self.made_at()
         made = f", made at {source}" if source is not None else ""
-        text = f"{self.aval.str_short()}{made} (used at {user_source()})"
+        text = f"{self.aval.short()}{made} (used at {user_source()})"
         tracer: Tracer | None = self
         while tracer is not None:
             why = tracer.provenance()

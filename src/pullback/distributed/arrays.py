@@ -65,7 +65,7 @@ class GlobalArray(Tracer):
     def stacked(self) -> Any:
         """The parts that are here. RuntimeError once it is deleted."""
         if self._stacked is None:
-            raise RuntimeError(f"Array has been deleted with shape={self.aval.str_short()}.")
+            raise RuntimeError(f"Array has been deleted with shape={self.aval.short()}.")
         return self._stacked
 
     def devices(self) -> set[Any]:

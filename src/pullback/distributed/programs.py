@@ -36,7 +36,7 @@ def fingerprint(closed: ClosedJaxpr, sites: Any) -> bytes:
 
 def compare(print_: bytes, closed: ClosedJaxpr, name: str, processes: tuple[int, ...]) -> None:
     """RuntimeError unless all processes that take part have come to the program with this fingerprint."""
-    types = ", ".join(a.str_short() for a in closed.in_avals)
+    types = ", ".join(a.short() for a in closed.in_avals)
     found = connection.gathered_bytes(print_ + f"{name}({types})".encode(), "the first run of a program", processes)
     if any(f[:32] != print_ for f in found):
         texts = "; ".join(f"process {p}: {f[32:].decode()}" for p, f in zip(processes, found))
@@ -56,7 +56,7 @@ class Program:
         for aval in (*closed.in_avals, *closed.out_avals):
             if not is_plain(aval.dtype):
                 raise NotImplementedError(
-                    f"{name}: arrays of type {aval.str_short()} are not supported between processes; use their words "
+                    f"{name}: arrays of type {aval.short()} are not supported between processes; use their words "
                     "(jax.random.key_data)"
                 )
         self.name, self.local = name, local

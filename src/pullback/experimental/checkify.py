@@ -224,7 +224,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         raise TypeError(f"checkify.check: argument 'msg' must be a string, got {type(msg)}")
     aval = typeof(pred)
     if aval.shape != () or aval.dtype != np.bool_:
-        raise TypeError(f"debug_check/check takes a scalar pred as argument, got {aval.str_short()}.")
+        raise TypeError(f"debug_check/check takes a scalar pred as argument, got {aval.short()}.")
     leaves, tree = tree_util.tree_flatten((fmt_args, fmt_kwargs))
     for leaf in leaves:
         if not hasattr(leaf, "dtype"):

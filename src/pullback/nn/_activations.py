@@ -183,10 +183,10 @@ def glu(x: Any, axis: int = -1) -> Any:
     check_arraylike("glu", x)
     x = jnp.asarray(x)
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"glu: argument 'axis' is {axis}, but x is {x.aval.str_short()}")
+        raise ValueError(f"glu: argument 'axis' is {axis}, but x is {x.aval.short()}")
     size = x.shape[axis]
     if size % 2:
-        raise ValueError(f"glu: axis size must be divisible by 2, got {size} along axis {axis} of {x.aval.str_short()}")
+        raise ValueError(f"glu: axis size must be divisible by 2, got {size} along axis {axis} of {x.aval.short()}")
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)
 

@@ -50,7 +50,7 @@ def dot_product_attention(
         )
     query, key, value = (jnp.asarray(x) for x in (query, key, value))
     if not {query.ndim, key.ndim, value.ndim} <= {3, 4}:
-        shapes = ", ".join(x.aval.str_short() for x in (query, key, value))
+        shapes = ", ".join(x.aval.short() for x in (query, key, value))
         raise ValueError(f"dot_product_attention: query, key and value must have 3 or 4 dimensions, got {shapes}")
     for name, x in (("key", key), ("value", value)):
         if x.dtype != query.dtype:
@@ -58,7 +58,7 @@ def dot_product_attention(
     for name, x in (("query_seq_lengths", query_seq_lengths), ("key_value_seq_lengths", key_value_seq_lengths)):
         if x is not None and (jnp.asarray(x).dtype != np.int32 or jnp.asarray(x).ndim != 1):
             raise ValueError(
-                f"dot_product_attention: {name} should be int32[batch], got {jnp.asarray(x).aval.str_short()}"
+                f"dot_product_attention: {name} should be int32[batch], got {jnp.asarray(x).aval.short()}"
             )
     batched = query.ndim == 4
     query, key, value = (x if x.ndim == 4 else x[None] for x in (query, key, value))
@@ -100,7 +100,7 @@ def _four(name: str, x: Any) -> Any:
     x = jnp.asarray(x)
     if x.ndim > 4:
         raise ValueError(
-            f"dot_product_attention: argument '{name}' must have at most 4 dimensions, got {x.aval.str_short()}"
+            f"dot_product_attention: argument '{name}' must have at most 4 dimensions, got {x.aval.short()}"
         )
     return x.reshape((1,) * (4 - x.ndim) + x.shape)
 
@@ -131,8 +131,8 @@ def _dequantized(name: str, x: Any, scales: Any) -> Any:
     x, scales = jnp.asarray(x), jnp.asarray(scales)
     if x.ndim != 3 or scales.ndim != 3 or x.shape[:2] != scales.shape[:2] or x.shape[2] % scales.shape[2]:
         raise ValueError(
-            f"scaled_matmul: {name} must be [b, m, k] with scales [b, m, k / block], got {x.aval.str_short()} "
-            f"and {scales.aval.str_short()}"
+            f"scaled_matmul: {name} must be [b, m, k] with scales [b, m, k / block], got {x.aval.short()} "
+            f"and {scales.aval.short()}"
         )
     block = x.shape[2] // scales.shape[2]
     return x.astype(np.float32) * jnp.repeat(scales.astype(np.float32), block, axis=2)

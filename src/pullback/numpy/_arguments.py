@@ -451,4 +451,4 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
 
 def describe(x: Any) -> str:
     """Short text of an array's type, as f32[2,3], for messages."""
-    return typeof(x).str_short()
+    return typeof(x).short()

@@ -212,7 +212,7 @@ def _span(axis: int, window: Window) -> Span:
         return Span(axis, int(start), size, window.stride)
     aval = typeof(start)
     if aval.shape != () or aval.dtype.kind not in "iu":
-        raise TypeError(f"ds: the start of a window must be an integer scalar, got {aval.str_short()}")
+        raise TypeError(f"ds: the start of a window must be an integer scalar, got {aval.short()}")
     known = None if isinstance(start, Tracer) else int(start)
     return Span(axis, start if known is None else known, size, window.stride)
 

@@ -264,7 +264,7 @@ def index_apply(
     )
     if updates.size == 0:
         return x
-    how = mode_of(mode, Mode.FILL_OR_DROP)
+    how = Mode.FILL_OR_DROP if mode == "one_hot" else mode_of(mode, Mode.FILL_OR_DROP)
     how = Mode.PROMISE_IN_BOUNDS if flags.pop("inside") else how
 
     def cast(v: Any) -> Any:

@@ -41,8 +41,11 @@ _OPTIONS: dict[str, set[str]] = {
 
 def _pairs(name: str, value: Any, rank: int) -> np.ndarray:
     """A number, (before, after), or one such pair an axis, as an array of shape (rank, 2)."""
-    given = np.asarray(value)
-    if given.shape not in ((), (1,), (2,), (1, 2), (rank, 2)) and given.shape != (rank, 1):
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        raise TypeError(f"pad: the entries of '{name}' must be of one shape, got {value}") from None
+    if given.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
         raise ValueError(
             f"jnp.pad: {name} with nd={rank} has unsupported shape {given.shape}. "
             f"Valid shapes are ({rank}, 2), (1, 2), (2,), (1,), or ()."
@@ -63,6 +66,8 @@ def _traced_pairs(name: str, value: Any, rank: int) -> list[list[Any]]:
             )
         rows = [list(v) if isinstance(v, (tuple, list)) else v for v in value]
         if rows and all(isinstance(v, list) for v in rows):
+            if len(rows) not in (1, rank):
+                raise ValueError(f"pad: argument '{name}' has {len(rows)} pairs for {rank} axes")
             rows = rows * rank if len(rows) == 1 else rows
             return [[asarray(v) for v in (row if len(row) == 2 else row * 2)] for row in rows]
         return [[asarray(v) for v in (rows if len(rows) == 2 else rows * 2)]] * rank
@@ -86,11 +91,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 
 
 def _pad(array: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
-    widths = np.asarray(pad_width)
+    widths = _pairs("pad_width", pad_width, array.ndim)
     symbolic = widths.dtype == object and all(is_symbolic(n) or isinstance(n, int) for n in widths.flat)
     if widths.dtype.kind not in "iu" and widths.size and not symbolic:
         raise TypeError("`pad_width` must be of integral type.")
-    widths = _pairs("pad_width", pad_width, array.ndim)
     if any(n < 0 for n in widths.flat):
         raise ValueError("index can't contain negative values")
     if callable(mode):

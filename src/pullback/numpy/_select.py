@@ -86,6 +86,8 @@ def select_where(condition: Any, x: Any, y: Any) -> Any:
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """For each element the choice of the first condition that holds, or the default."""
+    if getattr(condlist, "ndim", 0) or getattr(choicelist, "ndim", 0):  # an array is the sequence of its rows
+        condlist, choicelist = [*condlist], [*choicelist]
     if len(condlist) != len(choicelist):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
     if len(condlist) == 0:

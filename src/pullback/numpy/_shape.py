@@ -398,18 +398,15 @@ def repeat(
             "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "
             "static value for `repeats`, or pass a static value to `total_repeat_length`.",
         )
+    repeats = lax.reshape(repeats, (repeats.size,)) if traced and repeats.ndim > 1 else repeats
     length = np.size(repeats) if not traced else repeats.size
-    if (np.ndim(repeats) if not traced else repeats.ndim) > 1:
-        raise ValueError(
-            f"repeat: argument 'repeats' must be a number or one-dimensional, got shape {np.shape(repeats)}"
-        )
     if length not in (1, n):
         raise ValueError(
             f"repeat: argument 'repeats' has length {length}, but axis {axis} of an array of shape {a.shape} has {n}; "
             "operands could not be broadcast together"
         )
     if not traced:
-        source = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats), (n,)))
+        source = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats).reshape(-1), (n,)))
         if total_repeat_length is not None:
             total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
             filler = source[-1] if not n else n - 1

@@ -14,7 +14,7 @@ from pullback.util import dtypes
 
 
 def _points(name: str, M: Any) -> tuple[int, np.dtype]:
-    n = static_int(M, f"M argument of jnp.{name}")
+    n = int(M) if isinstance(M, float) else static_int(M, f"M argument of jnp.{name}")
     if n < 0:
         raise TypeError(f"{name}: argument 'M' is {n}; shape must have every element be nonnegative")
     return n, np.dtype(dtypes.canonicalize_dtype(np.float64))

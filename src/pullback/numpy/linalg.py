@@ -427,7 +427,9 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """Number of singular values above tol, or rtol (max(m, n) eps) times the largest; of a vector 1 unless it is 0."""
+    """Number of singular values above rtol or tol, by default max(m, n) eps times the largest; of a vector 1 unless it
+    is 0. Neither is relative, whatever its name, as in JAX.
+    """
     check_flags("linalg.matrix_rank", hermitian=hermitian)
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: only one of tol and rtol may be given")
@@ -438,13 +440,10 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     index = np.dtype(dtypes.canonicalize_dtype(np.int64))
     if s.size == 0:
         return lax.full(s.shape[:-1], 0, index)
-    if tol is None:
-        relative = max(M.shape[-2:]) * _eps(M.dtype) if rtol is None else rtol
-        relative = convert(relative, s.dtype)
-        relative = expand_dims(relative, -1) if relative.ndim else relative
-        limit = multiply(_max(s, axis=-1, keepdims=True), relative)
+    if tol is None and rtol is None:
+        limit = multiply(_max(s, axis=-1, keepdims=True), convert(max(M.shape[-2:]) * _eps(M.dtype), s.dtype))
     else:
-        limit = convert(tol, s.dtype)
+        limit = convert(rtol if tol is None else tol, s.dtype)
         limit = expand_dims(limit, -1) if limit.ndim else limit
     return _sum(lax.gt(*broadcast_arrays("matrix_rank", s, limit)), axis=-1, dtype=index)
 

@@ -137,7 +137,7 @@ def _by_factors(
         outvars=[_types.SimpleNamespace(aval=a) for a in outs],
     )
     factors = factors_of(eqn)
-    shown = ", ".join(a.str_short() for a in in_avals)
+    shown = ", ".join(a.short() for a in in_avals)
     if factors is None:
         raise ShardingTypeError(
             _reshape_text(in_avals, outs)
@@ -170,7 +170,7 @@ def _by_factors(
             illegal = ",".join(f"{n}@{'+'.join(map(str, a))}" if a else str(n) for n, a in zip(out.shape, cut))
             raise ShardingTypeError(
                 f"{name} operation with inputs: {shown} produces an illegally sharded result: "
-                f"{out.untyped.str_short().split('[')[0]}[{illegal}]"
+                f"{out.untyped.short().split('[')[0]}[{illegal}]"
             )
     return results
 
@@ -201,7 +201,7 @@ def _check_cases(in_avals: Any, cuts: Sequence[Cut]) -> None:
 
     What is whole may be a scalar that was broadcast: it takes any.
     """
-    shown = [a.str_short() for a in in_avals]
+    shown = [a.short() for a in in_avals]
     which, *cases = (cut if any(cut) else None for cut in cuts)
     found = {cut for cut in cases if cut is not None}
     if len(found) > 1:
@@ -221,8 +221,8 @@ def _check_contraction(in_avals: Any, cuts: Sequence[Cut], params: dict[str, Any
             "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please specify "
             "the output sharding via the `out_sharding` parameter. Got "
             f"lhs_contracting_spec={tuple(spec_in_full(tuple(left)))} and "
-            f"rhs_contracting_spec={tuple(spec_in_full(tuple(right)))} for {in_avals[0].str_short()} and "
-            f"{in_avals[1].str_short()}"
+            f"rhs_contracting_spec={tuple(spec_in_full(tuple(right)))} for {in_avals[0].short()} and "
+            f"{in_avals[1].short()}"
         )
 
 
@@ -251,7 +251,7 @@ def _not_cut(name: str, aval: Any, params: dict[str, Any], in_avals: Any, outs: 
             "out sharding could not be resolved unambiguously (or would require collectives on inputs). Got "
             f"operand={in_avals[0]!r}"
         )
-    return f"{name} needs dimensions whole that are cut in its operand {aval.str_short()}; use jax.sharding.reshard"
+    return f"{name} needs dimensions whole that are cut in its operand {aval.short()}; use jax.sharding.reshard"
 
 
 def _reshape_text(in_avals: Any, outs: Any) -> str:
@@ -291,7 +291,7 @@ def _convolved(
         found[to] = cuts[0][d]
         if outs[0].shape[to] % extent(found[to], dict(mesh.shape)):
             raise ShardingTypeError(
-                f"conv_general_dilated: {in_avals[0].str_short()} gives {outs[0].str_short()}, whose dimension {to} "
+                f"conv_general_dilated: {in_avals[0].short()} gives {outs[0].short()}, whose dimension {to} "
                 f"does not divide into {extent(found[to], dict(mesh.shape))} parts"
             )
     return [tuple(found)]
@@ -329,7 +329,7 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
                 raise ShardingTypeError(
                     f"{doing} on sharded dims where out dim ({n}) is not divisible by mesh axes "
                     f"({extent(axes, sizes)}) with spec ({','.join(map(str, axes))}) is not implemented. Got input "
-                    f"type={in_avals[0].str_short()} and output shape={tuple(out.shape)}"
+                    f"type={in_avals[0].short()} and output shape={tuple(out.shape)}"
                 )
     return [cut] * len(outs)
 

@@ -41,7 +41,7 @@ def _found(jaxpr: Jaxpr, mesh: dict[Any, int], repeats: int | None) -> Iterator[
             names = tuple(axes(eqn.params))
             n = math.prod(mesh[a] for a in names)
             size = sum(a.aval.size * a.aval.dtype.itemsize for a in eqn.invars)
-            types = [" ".join(v.aval.str_short() for v in vs) for vs in (eqn.invars, eqn.outvars)]
+            types = [" ".join(v.aval.short() for v in vs) for vs in (eqn.invars, eqn.outvars)]
             moved = int(size * _share(eqn.primitive.name, n))
             yield Collective(eqn.primitive.name, names, types[0], types[1], moved, repeats, eqn.source)
         inside = repeats

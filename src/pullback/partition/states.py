@@ -33,7 +33,7 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
     if not any(map(any, states)):
         return _NONE
     name = primitive.name
-    shown = ", ".join(aval.str_short() for aval in in_avals)
+    shown = ", ".join(aval.short() for aval in in_avals)
     if name == "dot_general":
         if any(unreduced for unreduced, _ in states):
             raise ShardingTypeError(f"dot_general: operands must not be unreduced, got {shown}; use reshard on them")

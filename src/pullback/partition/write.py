@@ -230,7 +230,7 @@ class _Writer:
             cut = factors.cut_of(axes, dims)
             if tuple(y.shape) != local_shape(var.aval.shape, cut, mesh):
                 raise AssertionError(
-                    f"partitioning {eqn.primitive.name}: a part of {var.aval.str_short()} cut by {cut} has shape "
+                    f"partitioning {eqn.primitive.name}: a part of {var.aval.short()} cut by {cut} has shape "
                     f"{y.shape}: {eqn}"
                 )
             for kind, left in self.left(factors, axes):

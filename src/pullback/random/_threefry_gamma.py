@@ -282,7 +282,7 @@ def _nest(ctx: Any) -> None:
 def _aval(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
     if key.dtype != np.uint32 or key.shape != (*a.shape[:-1], 2) or a.dtype not in (np.float32, np.float64):
         raise TypeError(
-            f"threefry_gamma: needs u32[*K, 2] and f32 or f64[*K, n], got {key.str_short()} and {a.str_short()}"
+            f"threefry_gamma: needs u32[*K, 2] and f32 or f64[*K, n], got {key.short()} and {a.short()}"
         )
     return a
 

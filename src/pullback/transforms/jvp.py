@@ -51,7 +51,7 @@ class JVPTracer(Tracer):
 
     def __repr__(self):
         if isinstance(self.tangent, RecordedTangent):
-            return f"GradTracer(primal={_shown(self.primal)}, typeof(tangent)={self.tangent.aval.str_short()})"
+            return f"GradTracer(primal={_shown(self.primal)}, typeof(tangent)={self.tangent.aval.short()})"
         return f"JVPTracer(primal={_shown(self.primal)}, tangent={_shown(self.tangent)})"
 
     def beneath(self):

@@ -429,3 +429,24 @@ def test_triangular_systems_of_narrow_floats(dtype):
 def test_cholesky_of_integers():
     got = linalg.cholesky(np.array([[4, 2], [2, 5]], np.int32))
     np.testing.assert_array_equal(got, np.array([[2, 0], [1, 2]], np.float32), strict=True)
+
+
+def test_cholesky_of_what_is_not_symmetrized_has_the_plain_derivative():
+    """L phi(L^-1 dA L^-H) of dA as it is; where the operand is symmetrized, of its mean with its adjoint."""
+    rng = np.random.default_rng(2)
+    a = rng.normal(size=(4, 4)).astype(np.float32)
+    a, d = a @ a.T + 4 * np.eye(4, dtype=np.float32), rng.normal(size=(4, 4)).astype(np.float32)
+    factor = np.linalg.cholesky(a)
+
+    def derivative(d):
+        middle = np.linalg.solve(factor, np.linalg.solve(factor, d.T).T)
+        return factor @ (np.tril(middle) - 0.5 * np.diag(np.diag(middle)))
+
+    for symmetrize, want in ((True, derivative((d + d.T) / 2)), (False, derivative(d))):
+        _, found = pullback.jvp(lambda x: lax.linalg.cholesky(x, symmetrize_input=symmetrize), (a,), (d,))  # noqa: B023
+        np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-4)
+
+
+def test_decompositions_that_are_lists():
+    x = np.eye(3, dtype=np.float32)
+    assert all(type(f(x)) is list for f in (lax.linalg.lu, lax.linalg.hessenberg, lax.linalg.tridiagonal))

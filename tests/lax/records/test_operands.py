@@ -36,7 +36,7 @@ X, I = np.ones(3, np.float32), np.arange(3, dtype=np.int32)
 )
 def test_types(out, short, weak):
     aval = typeof(out())
-    assert (aval.str_short(), aval.weak_type) == (short, weak)
+    assert (aval.str_short(True), aval.weak_type) == (short, weak)
 
 
 @pytest.mark.parametrize(

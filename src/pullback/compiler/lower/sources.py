@@ -129,7 +129,7 @@ def _stored(region: Region, group: Group) -> list[Stored]:
         is_result = var in region.memory and not readers
         if is_result or var not in region.memory:
             continue
-        value = var.aval.str_short(short_dtypes=True)
+        value = var.aval.short()
         for reader in readers[:3]:
             why = _why(region, group, reader, var, len(readers))
             found.append(Stored(value, _named(region, reader), why))

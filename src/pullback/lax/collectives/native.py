@@ -49,7 +49,7 @@ def _gathered(aval, *, groups, **params):
 
 def _row(aval, *, groups, **params):
     if not aval.shape or aval.shape[0] != len(groups[0]):
-        raise TypeError(f"a row for each of {len(groups[0])} members is needed, got {aval.str_short()}")
+        raise TypeError(f"a row for each of {len(groups[0])} members is needed, got {aval.short()}")
     return ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
 
 
@@ -164,7 +164,7 @@ def sites_of(closed: ClosedJaxpr, name: str) -> tuple[tuple[Any, ...], ...]:
             combine = COMBINATIONS.index(params["combine"])
             element = _ELEMENTS.index("uint8" if aval.dtype == np.bool_ else aval.dtype.name)
         count = math.prod(aval.shape[1:] if kind in _PARTS else aval.shape)
-        text = f"{kind} {params['site']} ({aval.str_short()}) of {name}"
+        text = f"{kind} {params['site']} ({aval.short()}) of {name}"
         found[params["site"]] = (
             *(_KINDS.index(kind), combine, element, count, params["groups"]),
             *(params.get("pairs", ()), params.get("root", 0), text),

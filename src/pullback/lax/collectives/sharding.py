@@ -282,12 +282,12 @@ def _with_devices(x: Any, sharding: Sharding) -> Sharding:
     if not isinstance(have, NamedSharding):
         raise TypeError(
             "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
-            f"the `with_sharding_constraint` call. Got sharding type {type(have)} for shape {x.aval.str_short()}"
+            f"the `with_sharding_constraint` call. Got sharding type {type(have)} for shape {x.aval.short()}"
         )
     if have.mesh.shape_tuple != sharding.mesh.shape_tuple:
         raise ValueError(
             f"Mesh shape of the input {have.mesh.shape_tuple} does not match the mesh shape of the target sharding "
-            f"{sharding.mesh.shape_tuple} for shape {x.aval.str_short()}"
+            f"{sharding.mesh.shape_tuple} for shape {x.aval.short()}"
         )
     return NamedSharding(have.mesh, sharding.spec, sharding.memory_kind)
 
@@ -301,7 +301,7 @@ def _check_movable(x: Any, sharding: Sharding) -> None:
         ids = [[d.id for d in s._device_assignment] for s in (have, sharding)]
         raise ValueError(
             f"Received incompatible devices for jitted computation. Got argument x of with_sharding_constraint with "
-            f"shape {x.aval.str_short()} and with device ids {ids[0]} on platform CPU and explicit output sharding "
+            f"shape {x.aval.short()} and with device ids {ids[0]} on platform CPU and explicit output sharding "
             f"with device ids {ids[1]} on platform CPU"
         )
 

@@ -219,8 +219,8 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
         if any(different.values()):
             what = " and ".join(w for w, bad in different.items() if bad)
             lines.append(
-                f"  the input carry component carry{path} has type {a.str_short()} but the corresponding output "
-                f"carry component has type {b.str_short()}, so the {what} do not match"
+                f"  the input carry component carry{path} has type {a.short()} but the corresponding output "
+                f"carry component has type {b.short()}, so the {what} do not match"
             )
             if more := sorted(map(str, types.vma_of(b) - types.vma_of(a))):
                 lines.append(f"  (jax.lax.pcast(..., {tuple(more)}, to='varying') makes the input carry vary)")

@@ -72,7 +72,7 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
     elif dtypes.issubdtype(aval.dtype, np.number) and not dtypes.issubdtype(aval.dtype, np.complexfloating):
         index = hooks.convert(hooks.not_equal(pred, hooks.zeros(aval)), np.dtype(np.int32), False)
     else:
-        raise TypeError(f"Pred type must be either boolean or number, got {aval.str_short()}.")
+        raise TypeError(f"Pred type must be either boolean or number, got {aval.short()}.")
     return _choose("cond", index, (false_fun, true_fun), operands, ("false_fun", "true_fun"))
 
 
@@ -92,7 +92,7 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
         control.check_callable("switch", f"branches[{number}]", branch)
     aval = _predicate_aval("switch", index)
     if not dtypes.issubdtype(aval.dtype, np.integer):
-        raise TypeError(f"Index type must be an integer, got {aval.str_short()}.")
+        raise TypeError(f"Index type must be an integer, got {aval.short()}.")
     if control.python_control_flow() and control.concrete_bool(index) is not None:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     if len(branches) == 1:
@@ -162,7 +162,7 @@ def _choose(name, index, branches, operands, labels):
             example = tree_unflatten(out_tree, range(len(these)))
             paths = [keystr(path) for path, _ in tree_flatten_with_path(example)[0]]
             bad = [
-                f"output{path} is {a.str_short()} in {labels[0]} and {b.str_short()} in {label}"
+                f"output{path} is {a.short()} in {labels[0]} and {b.short()} in {label}"
                 for path, a, b in zip(paths, outs[0], these)
                 if not control.same_types([a], [b])
             ]

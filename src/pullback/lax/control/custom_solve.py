@@ -165,7 +165,7 @@ def _check_result(name: str, tree: Any, wanted: Sequence[Any], outs: Sequence[An
     if out_tree != tree or [np.shape(o) for o in outs] != [a.shape for a in wanted]:
         raise (TypeError if out_tree != tree and len(outs) == len(wanted) else ValueError)(
             f"{name} must give arrays of the structure and shapes of its argument: expected {tree} of "
-            f"{[a.str_short() for a in wanted]}, got {out_tree} of {[typeof(o).str_short() for o in outs]}"
+            f"{[a.short() for a in wanted]}, got {out_tree} of {[typeof(o).short() for o in outs]}"
         )
 
 

@@ -159,7 +159,7 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in linear]:
         raise TypeError(
             f"transpose output types must match those of linear inputs, got output types "
-            f"{[a.str_short() for a in found]} and input types {[a.str_short() for a in linear]}."
+            f"{[a.short() for a in found]} and input types {[a.short() for a in linear]}."
         )
     bound = linear_call_p.bind(*consts, *other, *held, *given, sides=_Sides(side, turned, len(held)))
     return tree_unflatten(out_tree, bound)

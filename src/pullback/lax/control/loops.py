@@ -52,7 +52,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         raise ArgumentError("associative_scan: argument 'elems' has no arrays; expected a tree of at least one")
     ndim = typeof(leaves[0]).ndim
     if not -ndim <= axis < ndim:
-        raise ValueError(f"associative_scan: argument 'axis' is {axis}, but elems is {typeof(leaves[0]).str_short()}")
+        raise ValueError(f"associative_scan: argument 'axis' is {axis}, but elems is {typeof(leaves[0]).short()}")
     axis = axis + ndim if axis < 0 else axis
     size = typeof(leaves[0]).shape[axis]
     if any(typeof(x).shape[axis] != size for x in leaves):

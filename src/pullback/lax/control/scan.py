@@ -179,7 +179,7 @@ def _length(xs, xs_leaves, length) -> int:
         return length
     if len(sizes) > 1:
         paths = [keystr(path) for path, _ in tree_flatten_with_path(xs)[0]]
-        types = [f"xs{path} is {typeof(leaf).str_short()}" for path, leaf in zip(paths, xs_leaves)]
+        types = [f"xs{path} is {typeof(leaf).short()}" for path, leaf in zip(paths, xs_leaves)]
         raise ValueError(
             f"scan got values with different leading axis sizes: {', '.join(sorted(map(str, sizes)))}. "
             f"{', '.join(types[:10])}"

@@ -76,7 +76,7 @@ def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_va
     if cond_tree.num_nodes != 1 or len(outs) != 1 or outs[0].shape != () or outs[0].dtype != np.bool_:
         raise TypeError(
             f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
-            f"{[a.str_short() for a in outs]}. It is {located(cond_fun)}."
+            f"{[a.short() for a in outs]}. It is {located(cond_fun)}."
         )
     n_cond, n_body = len(cond_consts), len(body_consts)
     # The body remembers it: conditions of many loops are one program, which must not hold what their bodies close over.
@@ -141,7 +141,7 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
         if aval.shape != () or dtypes.kind_of(aval.dtype) not in "iuf":
             raise TypeError(
                 "lower and upper arguments to fori_loop must have equal types, which are integers (or floats): "
-                f"'{name}' is {aval.str_short()}"
+                f"'{name}' is {aval.short()}"
             )
     kinds = {typeof(bound).dtype for bound in (lower, upper) if not typeof(bound).weak_type}
     mixed = len({dtypes.kind_of(typeof(bound).dtype) == "f" for bound in (lower, upper)}) > 1

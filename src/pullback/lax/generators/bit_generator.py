@@ -80,7 +80,7 @@ def _reference(key: np.ndarray, *, shape: tuple[int, ...], dtype: np.dtype, algo
 
 def _avals(key: ShapedArray, *, shape: tuple[int, ...], dtype: np.dtype, algorithm: int) -> list[ShapedArray]:
     if (key.shape, key.dtype) not in (((4,), np.dtype(np.uint32)), ((2,), np.dtype(np.uint64))):
-        raise TypeError(f"rng_bit_generator: argument 'key' must be u32[4] or u64[2], got {key.str_short()}")
+        raise TypeError(f"rng_bit_generator: argument 'key' must be u32[4] or u64[2], got {key.short()}")
     return [ShapedArray(key.shape, key.dtype), ShapedArray(shape, dtype)]
 
 

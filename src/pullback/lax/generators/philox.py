@@ -116,7 +116,7 @@ def _word(b: Any, key: list[Any], position: Any) -> Any:
 
 def _aval(key: ShapedArray, *, shape: tuple[int, ...], width: int) -> ShapedArray:
     if key.dtype != np.uint32 or not key.shape or key.shape[-1] != 4:
-        raise TypeError(f"philox_bits: key data must be of type u32[..., 4], got {key.str_short()}")
+        raise TypeError(f"philox_bits: key data must be of type u32[..., 4], got {key.short()}")
     return ShapedArray(key.shape[:-1] + shape, np.dtype(f"uint{width}"))
 
 

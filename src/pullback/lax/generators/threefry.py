@@ -204,7 +204,7 @@ def _fold_in_at(ctx: Any, index: tuple[Any, ...]) -> Any:
 
 def _check_key(name: str, key: ShapedArray) -> None:
     if key.dtype != np.uint32 or not key.shape or key.shape[-1] != 2:
-        raise TypeError(f"{name}: key data must be of type u32[..., 2], got {key.str_short()}")
+        raise TypeError(f"{name}: key data must be of type u32[..., 2], got {key.short()}")
 
 
 def _bits_aval(key: ShapedArray, *, shape: tuple[int, ...], width: int, partitionable: bool) -> ShapedArray:
@@ -223,8 +223,8 @@ def _fold_in_aval(key: ShapedArray, data: ShapedArray) -> ShapedArray:
     _check_key("threefry_fold_in", key)
     if data.dtype != np.uint32 or data.shape != key.shape[:-1]:
         raise TypeError(
-            f"threefry_fold_in: data must be u32 of the keys' shape, got {data.str_short()} with key data "
-            f"{key.str_short()}"
+            f"threefry_fold_in: data must be u32 of the keys' shape, got {data.short()} with key data "
+            f"{key.short()}"
         )
     return key
 

@@ -15,7 +15,6 @@ from pullback.core.kinds import NUMBER
 from pullback.core.lowering import HostCall, Nest
 from pullback.lax.linalg import blocked_cholesky, blocked_lu, small_matrices
 from pullback.lax.linalg.matrices import (
-    adjoint,
     check_matrix,
     hermitian_operand,
     identity,
@@ -60,8 +59,6 @@ def _cholesky_jvp(primals, tangents):
     factor = cholesky_p.bind(a)
     if is_zero(a_dot):
         return factor, tangent_zero(factor)
-    # The lower triangle of A is what counts.
-    a_dot = lax.mul(lax.add(a_dot, adjoint(a_dot)), constant(a_dot, 0.5))
     left = triangular_solve(factor, a_dot, left_side=True, lower=True)
     middle = triangular_solve(factor, left, left_side=False, lower=True, transpose_a=True, conjugate_a=True)
     middle = triangle(middle, True)
@@ -277,12 +274,12 @@ lu_p = of_matrices(
 )
 
 
-def lu(x: Any) -> tuple[Array, Array, Array]:
-    """(LU, pivots, permutation) with x[permutation] = L U: L unit lower and U upper triangular in one f[..., m, n].
+def lu(x: Any) -> list[Array]:
+    """[LU, pivots, permutation] with x[permutation] = L U: L unit lower and U upper triangular in one f[..., m, n].
 
     pivots: i32[..., min(m, n)], row i was swapped with row pivots[i]; permutation: i32[..., m].
     """
-    return tuple(lu_p.bind(as_array(x, "lu")))  # type: ignore[return-value]
+    return list(lu_p.bind(as_array(x, "lu")))
 
 
 def _permutation_shape(aval, *, permutation_size):

@@ -118,12 +118,11 @@ hessenberg_p = of_matrices(
 )
 
 
-def hessenberg(a: Any) -> tuple[Array, Array]:
-    """(A', taus): Hessenberg form of a: f[..., n, n] in the upper part of A', reflectors below and in taus (LAPACK's
+def hessenberg(a: Any) -> list[Array]:
+    """[A', taus]: Hessenberg form of a: f[..., n, n] in the upper part of A', reflectors below and in taus (LAPACK's
     gehrd).
     """
-    out, taus = hessenberg_p.bind(as_array(a, "hessenberg"))
-    return out, taus
+    return list(hessenberg_p.bind(as_array(a, "hessenberg")))
 
 
 def _tridiagonal_shape(aval, *, lower=True):
@@ -166,9 +165,9 @@ tridiagonal_p = of_matrices(
 )
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
-    """(A', d, e, taus): diagonal d and off-diagonal e of the tridiagonal form of Hermitian a: f[..., n, n]; reflectors
+def tridiagonal(a: Any, *, lower: bool = True) -> list[Array]:
+    """[A', d, e, taus]: diagonal d and off-diagonal e of the tridiagonal form of Hermitian a: f[..., n, n]; reflectors
     in A' and taus.
     """
     check_flags("linalg.tridiagonal", lower=lower)
-    return tuple(tridiagonal_p.bind(as_array(a, "tridiagonal"), lower=bool(lower)))  # type: ignore[return-value]
+    return list(tridiagonal_p.bind(as_array(a, "tridiagonal"), lower=bool(lower)))

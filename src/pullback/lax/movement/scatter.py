@@ -626,7 +626,7 @@ def scatter_apply(
     closed = trace(lambda x, _: [as_array(func(x), "scatter_apply")], [aval, aval])
     out = closed.jaxpr.outvars[0].aval
     if out.dtype != operand.dtype or out.shape:
-        raise TypeError(f"scatter_apply: func must map {aval.str_short()} to {aval.str_short()}, got {out.str_short()}")
+        raise TypeError(f"scatter_apply: func must map {aval.short()} to {aval.short()}, got {out.short()}")
     updates = lax.full(tuple(update_shape), constant(operand, 0))
     return bind_scatter(
         "scatter",

@@ -253,7 +253,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Array:
 
 def _squeeze_shape(aval, *, dimensions):
     if any(not 0 <= d < aval.ndim for d in dimensions) or len(set(dimensions)) != len(dimensions):
-        raise ValueError(f"squeeze: dimensions {tuple(dimensions)} are not distinct dimensions of {aval.str_short()}")
+        raise ValueError(f"squeeze: dimensions {tuple(dimensions)} are not distinct dimensions of {aval.short()}")
     if any(aval.shape[d] != 1 for d in dimensions):
         raise ValueError(
             "cannot select an axis to squeeze out which has size not equal to one, got "

@@ -448,8 +448,8 @@ def check_terms(lhs: Any, rhs: Any, contracting: Any, out_sharding: Any) -> None
         if {name for d in dims if d < len(spec) for name in names_of(spec[d])} != unreduced:
             raise ShardingTypeError(
                 f"dot_general: out_sharding is unreduced over {sorted(map(str, unreduced))}, which must be the axes "
-                f"that cut the contracting dimensions of both operands, got {type_on_mesh(lhs).str_short()} and "
-                f"{type_on_mesh(rhs).str_short()}"
+                f"that cut the contracting dimensions of both operands, got {type_on_mesh(lhs).short()} and "
+                f"{type_on_mesh(rhs).short()}"
             )
 
 

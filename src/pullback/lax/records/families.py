@@ -198,7 +198,7 @@ def _nary_shape_rule(name, arity, accepts, result, weak):
                     broadcast_two(name, shape, aval.shape)
                     raise TypeError(
                         f"{name}: operands of a primitive must have one shape or be scalars, got "
-                        f"{', '.join(a.str_short() for a in avals)}"
+                        f"{', '.join(a.short() for a in avals)}"
                     )
                 shape = aval.shape
         return ShapedArray(shape, result(avals[0].dtype, **params), weak and all(a.weak_type for a in avals))
@@ -437,7 +437,7 @@ def check_axes(aval: Any, axes: Sequence[int]) -> None:
     if len(axes) != len(set(axes)):
         raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(axes)}")
     if not all(0 <= a < aval.ndim for a in axes):
-        raise ValueError(f"reduction axes {tuple(axes)} contains out-of-bounds indices for {aval.str_short()}.")
+        raise ValueError(f"reduction axes {tuple(axes)} contains out-of-bounds indices for {aval.short()}.")
 
 
 def shape_without(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:

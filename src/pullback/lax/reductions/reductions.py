@@ -433,8 +433,8 @@ def trace_computation(computation: Callable, operands: Sequence[Any], treedef: A
     for aval, var in zip(avals, closed.jaxpr.outvars):
         if (var.aval.shape, var.aval.dtype) != ((), aval.dtype):
             raise TypeError(
-                f"{name}: the computation must map {aval.str_short()}, {aval.str_short()} to {aval.str_short()}, got "
-                f"{var.aval.str_short()}"
+                f"{name}: the computation must map {aval.short()}, {aval.short()} to {aval.short()}, got "
+                f"{var.aval.short()}"
             )
     return closed
 
@@ -467,7 +467,7 @@ def _reduce_shape(*avals, computation, jaxpr, dimensions):
     n = len(avals) // 2
     operands = avals[:n]
     if any(a.shape != operands[0].shape for a in operands):
-        raise TypeError(f"reduce: operands must have one shape, got {', '.join(a.str_short() for a in operands)}")
+        raise TypeError(f"reduce: operands must have one shape, got {', '.join(a.short() for a in operands)}")
     check_axes(operands[0], dimensions)
     return [ShapedArray(shape_without(a.shape, dimensions), a.dtype) for a in operands]
 

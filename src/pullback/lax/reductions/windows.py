@@ -263,7 +263,7 @@ def reduce_window(
     flat, inits = as_arrays("reduce_window", *flat), as_arrays("reduce_window", *inits)
     for init in inits:
         if init.shape:
-            raise TypeError(f"reduce_window: init_values must be scalars, got {init.aval.str_short()}")
+            raise TypeError(f"reduce_window: init_values must be scalars, got {init.aval.short()}")
     ndim = flat[0].ndim
 
     def ints(values):

@@ -65,7 +65,7 @@ def profile(in_use: int | None) -> bytes:
         if array.is_deleted() or array.unsafe_buffer_pointer() in buffers:
             continue
         buffers.add(array.unsafe_buffer_pointer())
-        entry = found.setdefault((holder, array.aval.str_short()), [0, 0])
+        entry = found.setdefault((holder, array.aval.short()), [0, 0])
         entry[0] += 1
         entry[1] += array.nbytes
         total += array.nbytes

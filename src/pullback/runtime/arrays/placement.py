@@ -199,7 +199,7 @@ def _ids(place: Any) -> list[int]:
 
 
 def _argument_text(placing: Placing | None, k: int, place: Any, name: str) -> str:
-    aval = placing.arguments[k].aval.str_short() if placing is not None else "unknown shape"
+    aval = placing.arguments[k].aval.short() if placing is not None else "unknown shape"
     number = k if placing is None or placing.kept is None else placing.kept[k]
     return f"argument {number} of {name} with shape {aval} and with device ids {_ids(place)} on platform CPU"
 

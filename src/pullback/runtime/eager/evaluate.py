@@ -68,7 +68,7 @@ class _Record:
         for aval in self.outs:
             if is_symbolic_type(aval):
                 raise NotImplementedError(
-                    f"primitive '{primitive.name}' would give an array of type {aval.str_short()}, whose symbolic "
+                    f"primitive '{primitive.name}' would give an array of type {aval.short()}, whose symbolic "
                     f"dimensions have no values here, at {user_source()}; they have where functions of arguments with "
                     "symbolic shapes are traced, as in jax.export"
                 )
@@ -240,7 +240,7 @@ def _boxed(primitive: Primitive, value: Any, aval: Any) -> Any:
     array = np.asarray(value)
     if array.shape != aval.shape:
         raise AssertionError(
-            f"{primitive.name}: the reference gave shape {array.shape}, the shape rule says {aval.str_short()}"
+            f"{primitive.name}: the reference gave shape {array.shape}, the shape rule says {aval.short()}"
         )
     # Results that share memory with an operand (views) are copied; fresh ones become the array's memory.
     fresh = array.base is None and array.flags.writeable and array.flags.owndata

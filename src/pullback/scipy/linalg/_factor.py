@@ -30,7 +30,7 @@ def matrices(name: str, *args: Any) -> Any:
     out = promote_dtypes_inexact(*(jnp.asarray(a) for a in args))
     if out[0].ndim < 2:
         error = TypeError if name in _UNCHECKED else ValueError
-        raise error(f"{name}: expected a matrix, f[..., m, n], got {out[0].aval.str_short()}")
+        raise error(f"{name}: expected a matrix, f[..., m, n], got {out[0].aval.short()}")
     return out[0] if len(out) == 1 else out
 
 
@@ -40,7 +40,7 @@ def square(name: str, *args: Any) -> Any:
     first = out if len(args) == 1 else out[0]
     if first.shape[-1] != first.shape[-2]:
         error = TypeError if name == "eigh" else ValueError
-        raise error(f"{name}: expected a square matrix, got {first.aval.str_short()}")
+        raise error(f"{name}: expected a square matrix, got {first.aval.short()}")
     return out
 
 
@@ -241,8 +241,8 @@ def qr(
     return (found[1:] if pivoting else (found[1],)) if mode == "r" else tuple(found)
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
-    """(T, Z) with Z T Z^H = a, T upper triangular ('complex'; of real matrices 'real': with 2x2 blocks).
+def schur(a: Any, output: str = "real") -> list[Any]:
+    """[T, Z] with Z T Z^H = a, T upper triangular ('complex'; of real matrices 'real': with 2x2 blocks).
 
     Raises ValueError for another output.
     """
@@ -251,8 +251,7 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
     a = square("schur", a)
     if output == "complex":
         a = a.astype(dtypes.to_complex_dtype(a.dtype))
-    t, z = lax_linalg.schur(a)
-    return t, z
+    return list(lax_linalg.schur(a))
 
 
 def solve_triangular(

@@ -114,7 +114,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     t, z = t.astype(kind), z.astype(kind)
     n = t.shape[-1]
     if t.ndim != 2:
-        raise ValueError(f"rsf2csf: expected one matrix, got {t.aval.str_short()}")
+        raise ValueError(f"rsf2csf: expected one matrix, got {t.aval.short()}")
 
     def rotate(step: Any, state: Any) -> Any:
         m = n - 1 - step
@@ -171,7 +171,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """
     a = square("funm", A)
     if a.ndim != 2:
-        raise ValueError(f"expected square array_like input, got {a.aval.str_short()}")
+        raise ValueError(f"expected square array_like input, got {a.aval.short()}")
     t, z = schur(a, output="complex")
     n = t.shape[-1]
     diagonal = jnp.diagonal(t)

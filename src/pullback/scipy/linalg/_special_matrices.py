@@ -25,7 +25,7 @@ def block_diag(*arrs: Any) -> Any:
     for i, block in enumerate(blocks):
         if block.ndim > 2:
             raise ValueError(f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got "
-                             f"{block.aval.str_short()} at argument {i}.")  # fmt: skip
+                             f"{block.aval.short()} at argument {i}.")  # fmt: skip
     dtype = dtypes.result_type(*blocks)
     whole = jnp.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), dtype)
     above = left = 0
@@ -106,7 +106,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     check_arraylike("convolution_matrix", a)
     a, n = jnp.asarray(a), static_int(n, "convolution_matrix: argument 'n'")
     if a.ndim == 0 or a.shape[-1] == 0:
-        raise ValueError(f"convolution_matrix expects vectors, not empty; got {a.aval.str_short()}")
+        raise ValueError(f"convolution_matrix expects vectors, not empty; got {a.aval.short()}")
     if n <= 0:
         raise ValueError(f"n must be a positive integer, got {n}")
     if mode not in ("full", "same", "valid"):
@@ -147,7 +147,7 @@ def fiedler_companion(a: Any) -> Any:
     check_arraylike("fiedler_companion", a)
     a = jnp.asarray(a)
     if a.ndim != 1:
-        raise ValueError(f"Input `a` must be a 1-D array, got {a.aval.str_short()}")
+        raise ValueError(f"Input `a` must be a 1-D array, got {a.aval.short()}")
     if not a.shape[0]:
         raise ValueError("fiedler_companion: argument 'a' must have at least one coefficient, got an empty array")
     a = a.astype(dtypes.to_inexact_dtype(a.dtype))

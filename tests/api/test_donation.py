@@ -13,7 +13,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback._ext import _core
 
-N = 600  # elements: more than what is worth taking over
+N = 600
 rng = np.random.default_rng(0)
 
 
@@ -62,7 +62,7 @@ CASES = {
     "twice a result": (lambda x: (x + 1, x + 1), (normal(N),), (0,), None),
     "not needed": (lambda x, y: y * 2, (normal(N), normal(N)), (0,), None),
     "constant": (lambda x: jnp.zeros(N, x.dtype), (normal(N),), (0,), None),
-    "small": (lambda x: x + 1, (normal(9),), (0,), 0),
+    "small": (lambda x: x + 1, (normal(9),), (0,), 1),
     "other type": (lambda x: (x > 0, x.astype(jnp.int32)), (normal(N),), (0,), 0),
     "element set": (lambda x, i: x.at[i].set(7), (normal(N), 5), (0,), 1),
     "elements added": (lambda x, i: x.at[i].add(x[i[::-1]]), (normal(N), rng.integers(0, N, 50)), (0,), None),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
@@ -13,6 +16,9 @@ from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, 
 from pullback.core.avals import Reference, placed
 from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.source import Origin
+from pullback.core.tracer import Tracer
+from pullback.lax.control.bodies import remembered
+from pullback.lax.control.common import KEPT
 from pullback.sharding import NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format
@@ -119,10 +125,11 @@ class ShapeDtypeStruct:
 def eval_shape(fun: Callable, *args, **kwargs):
     """The types of `fun(*args, **kwargs)`, as a tree of ShapeDtypeStruct, without computing anything.
 
-    Arguments are arrays or anything with shape and dtype. TypeError as for `jit`.
+    Arguments are arrays or anything with shape and dtype. The same function is traced once for arguments of the same
+    types. TypeError as for `jit`.
     """
     arguments.check_callable("eval_shape", fun)
-    closed, out_tree = trace_with_tree(fun, args, kwargs)
+    closed, out_tree = trace_with_tree(fun, args, kwargs, remember=True)
     return tree_unflatten(
         out_tree,
         [
@@ -130,6 +137,14 @@ def eval_shape(fun: Callable, *args, **kwargs):
             for a, said in zip(closed.out_avals, said_of_results(closed.jaxpr), strict=True)
         ],
     )
+
+
+def _lasts(found: tuple[ClosedJaxpr, Any], own: bool) -> bool:
+    """Whether what was traced may be kept with the function: it closes over nothing that is traced, and over little."""
+    closed, _ = found
+    if not own or closed.effects or any([isinstance(c, Tracer) for c in closed.consts]):
+        return False
+    return sum([np.size(c) for c in closed.consts]) <= KEPT
 
 
 def said_of_results(jaxpr: Jaxpr) -> list[Any]:
@@ -176,8 +191,11 @@ def make_jaxpr(
     return make_jaxpr_f
 
 
-def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any]:
-    """(closed jaxpr, tree of the result) of `fun` for these arguments; closed-over tracers stay as consts."""
+def trace_with_tree(fun, args, kwargs, static_nums=(), remember: bool = False) -> tuple[ClosedJaxpr, Any]:
+    """(closed jaxpr, tree of the result) of `fun` for these arguments; closed-over tracers stay as consts.
+
+    remember: what the same function gave before for the same types may be given again.
+    """
     if high.has_high((args, kwargs)):
         args, kwargs = high.lowered((args, kwargs))
         low = high.through(fun)
@@ -206,6 +224,9 @@ def trace_with_tree(fun, args, kwargs, static_nums=()) -> tuple[ClosedJaxpr, Any
                 avals.append(placed(aval, getattr(leaf, "_device", None)))
             except TypeError:
                 avals.append(arguments.check_leaf(leaf, name, arguments.leaf_paths(fun, args, kwargs, list(fixed))[i]))
+    if remember and not static_nums and not any([isinstance(leaf, Reference) for leaf in leaves]):
+        again = functools.partial(trace_with_tree, fun, args, kwargs)
+        return remembered(fun, ("eval_shape", tree, tuple(avals)), again, _lasts)
     out_tree: list[Any] = []
 
     def flat(*values):

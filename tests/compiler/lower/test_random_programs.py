@@ -5,7 +5,6 @@ import pytest
 from lowering_checks import check, lax, normal, spread
 
 import pullback
-from pullback.runtime.programs import making
 
 F = np.float32
 N, M = 6, 5
@@ -100,7 +99,6 @@ def test_random_program_in_place_of_its_arguments(seed, monkeypatch):
     """Donated arguments are overwritten, whatever reads them when."""
     monkeypatch.setitem(globals(), "N", 40)
     monkeypatch.setitem(globals(), "M", 30)
-    monkeypatch.setattr(making, "ALIAS_BYTES", 64)
     arguments = normal(N, M), normal(N, M, seed=1), normal(M, seed=2), normal(N, seed=3)
     expected = pullback.jit(random_program(seed, True))(*arguments)
     for donated in ((0, 1, 2, 3), (seed // 8 % 4,)):

@@ -258,3 +258,30 @@ def test_our_functions_are_named_by_bodies(traces):
     for _ in range(3):
         lax.scan(lambda c, x: (add(tanh(c), x), c), jnp.float32(0), XS)
     assert traces[0] == 1
+
+
+def test_eval_shape_traces_the_same_function_once():
+    calls = []
+
+    def f(x, n=2):
+        calls.append(1)
+        return {"y": x * n}
+
+    for _ in range(3):
+        assert pb.eval_shape(f, jnp.ones(3))["y"].shape == (3,)
+    assert len(calls) == 1
+    assert pb.eval_shape(f, jnp.ones(4))["y"].shape == (4,) and len(calls) == 2
+    assert pb.eval_shape(f, pb.ShapeDtypeStruct((3,), jnp.int32))["y"].dtype == jnp.int32 and len(calls) == 3
+    assert pb.jit(lambda x: pb.eval_shape(f, x)["y"].shape[0] * x)(jnp.ones(3))[0] == 3 and len(calls) == 3
+
+
+def test_eval_shape_of_a_function_that_closes_over_tracers():
+    @pb.vmap
+    def outer(y):
+        def f(x):
+            return x + y
+
+        assert pb.eval_shape(f, y).shape == pb.eval_shape(f, y).shape == ()
+        return y
+
+    assert outer(jnp.ones(2)).shape == (2,)

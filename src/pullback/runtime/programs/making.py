@@ -39,7 +39,6 @@ from pullback.util.switches import switches
 
 RELEASE_BYTES = 1 << 16  # programs that move more than this let other Python threads run meanwhile
 RELEASE_OPERATIONS = 1 << 17
-ALIAS_BYTES = 1 << 10  # donated arguments smaller than this are not worth taking over
 ATTEMPTS = 2  # at finding the argument in whose place a result can be computed
 
 
@@ -97,8 +96,6 @@ def _possible_aliases(flat: ClosedJaxpr, donated: Sequence[int], barred: Set[tup
         for k, atom in enumerate(jaxpr.outvars):
             aval = atom.aval
             if k in aliases or isinstance(atom, Literal) or forwards[k] >= 0:
-                continue
-            if aval.size * aval.dtype.itemsize < ALIAS_BYTES:
                 continue
             for source in left:
                 given = jaxpr.invars[source].aval

@@ -626,3 +626,33 @@ def test_devices_count_in_their_order():
             call()
     assert [s.device.id for s in jax.device_put(XS, other).addressable_shards] == [3, 2, 1, 0]
     assert jax.device_put(XS, CUT) is XS and jax.typeof(X).memory_space is jax.memory.Space.Device
+
+
+def test_layouts_can_be_named_and_are_refused_where_arrays_are_to_lie_so():
+    place = jax.sharding.SingleDeviceSharding(D[0])
+    turned = layout.Layout((1, 0))
+    assert turned == layout.Layout((1, 0)) != layout.Layout((0, 1)) and turned.tiling is None
+    x = np.ones((4, 2), np.float32)
+    for use in (
+        lambda: jax.device_put(x, layout.Format(turned, place)),
+        lambda: jax.jit(lambda x: x, out_shardings=layout.Format(turned, place))(x),
+        lambda: jax.ShapeDtypeStruct((4, 2), np.float32, sharding=layout.Format(turned, place)),
+    ):
+        with pytest.raises(NotImplementedError, match="row by row"):
+            use()
+    with pytest.raises(TypeError, match="3 axes"):
+        jax.device_put(x, layout.Format(layout.Layout((0, 1, 2)), place))
+    with pytest.raises(TypeError, match="sharding argument"):
+        layout.Format(layout.Layout.AUTO, 3)
+    with pytest.raises(ValueError, match="order of axes"):
+        layout.Layout((0, 0))
+
+
+def test_arrays_over_devices_have_no_one_address():
+    cut = jax.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(MESH, P("X")))
+    with pytest.raises(BufferError, match="singular device"):
+        cut.__dlpack__()
+    with pytest.raises(jax.errors.JaxRuntimeError, match="cut over devices"):
+        cut.unsafe_buffer_pointer()
+    whole = jnp.arange(8.0)
+    assert np.from_dlpack(whole).ctypes.data == whole.unsafe_buffer_pointer()

@@ -389,3 +389,12 @@ def test_the_first_array_on_explicit_axes_is_known(monkeypatch):
     y, pull = jax.vjp(lambda x: x * x, x)
     assert pull(y)[0].sharding.spec == P("first", None)
     assert pull(A)[0].sharding.spec == P("first", None)
+
+
+def test_tridiagonal_systems():
+    band = [jax.device_put(np.full((4, 6), n, np.float32), NamedSharding(MESH, P("x", None))) for n in (1, 4, 1)]
+    right = jax.device_put(np.ones((4, 6, 2), np.float32), NamedSharding(MESH, P("x", None, None)))
+    with jax.set_mesh(MESH):
+        found = jax.jit(lax.linalg.tridiagonal_solve)(*band, right)
+    assert str(jax.typeof(found)) == "float32[4@x,6,2]"
+    np.testing.assert_allclose(found, lax.linalg.tridiagonal_solve(*map(np.asarray, (*band, right))), rtol=1e-6)

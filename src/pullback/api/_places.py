@@ -22,7 +22,10 @@ def _without_layout(given: Any) -> Any:
     """The sharding of a Format; other leaves as they are. Arrays lie row by row, which is what AUTO chooses."""
     if not isinstance(given, Format):
         return given
-    return given.with_sharding() if isinstance(given.layout, Layout) else given.sharding
+    if isinstance(given.layout, Layout):
+        given.layout.check()
+        return given.with_sharding()
+    return given.sharding
 
 
 class Wanted:

@@ -21,7 +21,7 @@ from pullback.lax.control.bodies import remembered
 from pullback.lax.control.common import KEPT
 from pullback.sharding import NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh
-from pullback.sharding._layout import Format
+from pullback.sharding._layout import Format, Layout
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
@@ -50,7 +50,10 @@ class ShapeDtypeStruct:
                 "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
                 f"`jax.experimental.layout.Format`. Got {sharding} of type {type(sharding)}."
             )
-        sharding = sharding.sharding if isinstance(sharding, Format) else sharding
+        if isinstance(sharding, Format):
+            if isinstance(sharding.layout, Layout):
+                sharding.layout.check(len(shape))
+            sharding = sharding.sharding
         if isinstance(sharding, PartitionSpec) and current_mesh() is None:
             raise TypeError(
                 "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "

@@ -92,6 +92,8 @@ def _place(given: Any, x: Any) -> Any:
     if isinstance(given, Format):
         if given.layout is Layout.AUTO:
             raise ValueError(f"device_put: the layout should be concrete, got {given}")
+        if isinstance(given.layout, Layout):
+            given.layout.check(x.ndim)
         given = given.with_sharding()
     if isinstance(given, PartitionSpec):
         given = on_current_mesh(

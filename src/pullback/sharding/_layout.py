@@ -1,4 +1,6 @@
-"""Layouts of arrays in memory: there is one here, row by row, so that these only say so."""
+"""Layouts of arrays in memory: there is one here, row by row; others can be named, and are refused where arrays are to
+lie so.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,17 @@ class Layout:
     AUTO: ClassVar[_Auto] = _Auto()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
+        if sorted(self.major_to_minor) != list(range(len(self.major_to_minor))):
+            raise ValueError(f"Layout: major_to_minor must be an order of axes, got {self.major_to_minor}")
+
+    def check(self, ndim: int | None = None) -> None:
+        """NotImplementedError unless arrays lie so; TypeError where they have `ndim` axes and it is of others."""
+        if ndim is not None and ndim != len(self.major_to_minor):
+            raise TypeError(f"{self} is of arrays with {len(self.major_to_minor)} axes, and got one with {ndim}")
         rows = tuple(range(len(self.major_to_minor)))
-        if tuple(self.major_to_minor) != rows or self.tiling:
-            raise NotImplementedError(
-                f"Layout: arrays lie row by row, major_to_minor={rows} without tiles; "
-                f"got major_to_minor={self.major_to_minor}, tiling={self.tiling}"
-            )
+        if self.major_to_minor != rows or self.tiling:
+            raise NotImplementedError(f"arrays lie row by row, by major_to_minor={rows} without tiles; got {self}")
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,11 @@ class Format:
             raise TypeError(
                 "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an "
                 f"instance of `Layout`. Got {self.layout} of type {type(self.layout)}"
+            )
+        if self.sharding is not None and not hasattr(self.sharding, "device_set"):
+            raise TypeError(
+                "Invalid value received for the sharding argument. Expected values are `None` or an instance of "
+                f"`Sharding`. Got {self.sharding} of type {type(self.sharding)}"
             )
         if isinstance(self.layout, Layout):
             self.with_sharding()

@@ -182,7 +182,7 @@ def _solve(dl, d, du, b, *, perturb_singular):
     upper = lax.slice_in_dim(pivots, 0, n - 1)
     beside, next_beside = lax.div(beside, upper), lax.div(next_beside, upper)
     rights = lax.div(rights, lax.broadcast_in_dim(upper, rights.shape, range(stack + 1)))
-    none = lax.full(right.shape, constant(right, 0))
+    none = lax.full_like(right, 0)
     above = scan(substitute, (right, none), (beside, next_beside, rights), reverse=True)[1]
     out = lax.concatenate([above, lax.expand_dims(right, (0,))], 0)
     return lax.transpose(out, (*range(1, stack + 1), 0, *range(stack + 1, out.ndim)))

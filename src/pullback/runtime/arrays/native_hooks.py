@@ -17,6 +17,7 @@ from pullback.runtime.arrays.placement import placement_of
 from pullback.sharding import Sharding, SingleDeviceSharding
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._mesh import is_local
+from pullback.util.errors import JaxRuntimeError
 from pullback.util.notebooks import array_html
 
 _core.Array._repr_html_ = array_html  # type: ignore[attr-defined]
@@ -156,6 +157,28 @@ def _format_of(x: Any) -> Format:
     return Format(Layout(tuple(range(x.ndim))), x.sharding)
 
 
+_to_dlpack, _pointer = _core.Array.__dlpack__, _core.Array.unsafe_buffer_pointer
+
+
+def _dlpack_of(self: Any, **options: Any) -> Any:
+    """A DLPack capsule over the array's memory; BufferError for an array over several devices."""
+    if self._device is not None and (count := len(self.sharding.device_set)) > 1:
+        raise BufferError(
+            f"to_dlpack can only pack a dlpack tensor from an array on a singular device, but an array with a Sharding "
+            f"over {count} devices was provided"
+        )
+    return _to_dlpack(self, **options)
+
+
+def _pointer_of(self: Any) -> int:
+    """The address of the first element; JaxRuntimeError for an array that is cut over devices."""
+    if self._device is not None and not self.sharding.is_fully_replicated:
+        raise JaxRuntimeError("UNIMPLEMENTED: unsafe_buffer_pointer() called on an array that is cut over devices")
+    return _pointer(self)
+
+
+_core.set_array_attribute("__dlpack__", _dlpack_of)
+_core.set_array_attribute("unsafe_buffer_pointer", _pointer_of)
 _core.set_array_attribute("format", property(_format_of))
 _core.set_array_attribute("addressable_shards", property(local_shards_of))
 _core.set_array_attribute("global_shards", property(shards_of))

@@ -112,7 +112,7 @@ PyObject* post_order(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return result;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef post_order_functions[] = {
     {"post_order", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(post_order)), METH_FASTCALL,
      "post_order(roots, op, load)\n--\n\nEvery expression reachable from `roots`, once each, operands before users."},
     {nullptr},
@@ -120,6 +120,6 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool add_post_order(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_post_order(PyObject* module) { return PyModule_AddFunctions(module, post_order_functions) == 0; }
 
 }  // namespace pb

@@ -48,7 +48,7 @@ PyObject* calling_line(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef source_functions[] = {
     {"calling_line", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(calling_line)), METH_FASTCALL,
      "calling_line(is_users, scopes, kind)\n--\n\nThe innermost frame in a file of the user's as kind(file, line, "
      "function, scopes), or None."},
@@ -57,6 +57,6 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool add_source(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_source(PyObject* module) { return PyModule_AddFunctions(module, source_functions) == 0; }
 
 }  // namespace pb

@@ -217,7 +217,7 @@ PyObject* clear_call_caches(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef call_cache_functions[] = {
     {"clear_call_caches", clear_call_caches, METH_NOARGS,
      "clear_call_caches()\n--\n\nHas all JitFunctions forget their programs."},
     {"named_after", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(named_after)), METH_FASTCALL,
@@ -432,7 +432,8 @@ bool add_call_cache_types(PyObject* module) {
     str_dict = PyUnicode_InternFromString("__dict__");
     str_wrapped = PyUnicode_InternFromString("__wrapped__");
     jit_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&jit_spec));
-    return str_dict && str_wrapped && jit_type && PyModule_AddFunctions(module, functions) == 0 && add_entry_type(module) &&
+    return str_dict && str_wrapped && jit_type && PyModule_AddFunctions(module, call_cache_functions) == 0 &&
+           add_entry_type(module) &&
            PyModule_AddObjectRef(module, "JitFunction", reinterpret_cast<PyObject*>(jit_type)) == 0 &&
            PyModule_AddObjectRef(module, "PjitFunction", reinterpret_cast<PyObject*>(jit_type)) == 0;
 }

@@ -26,7 +26,7 @@ bool is_plain_tuple(PyObject* value) {
     return PyTuple_Check(value) && Py_TYPE(value)->tp_richcompare == PyTuple_Type.tp_richcompare;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef static_value_functions[] = {
     {"static_form", [](PyObject*, PyObject* value) { return static_form(value).release(); }, METH_O,
      "static_form(value)\n--\n\nAn object that is == to that of another value of the same type where both mean the same "
      "program: the types of a tuple's items and the signs of zeros count."},
@@ -35,7 +35,7 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool add_static_form(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_static_form(PyObject* module) { return PyModule_AddFunctions(module, static_value_functions) == 0; }
 
 int same_static(PyObject* a, PyObject* b) {
     if (a == b) return 1;

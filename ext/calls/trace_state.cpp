@@ -58,7 +58,7 @@ PyObject* check_main(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef trace_state_functions[] = {
     {"check_main_interpreter", check_main, METH_NOARGS,
      "check_main_interpreter()\n--\n\nRaises ImportError in a subinterpreter."},
     {"set_tracing", set_tracing, METH_O,
@@ -94,6 +94,6 @@ bool check_main_interpreter() {
     return false;
 }
 
-bool add_trace_state(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_trace_state(PyObject* module) { return PyModule_AddFunctions(module, trace_state_functions) == 0; }
 
 }  // namespace pb

@@ -133,7 +133,7 @@ PyObject* set_variable(PyObject*, PyObject* variable) {
     Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef transformed_functions[] = {
     {"set_interpreter_variable", set_variable, METH_O,
      "set_interpreter_variable(variable)\n--\n\nSays which ContextVar has the interpreter in force."},
     {nullptr},
@@ -177,7 +177,8 @@ bool add_transformed(PyObject* module) {
     str_parent = PyUnicode_InternFromString("parent");
     str_aval = PyUnicode_InternFromString("aval");
     str_call = PyUnicode_InternFromString("call");
-    return str_interpreter && str_parent && str_aval && str_call && PyModule_AddFunctions(module, functions) == 0;
+    return str_interpreter && str_parent && str_aval && str_call &&
+           PyModule_AddFunctions(module, transformed_functions) == 0;
 }
 
 }  // namespace pb

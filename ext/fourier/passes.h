@@ -11,10 +11,11 @@
 template <class T>
 constexpr int kMost = PB_BYTES / int(sizeof(T));
 // Passes of a radix with fewer lanes than these are those of lanes32, to build which again would take a third of this
-// file's time. Larger radices need the registers that came with 64 bytes: transforms of 243 took 2.3 times as long.
+// file's time. In lanes, larger radices need the registers that came with 64 bytes: transforms of 243 took 2.3 times as
+// long.
 template <class T>
 constexpr int least(int radix) {
-    return PB_BYTES == 64 && (radix <= 5 || radix == 8) ? kMost<T> : 1;
+    return PB_BYTES == 64 ? (radix <= 5 || radix == 8 ? kMost<T> : 4) : 1;
 }
 
 template <class T, int L, bool Planes>
@@ -80,8 +81,9 @@ void along_neighbours(const Pass<T>& given) {
     };
     for (int64_t done = 0;;) {
         for (int64_t t = 0; t < g.s; ++t) line(0, t, std::false_type());
-        for (int64_t p = 1; p < g.m; ++p)
-            for (int64_t t = 0; t < g.s; ++t) line(p, t, std::true_type());
+        if constexpr (OutPlanes)  // only the last pass writes complex numbers, and has p = 0 alone
+            for (int64_t p = 1; p < g.m; ++p)
+                for (int64_t t = 0; t < g.s; ++t) line(p, t, std::true_type());
         if (++done == g.count) return;
         advance<InPlanes, OutPlanes>(g);
     }
@@ -129,9 +131,12 @@ constexpr Kernel<T> kernel_of(int way, bool in_planes, bool out_planes) {
         if (way == kRows4) return along_rows<T, R, L, 4, true>;
     if constexpr (L > 8)
         if (way == kRows8) return along_rows<T, R, L, 8, true>;
-    if constexpr (is_direct(R) && L > 1)
-        if (!in_planes) return along_rows<T, R, L, 1, false>;
-    return along_rows<T, R, L, 1, true>;
+    if constexpr (L > 1) {
+        if constexpr (is_direct(R))
+            if (!in_planes) return along_rows<T, R, L, 1, false>;
+        return along_rows<T, R, L, 1, true>;
+    }
+    return nullptr;  // one number is no lanes
 }
 
 template <class T, int R>

@@ -330,7 +330,7 @@ PyObject* py_register_type(PyObject*, PyObject* args) {
     return nullptr;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef foreign_functions[] = {
     {"register_foreign", py_register_target, METH_VARARGS,
      "register_foreign(name, handlers, original)\n--\n\nRegisters four handlers (addresses, 0 for none), or a plain C "
      "function as the last."},
@@ -359,7 +359,7 @@ void raise_foreign(const std::string& message) {
 bool add_foreign(PyObject* module) {
     foreign_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&foreign_spec));
     return foreign_type && PyModule_AddObjectRef(module, "ForeignFunction", reinterpret_cast<PyObject*>(foreign_type)) == 0 &&
-           PyModule_AddFunctions(module, functions) == 0;
+           PyModule_AddFunctions(module, foreign_functions) == 0;
 }
 
 }  // namespace pb

@@ -143,7 +143,7 @@ PyObject* release_host_call(PyObject*, PyObject* address) {
     Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef host_call_functions[] = {
     {"register_host_call", reinterpret_cast<PyCFunction>(register_host_call), METH_VARARGS | METH_KEYWORDS,
      "register_host_call(function, count)\n--\n\nThe address of a record for pb_host_call: `function` will get a tuple "
      "of `count` "
@@ -198,7 +198,7 @@ void Frame::raise(int code, const char* program) {
     }
 }
 
-bool add_host_calls(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_host_calls(PyObject* module) { return PyModule_AddFunctions(module, host_call_functions) == 0; }
 
 }  // namespace pb
 

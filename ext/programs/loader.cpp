@@ -352,7 +352,7 @@ PyObject* load_object(PyObject*, PyObject* args) {
     }
 }
 
-PyMethodDef functions[] = {
+PyMethodDef loader_functions[] = {
     {"load_object", load_object, METH_VARARGS,
      "load_object(code, symbols, /)\n--\n\nAn ELF object file in memory: (addresses of the symbols, what keeps it there)."},
     {nullptr},
@@ -360,7 +360,7 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool add_loader(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_loader(PyObject* module) { return PyModule_AddFunctions(module, loader_functions) == 0; }
 
 }  // namespace pb
 

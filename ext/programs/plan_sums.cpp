@@ -93,7 +93,7 @@ inline T add_up_neighbours(const char* x, npy_intp n) {
         }
         for (; n >= kLanes; n -= kLanes, x += sizeof lanes) lanes += load<Vector<T>>(x);
         T parts[kLanes];
-        memcpy(parts, &lanes, sizeof lanes);
+        memcpy(static_cast<void*>(parts), &lanes, sizeof lanes);
         for (const T part : parts) total += part;
     }
     for (; n > 0; --n, x += sizeof(T)) total += load<T>(x);

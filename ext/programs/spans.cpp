@@ -32,7 +32,7 @@ struct Kernel {
     int64_t began, ended;
 };
 
-std::mutex mutex;  // guards what follows
+std::mutex spans_mutex;  // guards what follows
 std::vector<Ran> runs;
 std::vector<Kernel> kernels;
 int64_t lost = 0;
@@ -47,7 +47,7 @@ int64_t clock_ns() {
 
 template <class T>
 void keep(std::vector<T>& list, T note) noexcept {
-    std::lock_guard<std::mutex> guard(mutex);
+    std::lock_guard<std::mutex> guard(spans_mutex);
     try {
         if (list.size() < kMost) return list.push_back(std::move(note));
     } catch (const std::bad_alloc&) {
@@ -67,7 +67,7 @@ PyObject* take_spans(PyObject*, PyObject*) {
     std::vector<Kernel> found;
     int64_t missing;
     {
-        std::lock_guard<std::mutex> guard(mutex);
+        std::lock_guard<std::mutex> guard(spans_mutex);
         ran.swap(runs);
         found.swap(kernels);
         missing = lost;
@@ -93,7 +93,7 @@ PyObject* take_spans(PyObject*, PyObject*) {
     return Py_BuildValue("(OOL)", first.get(), second.get(), static_cast<long long>(missing));
 }
 
-PyMethodDef functions[] = {
+PyMethodDef spans_functions[] = {
     {"record_spans", record_spans, METH_O, "record_spans(wanted)\n--\n\nWhether runs and kernels are written down."},
     {"take_spans", take_spans, METH_NOARGS,
      "take_spans()\n--\n\n(runs, kernels, lost): what was written down since the last time, and how many were too many."},
@@ -115,7 +115,7 @@ void Span::note() const {
     PyErr_Restore(type, value, traceback);
 }
 
-bool add_spans(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_spans(PyObject* module) { return PyModule_AddFunctions(module, spans_functions) == 0; }
 
 }  // namespace pb
 

@@ -149,7 +149,10 @@ void settle_ties(const KeyOf& key_of, uint32_t* words, int64_t n, int place_bits
     constexpr int64_t kBlock = 32;
     const uint32_t place_mask = (uint32_t(1) << place_bits) - 1;
     auto ties = [words, place_mask](int64_t at) { return uint32_t((words[at] ^ words[at - 1]) <= place_mask); };
-    auto before = [&key_of, place_mask](uint32_t p, uint32_t q) { return key_of(p & place_mask) < key_of(q & place_mask); };
+    auto before = [&key_of, place_mask](uint32_t p, uint32_t q) {
+        const uint32_t key_p = key_of(p & place_mask), key_q = key_of(q & place_mask);
+        return key_p != key_q ? key_p < key_q : p < q;  // of words that tie, the smaller is of the earlier element
+    };
     for (int64_t i = 1; i < n;) {
         if (i + kBlock <= n) {
             uint32_t any = 0;
@@ -165,7 +168,7 @@ void settle_ties(const KeyOf& key_of, uint32_t* words, int64_t n, int place_bits
         }
         int64_t end = i + 1;
         while (end < n && ties(end)) ++end;
-        std::stable_sort(words + i - 1, words + end, before);
+        std::sort(words + i - 1, words + end, before);
         i = end;
     }
 }

@@ -49,11 +49,6 @@ constexpr int64_t kInsertion = 24;     // elements up to which insertion is fast
 constexpr int64_t kLongRun = 1 << 10;  // from which a run of equal digits is sorted by digits, too
 
 template <class E>
-bool before(const E& p, const E& q) {
-    return p.key < q.key;
-}
-
-template <class E>
 void insertion_sort(E* x, int64_t n) {
     for (int64_t i = 1; i < n; ++i) {
         E element = x[i];
@@ -61,6 +56,27 @@ void insertion_sort(E* x, int64_t n) {
         for (; j > 0 && element.key < x[j - 1].key; --j) x[j] = x[j - 1];
         x[j] = element;
     }
+}
+
+// Stable, by merging. other: memory for n elements.
+template <class E>
+void merge_sort(E* x, E* other, int64_t n) {
+    for (int64_t i = 0; i < n; i += kInsertion) insertion_sort(x + i, std::min(kInsertion, n - i));
+    E *from = x, *to = other;
+    for (int64_t run = kInsertion; run < n; run *= 2, std::swap(from, to))
+        for (int64_t begin = 0; begin < n; begin += 2 * run) {
+            const E *a = from + begin, *const middle = from + std::min(begin + run, n);
+            const E *b = middle, *const end = from + std::min(begin + 2 * run, n);
+            E* out = to + begin;
+            while (a != middle && b != end) {
+                const bool from_b = b->key < a->key;
+                *out++ = from_b ? *b : *a;
+                b += from_b;
+                a += !from_b;
+            }
+            std::copy(b, end, std::copy(a, middle, out));
+        }
+    if (from != x) std::copy(from, from + n, x);
 }
 
 template <class E>
@@ -219,7 +235,7 @@ private:
 
     static void sort_run(E* x, E* other, int64_t n) {
         if (n <= kInsertion) return insertion_sort(x, n);
-        if (n <= kLongRun) return std::stable_sort(x, x + n, before<E>);
+        if (n <= kLongRun) return merge_sort(x, other, n);
         E* sorted = sort(Stored<E>{x}, other, x, n, Chunks{n, 1});
         if (sorted != x) std::copy(sorted, sorted + n, x);
     }
@@ -235,7 +251,7 @@ E* radix_sort(Source source, E* a, E* b, int64_t n, Chunks chunks) {
     }
     if (n >> 32) {  // more than counters of 32 bits number, and than most machines have memory for
         for (int64_t i = 0; i < n; ++i) a[i] = source(i);
-        std::stable_sort(a, a + n, before<E>);
+        merge_sort(a, b, n);
         return a;
     }
     return RadixSort<E>::sort(source, a, b, n, chunks);

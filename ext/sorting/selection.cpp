@@ -105,9 +105,9 @@ void select_keys(const Key* keys, int64_t n, const int64_t* places, int64_t coun
 }
 
 template <class Kind>
-void encode_all(const typename Kind::Raw* x, typename Kind::Key* keys, Chunks chunks) {
-    chunks.run([x, keys](int64_t, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) keys[i] = Kind::encode(x[i]);
+void encode_all(Kind kind, const typename Kind::Raw* x, typename Kind::Key* keys, Chunks chunks) {
+    chunks.run([kind, x, keys](int64_t, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) keys[i] = kind.encode(x[i]);
     });
 }
 
@@ -122,14 +122,14 @@ struct Range {
 // Keys between which a sample says that sorting puts the elements from place `first` to `last`. With four standard
 // deviations on both sides it is wrong less than once in ten thousand times; then something slower is done.
 template <class Kind>
-Range<typename Kind::Key> estimate(const typename Kind::Raw* x, int64_t n, int64_t first, int64_t last) {
+Range<typename Kind::Key> estimate(Kind kind, const typename Kind::Raw* x, int64_t n, int64_t first, int64_t last) {
     using Key = typename Kind::Key;
     std::array<Key, 1 << 12> sample;
     const int64_t size = sample_size(n), step = n / size;
     uint32_t mixed = 1;
     for (int64_t i = 0; i < size; ++i) {  // one of each `step` elements, so that no period of theirs matters
         mixed = mixed * 1664525u + 1013904223u;  // Numerical Recipes, 7.1
-        sample[size_t(i)] = Kind::encode(x[i * step + int64_t((uint64_t(mixed) * uint64_t(step)) >> 32)]);
+        sample[size_t(i)] = kind.encode(x[i * step + int64_t((uint64_t(mixed) * uint64_t(step)) >> 32)]);
     }
     sort_keys(sample.data(), size);
     auto place_in_sample = [n, size](int64_t place, double side) {
@@ -147,19 +147,19 @@ struct Counts {
 // Elements in the range, or their numbers, go to `memory`, room for n, in order; with `out`, those below to its front
 // and those above to its end, in reverse. other: memory for n more, if `out` is given.
 template <class Kind, bool all, class Out>
-Counts split_at(const typename Kind::Raw* x, int64_t n, Range<typename Kind::Key> range, Out* memory, Out* out,
-                Out* other, Chunks chunks) {
+Counts split_at(Kind kind, const typename Kind::Raw* x, int64_t n, Range<typename Kind::Key> range, Out* memory,
+                Out* out, Out* other, Chunks chunks) {
     if (chunks.count == 1) {
         Out* const target = all ? out : memory;  // otherwise nothing is written there
         Parts<Out> parts{target, memory, target + n};
-        split<Kind, all>(x, n, range.low, range.high, parts, 0);
+        split<Kind, all>(kind, x, n, range.low, range.high, parts, 0);
         return {parts.below - target, parts.inside - memory};
     }
     std::vector<Parts<Out>> found(size_t(chunks.count));
     Out* const target = all ? other : memory;
-    chunks.run([&found, x, range, memory, target](int64_t chunk, int64_t begin, int64_t end) {
+    chunks.run([&found, kind, x, range, memory, target](int64_t chunk, int64_t begin, int64_t end) {
         Parts<Out> parts{target + begin, memory + begin, target + end};
-        split<Kind, all>(x + begin, end - begin, range.low, range.high, parts, begin);
+        split<Kind, all>(kind, x + begin, end - begin, range.low, range.high, parts, begin);
         found[size_t(chunk)] = parts;
     });
     std::vector<std::pair<Out*, Out*>> to;  // where a chunk's elements below and above go
@@ -185,7 +185,7 @@ Counts split_at(const typename Kind::Raw* x, int64_t n, Range<typename Kind::Key
 
 // As select_keys, for elements whose places are few or close together. Whether it has found them.
 template <class Kind>
-bool select_in_lanes(const typename Kind::Raw* x, int64_t n, const int64_t* places, int64_t count,
+bool select_in_lanes(Kind kind, const typename Kind::Raw* x, int64_t n, const int64_t* places, int64_t count,
                      typename Kind::Key* out, typename Kind::Key* memory, Chunks chunks) {
     constexpr int64_t kRanges = 3;
     int64_t ranges = 0;
@@ -197,8 +197,8 @@ bool select_in_lanes(const typename Kind::Raw* x, int64_t n, const int64_t* plac
     if (ranges > kRanges) return false;
     for (int64_t j = 0; j < count;) {
         const int64_t end = end_of_range(j);
-        const auto range = estimate<Kind>(x, n, places[j], places[end - 1]);
-        const Counts counts = split_at<Kind, false, typename Kind::Raw>(x, n, range, memory, nullptr, nullptr,
+        const auto range = estimate(kind, x, n, places[j], places[end - 1]);
+        const Counts counts = split_at<Kind, false, typename Kind::Raw>(kind, x, n, range, memory, nullptr, nullptr,
                                                                         chunks);
         if (places[j] < counts.below || places[end - 1] >= counts.below + counts.inside) return false;
         if (range.low == range.high) {
@@ -206,7 +206,7 @@ bool select_in_lanes(const typename Kind::Raw* x, int64_t n, const int64_t* plac
         } else if (counts.inside > n / 2) {
             return false;
         } else {
-            encode_all<Kind>(memory, memory, Chunks{counts.inside, 1});
+            encode_all(kind, memory, memory, Chunks{counts.inside, 1});
             std::vector<int64_t> inside(places + j, places + end);
             for (int64_t& place : inside) place -= counts.below;
             select_keys(memory, counts.inside, inside.data(), end - j, out + j, memory + n, memory,
@@ -219,7 +219,7 @@ bool select_in_lanes(const typename Kind::Raw* x, int64_t n, const int64_t* plac
 
 // The elements at `places` with their own bits: zeros have two signs and NaN many, and the first come first.
 template <class Kind>
-void select_row(const typename Kind::Raw* x, int64_t n, const int64_t* places, int64_t count,
+void select_row(Kind kind, const typename Kind::Raw* x, int64_t n, const int64_t* places, int64_t count,
                 typename Kind::Raw* selected, void* scratch, Chunks chunks) {
     using Key = typename Kind::Key;
     auto* keys = static_cast<Key*>(scratch);
@@ -227,25 +227,25 @@ void select_row(const typename Kind::Raw* x, int64_t n, const int64_t* places, i
     bool is_found = false;
     if constexpr (kIsWide<Kind>)
         if (n > kSortAll && splits_in_lanes())
-            is_found = select_in_lanes<Kind>(x, n, places, count, found.data(), keys, chunks);
+            is_found = select_in_lanes(kind, x, n, places, count, found.data(), keys, chunks);
     if (!is_found) {
-        encode_all<Kind>(x, keys, chunks);
+        encode_all(kind, x, keys, chunks);
         select_keys(keys, n, places, count, found.data(), keys + n, keys, chunks);
     }
     bool any_special = false;
     if constexpr (Kind::has_specials) {
-        const bool any_zero = std::find(found.begin(), found.end(), Kind::encode(0)) != found.end();
+        const bool any_zero = std::find(found.begin(), found.end(), kind.encode(0)) != found.end();
         const auto nan = typename Kind::Key(typename Kind::Raw(~typename Kind::Raw(0)));
         if (any_zero || found.back() == nan)
-            for (int64_t i = 0; i < n; ++i) any_special |= Kind::is_special(x[i]);
+            for (int64_t i = 0; i < n; ++i) any_special |= kind.is_special(x[i]);
     }
     for (size_t j = 0; j < size_t(count); ++j) {
-        selected[j] = Kind::decode(found[j]);
-        if (!any_special || (selected[j] != 0 && !Kind::is_special(selected[j]))) continue;
+        selected[j] = kind.decode(found[j]);
+        if (!any_special || (selected[j] != 0 && !kind.is_special(selected[j]))) continue;
         int64_t ahead = places[j];
-        for (int64_t i = 0; i < n; ++i) ahead -= Kind::encode(x[i]) < found[j];
+        for (int64_t i = 0; i < n; ++i) ahead -= kind.encode(x[i]) < found[j];
         for (int64_t i = 0; i < n; ++i)
-            if (Kind::encode(x[i]) == found[j] && ahead-- == 0) {
+            if (kind.encode(x[i]) == found[j] && ahead-- == 0) {
                 selected[j] = x[i];
                 break;
             }
@@ -254,12 +254,12 @@ void select_row(const typename Kind::Raw* x, int64_t n, const int64_t* places, i
 
 // result(i) is written for element i: before the middle, behind it, or in it, as its key compares with the pivot.
 template <class Kind, class Out, class Result>
-void part_row(const typename Kind::Raw* x, int64_t n, int64_t place, Out* out, const Result& result, void* scratch,
-              Chunks chunks) {
+void part_row(Kind kind, const typename Kind::Raw* x, int64_t n, int64_t place, Out* out, const Result& result,
+              void* scratch, Chunks chunks) {
     using Key = typename Kind::Key;
     auto* keys = static_cast<Key*>(scratch);
     Key pivot = 0;
-    encode_all<Kind>(x, keys, chunks);
+    encode_all(kind, x, keys, chunks);
     select_keys(keys, n, &place, 1, &pivot, keys + n, keys + 2 * n, chunks);
     struct Count {
         int64_t below, above, equal;
@@ -309,13 +309,13 @@ void part_row(const typename Kind::Raw* x, int64_t n, int64_t place, Out* out, c
 
 // A row of elements of 4 or 8 bytes, or their numbers, as part_row has them but for the order of elements.
 template <class Kind, class Out>
-void part_lanes(const typename Kind::Raw* x, int64_t n, int64_t place, Out* out, typename Kind::Key* scratch,
+void part_lanes(Kind kind, const typename Kind::Raw* x, int64_t n, int64_t place, Out* out, typename Kind::Key* scratch,
                 Chunks chunks) {
     constexpr bool are_numbers = std::is_same_v<Out, int32_t>;
     if (n > kSortAll && splits_in_lanes()) {
         auto *inside = reinterpret_cast<Out*>(scratch), *other = reinterpret_cast<Out*>(scratch + n);
-        const auto range = estimate<Kind>(x, n, place, place);
-        const Counts counts = split_at<Kind, true>(x, n, range, inside, out, other, chunks);
+        const auto range = estimate(kind, x, n, place, place);
+        const Counts counts = split_at<Kind, true>(kind, x, n, range, inside, out, other, chunks);
         if (const int64_t rest = place - counts.below; 0 <= rest && rest < counts.inside) {
             Out* const to = out + counts.below;
             const int64_t size = counts.inside;
@@ -325,7 +325,7 @@ void part_lanes(const typename Kind::Raw* x, int64_t n, int64_t place, Out* out,
                 for (int64_t i = 0; i < size; ++i)
                     if constexpr (are_numbers) elements[i] = x[inside[i]];
                     else elements[i] = inside[i];
-                part_lanes<Kind>(elements, size, rest, to, more, Chunks{size, 1});
+                part_lanes(kind, elements, size, rest, to, more, Chunks{size, 1});
                 if constexpr (are_numbers)
                     for (int64_t i = 0; i < size; ++i) to[i] = inside[to[i]];
                 return;
@@ -336,7 +336,7 @@ void part_lanes(const typename Kind::Raw* x, int64_t n, int64_t place, Out* out,
         if constexpr (are_numbers) return int32_t(i);
         else return x[i];
     };
-    part_row<Kind>(x, n, place, out, result, scratch, chunks);
+    part_row(kind, x, n, place, out, result, scratch, chunks);
 }
 
 // An element that may be among the largest: the smaller candidate is the larger element, or the earlier of equal ones.
@@ -367,8 +367,8 @@ constexpr int64_t kBlock = 32;  // elements of which it is asked together whethe
 
 // Appends the elements of x[begin, end) whose keys are `least` or more, unless they are more than `most`.
 template <class Kind, class C>
-void find_from(const typename Kind::Raw* x, int64_t begin, int64_t end, typename Kind::Key least, int64_t most,
-               std::vector<C>& found) {
+void find_from(Kind kind, const typename Kind::Raw* x, int64_t begin, int64_t end, typename Kind::Key least,
+               int64_t most, std::vector<C>& found) {
     int64_t size = 0;
     found.resize(size_t(most + kBlock));
     for (int64_t i = begin; i < end && size <= most; i += kBlock) {
@@ -376,9 +376,9 @@ void find_from(const typename Kind::Raw* x, int64_t begin, int64_t end, typename
         typename Kind::Key keys[kBlock] = {};
         unsigned any = 0;
         if (length == kBlock)
-            for (int64_t j = 0; j < kBlock; ++j) any |= (keys[j] = Kind::encode(x[i + j])) >= least;
+            for (int64_t j = 0; j < kBlock; ++j) any |= (keys[j] = kind.encode(x[i + j])) >= least;
         else
-            for (int64_t j = 0; j < length; ++j) any |= (keys[j] = Kind::encode(x[i + j])) >= least;
+            for (int64_t j = 0; j < length; ++j) any |= (keys[j] = kind.encode(x[i + j])) >= least;
         if (!any) continue;
         C* const to = found.data();
         for (int64_t j = 0; j < length; ++j) {
@@ -391,10 +391,11 @@ void find_from(const typename Kind::Raw* x, int64_t begin, int64_t end, typename
 
 // Appends the candidates for the k largest of x[begin, end): at least these, at most about 2 k.
 template <class Kind, class C>
-void find_candidates(const typename Kind::Raw* x, int64_t begin, int64_t end, int64_t k, std::vector<C>& found) {
+void find_candidates(Kind kind, const typename Kind::Raw* x, int64_t begin, int64_t end, int64_t k,
+                     std::vector<C>& found) {
     size_t start = found.size(), full = start + size_t(2 * k) + 256;
     int64_t i = begin;
-    for (; i < end && found.size() < full; ++i) found.emplace_back(Kind::encode(x[i]), i);
+    for (; i < end && found.size() < full; ++i) found.emplace_back(kind.encode(x[i]), i);
     auto shrink = [&] {
         std::nth_element(found.begin() + int64_t(start), found.begin() + int64_t(start) + k - 1, found.end());
         found.resize(start + size_t(k));
@@ -403,12 +404,12 @@ void find_candidates(const typename Kind::Raw* x, int64_t begin, int64_t end, in
     if (i == end) return;
     auto least = shrink();
     auto consider = [&](int64_t at) {
-        auto key = Kind::encode(x[at]);
+        auto key = kind.encode(x[at]);
         if (key > least) found.emplace_back(key, at);
     };
     for (; i + kBlock <= end; i += kBlock) {
         unsigned any = 0;
-        for (int64_t j = 0; j < kBlock; ++j) any |= Kind::encode(x[i + j]) > least;
+        for (int64_t j = 0; j < kBlock; ++j) any |= kind.encode(x[i + j]) > least;
         if (!any) continue;
         for (int64_t j = 0; j < kBlock; ++j) consider(i + j);
         if (found.size() >= full) least = shrink();
@@ -419,24 +420,24 @@ void find_candidates(const typename Kind::Raw* x, int64_t begin, int64_t end, in
 // A key that at least k elements reach, and hardly more: the k-th largest of the maxima of `parts` parts of a row, each
 // of every parts-th element, so that lanes find them.
 template <class Kind>
-typename Kind::Key reached(const typename Kind::Raw* x, int64_t n, int64_t k, int64_t parts) {
+typename Kind::Key reached(Kind kind, const typename Kind::Raw* x, int64_t n, int64_t k, int64_t parts) {
     using Key = typename Kind::Key;
     std::array<Key, kMaxima> best;
     Key* const of = best.data();
-    for (int64_t j = 0; j < parts; ++j) of[j] = Kind::encode(x[j]);
+    for (int64_t j = 0; j < parts; ++j) of[j] = kind.encode(x[j]);
     int64_t i = parts;
     for (; i + parts <= n; i += parts)
         for (int64_t j = 0; j < parts; ++j) {
-            const Key key = Kind::encode(x[i + j]);
+            const Key key = kind.encode(x[i + j]);
             of[j] = key > of[j] ? key : of[j];
         }
-    for (int64_t j = 0; i + j < n; ++j) of[j] = std::max(of[j], Kind::encode(x[i + j]));
+    for (int64_t j = 0; i + j < n; ++j) of[j] = std::max(of[j], kind.encode(x[i + j]));
     std::nth_element(of, of + parts - k, of + parts);
     return of[parts - k];
 }
 
 template <class Kind>
-void top_row(const typename Kind::Raw* x, int64_t n, int64_t k, typename Kind::Raw* values, int32_t* numbers,
+void top_row(Kind kind, const typename Kind::Raw* x, int64_t n, int64_t k, typename Kind::Raw* values, int32_t* numbers,
              Chunks chunks, std::vector<Candidate<typename Kind::Key>>& found) {
     using C = Candidate<typename Kind::Key>;
     found.clear();
@@ -450,21 +451,21 @@ void top_row(const typename Kind::Raw* x, int64_t n, int64_t k, typename Kind::R
     bool is_found = false;
     const int64_t parts = std::max<int64_t>(64, int64_t(std::bit_ceil(uint64_t(4 * k))));
     if (chunks.count == 1 && n <= kTwice && parts <= kMaxima && 2 * parts <= n) {
-        const auto least = reached<Kind>(x, n, k, parts);
+        const auto least = reached(kind, x, n, k, parts);
         const int64_t most = 2 * k + 64;  // more where many are equal
-        find_from<Kind>(x, 0, n, least, most, found);
+        find_from(kind, x, 0, n, least, most, found);
         is_found = int64_t(found.size()) <= most;
     } else if (n >= kSampled) {
-        const auto least = estimate<Kind>(x, n, n - k, n - k).low;
+        const auto least = estimate(kind, x, n, n - k, n - k).low;
         const int64_t step = n / sample_size(n);
         // Twice what is expected; there are more where many are equal.
         const int64_t most = 2 * k + 16 * step + int64_t(8 * std::sqrt(double(k * step)));
-        gather([=](int64_t begin, int64_t end, auto& to) { find_from<Kind>(x, begin, end, least, most, to); });
+        gather([=](int64_t begin, int64_t end, auto& to) { find_from(kind, x, begin, end, least, most, to); });
         is_found = k <= int64_t(found.size()) && int64_t(found.size()) <= most;
     }
     if (!is_found) {
         found.clear();
-        gather([=](int64_t begin, int64_t end, auto& to) { find_candidates<Kind>(x, begin, end, k, to); });
+        gather([=](int64_t begin, int64_t end, auto& to) { find_candidates(kind, x, begin, end, k, to); });
     }
     if (int64_t(found.size()) > 2 * k) {
         std::nth_element(found.begin(), found.begin() + k - 1, found.end());
@@ -485,25 +486,25 @@ void top_row(const typename Kind::Raw* x, int64_t n, int64_t k, typename Kind::R
 
 extern "C" {
 
-void pb_select(int64_t kind, int64_t rows, int64_t n, int64_t count, const int64_t* places, const void* x,
+void pb_select(int64_t number, int64_t rows, int64_t n, int64_t count, const int64_t* places, const void* x,
                void* selected, void* scratch) {
     using namespace pb;
-    with_kind(kind, [&](auto k) {
-        using Kind = decltype(k);
+    with_kind(number, [&](auto kind) {
+        using Kind = decltype(kind);
         using Raw = typename Kind::Raw;
         for_rows(rows, n, [&](int64_t r, int64_t first, Chunks chunks) {
-            select_row<Kind>(static_cast<const Raw*>(x) + r * n, n, places, count,
+            select_row(kind, static_cast<const Raw*>(x) + r * n, n, places, count,
                              static_cast<Raw*>(selected) + r * count,
                              static_cast<typename Kind::Key*>(scratch) + 2 * first * n, chunks);
         });
     });
 }
 
-void pb_partition(int64_t kind, int64_t numbers, int64_t rows, int64_t n, int64_t place, const void* x, void* result,
+void pb_partition(int64_t number, int64_t numbers, int64_t rows, int64_t n, int64_t place, const void* x, void* result,
                   void* scratch) {
     using namespace pb;
-    with_kind(kind, [&](auto k) {
-        using Kind = decltype(k);
+    with_kind(number, [&](auto kind) {
+        using Kind = decltype(kind);
         using Raw = typename Kind::Raw;
         for_rows(rows, n, [&](int64_t r, int64_t first, Chunks chunks) {
             const Raw* row = static_cast<const Raw*>(x) + r * n;
@@ -511,25 +512,25 @@ void pb_partition(int64_t kind, int64_t numbers, int64_t rows, int64_t n, int64_
             auto* places = static_cast<int32_t*>(result) + r * n;
             auto* elements = static_cast<Raw*>(result) + r * n;
             if constexpr (kIsWide<Kind>) {
-                if (numbers) part_lanes<Kind>(row, n, place, places, memory, chunks);
-                else part_lanes<Kind>(row, n, place, elements, memory, chunks);
+                if (numbers) part_lanes(kind, row, n, place, places, memory, chunks);
+                else part_lanes(kind, row, n, place, elements, memory, chunks);
             } else if (numbers) {
-                part_row<Kind>(row, n, place, places, [](int64_t i) { return int32_t(i); }, memory, chunks);
+                part_row(kind, row, n, place, places, [](int64_t i) { return int32_t(i); }, memory, chunks);
             } else {
-                part_row<Kind>(row, n, place, elements, [row](int64_t i) { return row[i]; }, memory, chunks);
+                part_row(kind, row, n, place, elements, [row](int64_t i) { return row[i]; }, memory, chunks);
             }
         });
     });
 }
 
-void pb_top_k(int64_t kind, int64_t rows, int64_t n, int64_t k, const void* x, void* values, void* numbers) {
+void pb_top_k(int64_t number, int64_t rows, int64_t n, int64_t k, const void* x, void* values, void* numbers) {
     using namespace pb;
     if (k == 0 || n == 0) return;
-    with_kind(kind, [&](auto tag) {
-        using Kind = decltype(tag);
+    with_kind(number, [&](auto kind) {
+        using Kind = decltype(kind);
         using Raw = typename Kind::Raw;
         auto row = [&](int64_t r, Chunks chunks, auto& found) {
-            top_row<Kind>(static_cast<const Raw*>(x) + r * n, n, k, static_cast<Raw*>(values) + r * k,
+            top_row(kind, static_cast<const Raw*>(x) + r * n, n, k, static_cast<Raw*>(values) + r * k,
                           static_cast<int32_t*>(numbers) + r * k, chunks, found);
         };
         using Found = std::vector<Candidate<typename Kind::Key>>;

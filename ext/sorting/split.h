@@ -30,11 +30,11 @@ struct Parts {
 // The elements x[0, n) whose keys are in [low, high] go inside. Unless `all`, the others are only counted. `first` is
 // the number of x[0].
 template <class Kind, bool all, class Out>
-void split_one_by_one(const typename Kind::Raw* x, int64_t n, typename Kind::Key low, typename Kind::Key high,
-                      Parts<Out>& parts, int64_t first) {
+void split_one_by_one(Kind kind, const typename Kind::Raw* x, int64_t n, typename Kind::Key low,
+                      typename Kind::Key high, Parts<Out>& parts, int64_t first) {
     auto [below, inside, above] = parts;
     for (int64_t i = 0; i < n; ++i) {
-        const auto key = Kind::encode(x[i]);
+        const auto key = kind.encode(x[i]);
         Out element;
         if constexpr (std::is_same_v<Out, int32_t>) element = Out(first + i);
         else element = x[i];
@@ -79,18 +79,16 @@ inline constexpr Moves kMoves{lanes};
 
 // The keys of a vector of elements, less half of their range, so that they compare as signed numbers.
 template <class Kind, class Lanes>
-__attribute__((target("avx2"), always_inline)) inline Lanes signed_keys(Lanes x) {
+__attribute__((target("avx2"), always_inline)) inline Lanes signed_keys(Kind kind, Lanes x) {
     using Signed = std::make_signed_t<typename Kind::Raw>;
-    constexpr auto kSign = Signed(typename Kind::Raw(1) << (8 * sizeof(Signed) - 1));
-    if constexpr (std::is_floating_point_v<typename Kind::Number>) {
-        constexpr auto kInfinity = Signed(sizeof(Signed) == 8 ? 0x7ff0000000000000 : 0x7f800000);
+    constexpr auto kSign = Signed(Kind::kSign);
+    if constexpr (Kind::has_specials) {
+        const Signed infinity = Signed(kind.infinity);
         const Lanes magnitude = x & ~kSign;
         const Lanes key = x ^ (x >> (8 * sizeof(Signed) - 1) & ~kSign);
-        return ((key ^ (x == kSign)) | (magnitude > kInfinity)) & ~((magnitude > kInfinity) & kSign);
-    } else if constexpr (std::is_signed_v<typename Kind::Number>) {
-        return x;
+        return ((key ^ (x == kSign)) | (magnitude > infinity)) & ~((magnitude > infinity) & kSign);
     } else {
-        return x ^ kSign;
+        return x ^ Signed(kind.flipped ^ Kind::kSign);
     }
 }
 
@@ -120,7 +118,7 @@ __attribute__((target("avx2"), always_inline)) inline void store_moved(Out* to, 
 }
 
 template <class Kind, bool all, class Out>
-__attribute__((target("avx2,popcnt"))) void split_lanes(const typename Kind::Raw* x, int64_t n,
+__attribute__((target("avx2,popcnt"))) void split_lanes(Kind kind, const typename Kind::Raw* x, int64_t n,
                                                         typename Kind::Key low, typename Kind::Key high,
                                                         Parts<Out>& parts, int64_t first) {
     using Raw = typename Kind::Raw;
@@ -137,7 +135,7 @@ __attribute__((target("avx2,popcnt"))) void split_lanes(const typename Kind::Raw
     // Whole vectors are written, so room for two must be left.
     for (; i + 2 * kLanes <= n; i += kLanes) {
         const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
-        const Lanes keys = signed_keys<Kind, Lanes>(Lanes(v));
+        const Lanes keys = signed_keys(kind, Lanes(v));
         const unsigned is_below = mask_of<kLanes>(__m256i(keys < lowest));
         const unsigned is_above = mask_of<kLanes>(__m256i(keys > highest));
         const unsigned is_inside = ~(is_below | is_above) & ((1u << kLanes) - 1);
@@ -153,7 +151,7 @@ __attribute__((target("avx2,popcnt"))) void split_lanes(const typename Kind::Raw
         inside += std::popcount(is_inside);
     }
     parts = {below, inside, above};
-    split_one_by_one<Kind, all>(x + i, n - i, low, high, parts, first + i);
+    split_one_by_one<Kind, all>(kind, x + i, n - i, low, high, parts, first + i);
 }
 #endif
 
@@ -168,12 +166,12 @@ inline bool splits_in_lanes() {
 }
 
 template <class Kind, bool all, class Out>
-void split(const typename Kind::Raw* x, int64_t n, typename Kind::Key low, typename Kind::Key high, Parts<Out>& parts,
-           int64_t first) {
+void split(Kind kind, const typename Kind::Raw* x, int64_t n, typename Kind::Key low, typename Kind::Key high,
+           Parts<Out>& parts, int64_t first) {
 #ifdef PB_AVX2_SPLIT
-    if (splits_in_lanes()) return split_lanes<Kind, all>(x, n, low, high, parts, first);
+    if (splits_in_lanes()) return split_lanes<Kind, all>(kind, x, n, low, high, parts, first);
 #endif
-    split_one_by_one<Kind, all>(x, n, low, high, parts, first);
+    split_one_by_one<Kind, all>(kind, x, n, low, high, parts, first);
 }
 
 }  // namespace pb

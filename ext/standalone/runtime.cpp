@@ -23,20 +23,29 @@ constexpr int64_t kFew = 1 << 9;  // elements for which counting digits does not
 // By digits, or in place where that is quicker or there is no memory for it. Elements with equal keys may differ in
 // their bits (zeros, NaN): the caller puts those right, as it does after NumPy's sorts.
 template <class Kind>
-int quick_sort(void* start, intptr_t n, void*) {
+int quick_sort_of(Kind kind, void* start, intptr_t n) {
     using Raw = typename Kind::Raw;
     using E = Element<typename Kind::Key, None>;
     Raw* x = static_cast<Raw*>(start);
     E* keys = n > kFew ? static_cast<E*>(std::malloc(2 * size_t(n) * sizeof(E))) : nullptr;
     if (!keys) {
-        std::sort(x, x + n, [](Raw p, Raw q) { return Kind::encode(p) < Kind::encode(q); });
+        std::sort(x, x + n, [kind](Raw p, Raw q) { return kind.encode(p) < kind.encode(q); });
         return 0;
     }
-    auto encoded = [x](int64_t i) { return E{Kind::encode(x[i])}; };
+    auto encoded = [kind, x](int64_t i) { return E{kind.encode(x[i])}; };
     const E* sorted = radix_sort<E>(encoded, keys, keys + n, n, Chunks{n, 1});
-    for (int64_t i = 0; i < n; ++i) x[i] = Kind::decode(sorted[i].key);
+    for (int64_t i = 0; i < n; ++i) x[i] = kind.decode(sorted[i].key);
     std::free(keys);
     return 0;
+}
+
+template <int64_t number>
+int quick_sort(void* start, intptr_t n, void*) {
+    int failed = 0;
+    with_kind(number, [&](auto kind) {
+        if constexpr (sizeof(typename decltype(kind)::Raw) >= 4) failed = quick_sort_of(kind, start, n);
+    });
+    return failed;
 }
 
 }  // namespace
@@ -44,16 +53,16 @@ int quick_sort(void* start, intptr_t n, void*) {
 QuickSort quick_sorts[kF64 + 1] = {
     nullptr,
     nullptr,
-    quick_sort<UnsignedKind<uint32_t>>,
-    quick_sort<UnsignedKind<uint64_t>>,
+    quick_sort<kU32>,
+    quick_sort<kU64>,
     nullptr,
     nullptr,
-    quick_sort<SignedKind<uint32_t>>,
-    quick_sort<SignedKind<uint64_t>>,
+    quick_sort<kI32>,
+    quick_sort<kI64>,
     nullptr,
     nullptr,
-    quick_sort<FloatKind<uint32_t, 0x7f800000>>,
-    quick_sort<FloatKind<uint64_t, 0x7ff0000000000000>>,
+    quick_sort<kF32>,
+    quick_sort<kF64>,
 };
 
 }  // namespace pb

@@ -313,7 +313,7 @@ PyMemberDef members[] = {
     {"executable", T_OBJECT_EX, offsetof(DeviceProgram, executable), READONLY, "The program of one device."},
     {nullptr},
 };
-PyType_Slot slots[] = {
+PyType_Slot program_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(device_program_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(device_program_dealloc)},
     {Py_tp_traverse, reinterpret_cast<void*>(device_program_traverse)},
@@ -323,7 +323,7 @@ PyType_Slot slots[] = {
     {0, nullptr},
 };
 PyType_Spec spec = {"pullback._ext._core.DeviceProgram", sizeof(DeviceProgram), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, program_slots};
 
 }  // namespace
 

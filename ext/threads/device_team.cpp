@@ -85,7 +85,7 @@ auto* idle_workers = new std::vector<Worker*>;  // never destroyed
 
 // The child of a fork has none of the threads. (Nor can it have a team that runs, as the forking thread would be in it.)
 // The list may be in the middle of a change, so it is not looked at.
-[[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] {
+[[maybe_unused]] const int devices_at_fork = pthread_atfork(nullptr, nullptr, [] {
     new (&idle_mutex) std::mutex;
     idle_workers = new std::vector<Worker*>;
 });

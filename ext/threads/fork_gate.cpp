@@ -64,7 +64,7 @@ PyObject* release_in_child(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
+PyMethodDef fork_gate_functions[] = {
     {"enter_library", enter_library, METH_NOARGS, "enter_library()\n--\n\nForks wait from now on."},
     {"leave_library", leave_library, METH_NOARGS, "leave_library()\n--\n\nForks need not wait any more."},
     {"hold_libraries", hold_libraries, METH_O,
@@ -92,6 +92,6 @@ void LibraryCall::hand_over() {
     is_own_ = false;
 }
 
-bool add_fork_gate(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool add_fork_gate(PyObject* module) { return PyModule_AddFunctions(module, fork_gate_functions) == 0; }
 
 }  // namespace pb

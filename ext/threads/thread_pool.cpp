@@ -53,7 +53,7 @@ constexpr int kLimitShift = 16;
 // A worker that wakes up while another program has its core is put on that of the loop's caller, and waits there until
 // the caller's time is up: Linux left it so for tens of milliseconds while the other core was idle, and every loop took
 // twice its time. So the caller forbids a worker that is late its own core, and the worker takes that back.
-class Worker {
+class PoolThread {
   public:
     std::atomic<bool> inside{false};
 
@@ -99,7 +99,7 @@ struct alignas(64) Range {
 struct Pool {
     std::mutex busy;             // held by the caller of the loop in progress
     int started = 0;             // workers; guarded by busy
-    std::deque<Worker> workers;  // the first of them; guarded by busy
+    std::deque<PoolThread> workers;  // the first of them; guarded by busy
 
     alignas(64) std::atomic<uint64_t> door{0};
     // The loop in progress.
@@ -144,12 +144,12 @@ struct Pool {
             if (!waits || std::chrono::steady_clock::now() < late) return;
             waits = false;
             if (int(door.load(std::memory_order_relaxed) & kCount) >= helpers) return;
-            for (Worker& each : workers)
+            for (PoolThread& each : workers)
                 if (!each.inside.load(std::memory_order_relaxed)) each.send_elsewhere();
         });
     }
 
-    void worker(int number, Worker* own) {
+    void worker(int number, PoolThread* own) {
         inside_loop = true;
         if (own) own->begin();
         uint32_t heard = bell.load(std::memory_order_acquire);
@@ -185,7 +185,7 @@ struct Pool {
         try {
             for (; started < count; ++started) {
                 if (started < kSent && int(workers.size()) == started) workers.emplace_back();
-                Worker* own = started < kSent ? &workers[started] : nullptr;
+                PoolThread* own = started < kSent ? &workers[started] : nullptr;
                 std::thread([this, number = started + 1, own] { worker(number, own); }).detach();
             }
         } catch (const std::system_error&) {
@@ -230,7 +230,7 @@ struct Pool {
 std::atomic<Pool*> pool{nullptr};
 
 // The child of a fork has none of the workers, and the state of theirs could be anything. It starts afresh.
-[[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] {
+[[maybe_unused]] const int pool_at_fork = pthread_atfork(nullptr, nullptr, [] {
     pool.store(nullptr, std::memory_order_release);
     inside_loop = false;
 });

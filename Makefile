@@ -17,7 +17,7 @@ PEERS ?= .venv-peers
 LIBRARIES ?= .libraries
 MINUTES ?= 60
 PY := $(VENV)/bin/python
-# Bytecode is written when a file is first imported: most of what is installed never is, and it took 7 s to compile it all.
+# Bytecode is written when a file is first imported: most of what is installed never is, and took 7 s to compile.
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 STAMPS := $(VENV)/.stamps
 NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyproject.toml

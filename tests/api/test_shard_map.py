@@ -473,3 +473,20 @@ def test_partly_manual_results_say_nothing_open():
     mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
     f = jax.shard_map(lambda x: 2 * x, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
     assert f(X).sharding.spec == P("a")
+
+
+def test_arrays_like_others_vary_as_they_do():
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    x = np.arange(8, dtype=np.float32)
+
+    def added(x):
+        return lax.scan(lambda c, _: (c + x, None), jnp.zeros_like(x), None, length=3)[0]
+
+    def chosen(x):
+        return lax.cond(lax.axis_index("x") == 0, lambda x: x * 2, jnp.ones_like, x)
+
+    def mapped(f):
+        return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x")))(x)
+
+    np.testing.assert_array_equal(mapped(added), 3 * x)
+    np.testing.assert_array_equal(mapped(chosen), [0, 2, 4, 6, 1, 1, 1, 1])

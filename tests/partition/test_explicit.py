@@ -398,3 +398,25 @@ def test_tridiagonal_systems():
         found = jax.jit(lax.linalg.tridiagonal_solve)(*band, right)
     assert str(jax.typeof(found)) == "float32[4@x,6,2]"
     np.testing.assert_allclose(found, lax.linalg.tridiagonal_solve(*map(np.asarray, (*band, right))), rtol=1e-6)
+
+
+def test_axes_that_no_type_names_are_found():
+    """Where some axes of a mesh are explicit: types say nothing of the others, and results are cut along them, too."""
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    with jax.set_mesh(mesh):
+        x = jax.device_put(A, NamedSharding(mesh, P("x", "y")))
+        found = jax.jit(lambda x: jnp.sin(x) * 2)(x)
+        turned = jax.jit(lambda x: x.T)(x)
+    assert str(jax.typeof(x)) == "float32[8@x,8]" and found.sharding.spec == P("x", "y")
+    assert str(jax.typeof(turned)) == "float32[8,8@x]" and turned.sharding.spec == P("y", "x")
+    np.testing.assert_allclose(found, np.sin(A) * 2, rtol=1e-6)
+
+
+def test_rules_of_users_give_cotangents_that_lie_as_their_arguments():
+    @jax.custom_vjp
+    def sin(x):
+        return jnp.sin(x)
+
+    sin.defvjp(lambda x: (sin(x), x), lambda x, bar: (reshard(bar * jnp.cos(x), P()),))
+    with jax.set_mesh(MESH), pytest.raises(ValueError, match="cut otherwise"):
+        jax.jit(jax.grad(lambda x: sin(x).sum()))(jax.device_put(A, P("x")))

@@ -24,6 +24,7 @@ from pullback.core import (
 )
 from pullback.core.references import Reference
 from pullback.core.tracer import Tracer
+from pullback.core.types import lie_alike
 from pullback.transforms.custom import CustomJVP, CustomVJP
 from pullback.transforms.discharge import discharge_program
 from pullback.transforms.zeros import instantiate, is_float0
@@ -435,7 +436,7 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
     flat = [bar for n, bar in enumerate(flat) if n not in split.references]
     paths = [path for n, path in enumerate(paths) if n not in split.references]
     for bar, aval, path in zip(flat, split.avals, paths):
-        want = tangent_aval(aval)
+        want = aval.to_cotangent_aval()
         if bar is None or isinstance(bar, SymbolicZero) or is_float0(bar) or type(bar) is Zero:
             out.append(None)
             continue
@@ -455,6 +456,12 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
                 f"of the primal function, but at output{path} the bwd rule produced an output of type {have} "
                 f"corresponding to an input of type {want}, so the manual axis types do not match; sum it over the "
                 "axes along which the input is the same (lax.psum), or say that it varies (lax.pcast)"
+            )
+        if have.placing is not want.placing and isinstance(bar, Tracer) and not lie_alike(have, want):
+            raise ValueError(
+                f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple "
+                f"of the primal function, but at output{path} the bwd rule produced an output of type {have} "
+                f"corresponding to an input of type {want}, which is cut otherwise; use jax.sharding.reshard"
             )
         out.append(bar)  # of another dtype, as in JAX: backward_pass converts it for rules that are not users'
     return out

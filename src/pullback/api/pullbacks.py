@@ -10,8 +10,7 @@ from pullback._ext import _core
 from pullback.api._arguments import as_array
 from pullback.core import Tracer, hooks, tangent_aval, typeof
 from pullback.core.references import Reference
-from pullback.core.types import in_use, place_of_type, type_of
-from pullback.sharding._specs import state_of
+from pullback.core.types import in_use, lie_alike, type_of
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes
@@ -162,7 +161,7 @@ class Pullback:
         for bar, aval in zip(bars, self.out_avals):
             want, have = aval.to_cotangent_aval(), type_of(bar)
             unused = want.dtype == dtypes.float0  # of an output of integers
-            lies = in_use() and not unused and isinstance(bar, (_core.Array, Tracer)) and _lies(want) != _lies(have)
+            lies = in_use() and not unused and isinstance(bar, (_core.Array, Tracer)) and not lie_alike(want, have)
             if lies or want.shape != have.shape or (want.dtype != have.dtype and not unused):
                 raise ValueError(
                     f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.short()}, but "
@@ -177,12 +176,6 @@ class Pullback:
         avals = [tangent_aval(a) for a in self.in_avals]
         found = backward_pass(self.jaxpr, consts, None, live)
         return tree_unflatten(self.in_tree, of_types(found, avals))
-
-
-def _lies(aval):
-    """How explicit axes cut values of a type, and what is to be summed over them."""
-    spec = place_of_type(aval)
-    return ((None,) * aval.ndim, state_of(aval)) if spec is None else (tuple(spec), state_of(aval))
 
 
 def of_types(tangents, avals):

@@ -109,6 +109,16 @@ def place_of_type(aval: Any) -> Any:
     return None if placing is None else placing.spec
 
 
+def lie_alike(left: Any, right: Any) -> bool:
+    """Whether explicit axes cut values of two types in the same way, and as much of them is to be summed."""
+
+    def lies(aval: Any) -> Any:
+        spec = place_of_type(aval)
+        return (None,) * aval.ndim if spec is None else tuple(spec), state_of(aval)
+
+    return lies(left) == lies(right)
+
+
 def named(primitive: Primitive, params: dict[str, Any]) -> frozenset:
     """The checked axes that a collective names."""
     if primitive.collective_axes is None:

@@ -52,12 +52,18 @@ def constraint(eqn: Any, operand: Cut | None, mesh: Sizes) -> Cut | None:
 def propagate(jaxpr: Jaxpr, ins: Sequence[Cut | None], mesh: Sizes, outs: Sequence[Cut | None] | None = None) -> Known:
     """The cuts of the variables of a flat program of which something is known."""
     known: Known = {v: cut for v, cut in zip(jaxpr.invars, ins, strict=True) if cut is not None}
+    fixed, open_axes = set(known), dict[Any, set[Any]]()
     for var in (*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]):
         placing = getattr(var.aval, "placing", None)
-        if placing is not None and (cut := cut_by(placing, var.aval, mesh)) is not None:
+        if placing is None or (cut := cut_by(placing, var.aval, mesh)) is None:
+            continue
+        others = set(placing.mesh.axis_names).difference(placing.mesh.explicit_axes)
+        if not others:
             known[var] = cut  # types decide
-    fixed = set(known)
-    pass_ = _Pass(known, fixed, {a for a in jaxpr.outvars if not isinstance(a, Literal)}, mesh)
+            fixed.add(var)
+        elif var not in known:
+            known[var], open_axes[var] = cut, others
+    pass_ = _Pass(known, fixed, {a for a in jaxpr.outvars if not isinstance(a, Literal)}, mesh, open_axes)
     for _ in range(ROUNDS):
         before = dict(known)
         for eqn in jaxpr.eqns:
@@ -73,8 +79,11 @@ def propagate(jaxpr: Jaxpr, ins: Sequence[Cut | None], mesh: Sizes, outs: Sequen
 
 
 class _Pass:
-    def __init__(self, known: Known, fixed: set[Var], results: set[Any], mesh: Sizes) -> None:
+    def __init__(
+        self, known: Known, fixed: set[Var], results: set[Any], mesh: Sizes, open_axes: dict[Any, set[Any]]
+    ) -> None:
         self.known, self.fixed, self.results, self.mesh = known, fixed, results, mesh
+        self.open_axes = open_axes  # of values whose types decide about the other axes
 
     def read(self, atom: Any) -> Cut | None:
         """What is known of an atom."""
@@ -84,8 +93,11 @@ class _Pass:
         """That a value is cut so, where nothing says otherwise."""
         if cut is None or var in self.fixed:
             return
-        cut = fitting(cut, var.aval.shape, self.mesh)
         had = self.known.get(var)
+        if had is not None and (free := self.open_axes.get(var)):
+            free = free.difference(a for axes in had for a in axes)
+            cut = tuple((*axes, *(a for a in more if a in free)) for axes, more in zip(had, cut, strict=True))
+        cut = fitting(cut, var.aval.shape, self.mesh)
         self.known[var] = cut if had is None else joined([had, cut])
 
     def forward(self, eqn: Any) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback._ext import _core
-from pullback.core import extended, hooks
+from pullback.core import extended, hooks, typeof
 from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Elementwise, Pointwise
+from pullback.core.primitive import registry
 from pullback.core.tracer import Tracer
-from pullback.core.types import cut_as, is_asked
+from pullback.core.types import cut_as, is_asked, vma_of
 from pullback.lax.collectives.sharding import laid_out, out_placed
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape
@@ -185,8 +186,12 @@ def full_extended(name: str, shape: tuple[int, ...], fill_value: Any, dtype: Any
 
 
 def cut_like(filled: Any, x: Any) -> Any:
-    """`filled`, cut along explicit axes as a traced value of its shape is, where nobody says otherwise."""
-    return cut_as(filled, x.aval) if isinstance(x, Tracer) and x.shape == filled.shape and not is_asked() else filled
+    """`filled`, cut and varying along axes of meshes as a traced value of its shape, where nobody says otherwise."""
+    if not isinstance(x, Tracer) or x.shape != filled.shape or is_asked():
+        return filled
+    more = vma_of(x.aval) - vma_of(typeof(filled))
+    filled = cut_as(filled, x.aval)
+    return registry["pvary"].bind(filled, axes=tuple(sorted(more, key=str))) if more else filled
 
 
 def sharding_said(x: Any) -> Sharding | None:

@@ -275,3 +275,20 @@ def test_rules_may_give_numpy_arrays():
         for _ in range(3):  # from the second call on it is remembered how a function of ours is differentiated
             assert jax.value_and_grad(g)(2.0) == (60, 45)
         np.testing.assert_array_equal(jax.vmap(jax.grad(g))(np.ones(2, np.float32)), [45, 45])
+
+
+def test_jvp_hands_on_numbers_as_they_are():
+    """What is only handed on stays a number, as in JAX, also by a library's primitive; our rules have arrays."""
+    (x, y), (x_dot, y_dot) = jax.jvp(lambda x: (x, jnp.sin(x)), (0.5,), (2.0,))
+    assert type(x) is float and type(x_dot) is float and x_dot == 2.0
+    assert y.dtype == y_dot.dtype == jnp.float32 and y.weak_type
+    p = jax.extend.core.Primitive("doubled")
+    p.def_impl(lambda x: 2 * x)
+    jax.interpreters.ad.primitive_jvps[p] = lambda primals, tangents: (p.bind(*primals), 2 * tangents[0])
+    assert jax.jvp(p.bind, (1.5,), (1.0,)) == (3.0, 2.0) and type(jax.jvp(p.bind, (1.5,), (1.0,))[0]) is float
+    for f in (lambda x: x**2, lambda x: x % 2, jnp.abs, jax.nn.relu, jax.grad(jnp.sin), lambda x: jnp.clip(x, 0, 1)):
+        for g in (f, jax.jit(f)):
+            want = jax.jvp(g, (jnp.array(0.5),), (jnp.array(2.0),))
+            assert [float(v) for v in jax.jvp(g, (0.5,), (2.0,))] == [float(v) for v in want]
+            inside = jax.jit(lambda g=g: jax.jvp(g, (0.5,), (2.0,)))()
+            np.testing.assert_allclose(inside, want, rtol=1e-6)

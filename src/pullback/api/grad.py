@@ -32,7 +32,7 @@ from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks,
 from pullback.core.references import Entrance, has_references_among
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.discharge import discharge_program
-from pullback.transforms.jvp import JVPTracer, jvp_flat
+from pullback.transforms.jvp import NUMBERS, JVPTracer, jvp_flat
 from pullback.transforms.partial_eval import linearize_flat, partial_eval_jaxpr
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate
@@ -133,6 +133,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
         )
     for p, t in zip(ps, ts):
         check_tangent("jvp", typeof(p), t)
+    ps, ts = _numbers_as_they_are(primals, ps), _numbers_as_they_are(tangents, ts)
     flat = _Flat(fun, tree, {}, has_aux)
     aux: list[Any] = []
 
@@ -145,6 +146,11 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     out = tree_unflatten(flat.out_tree, outs)
     out_dot = tree_unflatten(flat.out_tree, _of_types(outs_dot, [tangent_aval(typeof(o)) for o in outs]))
     return (out, out_dot, tree_unflatten(flat.aux_tree, aux)) if has_aux else (out, out_dot)
+
+
+def _numbers_as_they_are(tree: Any, arrays: Sequence[Any]) -> list[Any]:
+    """The leaves' arrays, but Python's numbers themselves: what a function only hands on stays what it is."""
+    return [x if type(x) in NUMBERS else a for x, a in zip(tree_flatten(tree)[0], arrays)]
 
 
 def _jvp_of_references(fun, primals, tangents, has_aux):

@@ -114,6 +114,7 @@ class Primitive:
         str, ...
     ] = ()  # of elementwise ones: the kinds of dtypes of each operand, as dtypes.kind_of has them
     scope: Callable = staticmethod(lambda params: contextlib.nullcontext())  # in which its programs have their types
+    takes_numbers = False  # whether an implementation and rules of a library's are to have Python's numbers as they are
     call_primitive = False  # as libraries ask: calls are jit_p, whose jaxpr is a parameter
 
     def __init__(
@@ -227,6 +228,7 @@ class Primitive:
     def def_impl(self, impl):
         """Set how to run on concrete arrays: impl(*arrays, **params)."""
         self.evaluate = impl
+        self.takes_numbers = True
         self.__dict__.pop("bind", None)
         self.__dict__.pop("run", None)
         return impl

@@ -16,6 +16,7 @@ from pullback.core import (
     Zero,
     current_interpreter,
     eval_jaxpr,
+    hooks,
     trace,
     types,
     using,
@@ -62,6 +63,14 @@ class JVPTracer(Tracer):
         return primal.to_concrete() if isinstance(primal, Tracer) else primal
 
 
+NUMBERS = frozenset({int, float, complex, bool})
+
+
+def _as_array(x: Any) -> Any:
+    """x, as an array if it is a Python number: `jvp` lets these through, and rules ask for shapes and types."""
+    return hooks.asarray(x) if type(x) in NUMBERS else x
+
+
 class JVPInterpreter(Interpreter):
     """Runs primals and tangents under the parent."""
 
@@ -79,9 +88,9 @@ class JVPInterpreter(Interpreter):
         for value in args:
             moves = type(value) is JVPTracer and value.interpreter is self
             nonzeros.append(moves)
-            primals.append(value.primal if moves else value)
+            primals.append(_as_array(value.primal if moves else value))
             if moves:
-                tangents.append(value.tangent)
+                tangents.append(_as_array(value.tangent))
         if not tangents:
             return self.parent.call(closed, args)
         key = ("jvp", *nonzeros)
@@ -118,6 +127,9 @@ class JVPInterpreter(Interpreter):
 
     def by_rule(self, primitive, primals, tangents, params):
         """The primitive's own rule, under the parent."""
+        if not primitive.takes_numbers:
+            primals, tangents = map(_as_array, primals), map(_as_array, tangents)
+            primals, tangents = tuple(primals), tuple(tangents)
         with using(self.parent):
             out, out_dot = primitive.rule("jvp")(primals, tangents, **params)
         if primitive.multiple_results:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, NamedTuple, assert_type
+
+import numpy as np
 
 import pullback as jax
 import pullback.numpy as jnp
@@ -20,6 +22,94 @@ def step(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
 @jax.jit(static_argnums=1)
 def repeated(x: jax.Array, times: int) -> tuple[jax.Array, int]:
     return jnp.concatenate([x] * times), times
+
+
+class Params(NamedTuple):
+    weights: jax.Array
+    bias: jax.Array
+
+
+@jax.custom_jvp
+def log1pexp(x: jax.Array, scale: float = 1.0) -> jax.Array:
+    return jnp.log1p(jnp.exp(x)) * scale
+
+
+@log1pexp.defjvp
+def log1pexp_jvp(primals: tuple[jax.Array, float], tangents: tuple[jax.Array, float]) -> tuple[jax.Array, jax.Array]:
+    (x, scale), (x_dot, _) = primals, tangents
+    return log1pexp(x, scale), jax.nn.sigmoid(x) * scale * x_dot
+
+
+@jax.custom_vjp
+def clipped(x: jax.Array, params: Params) -> tuple[jax.Array, Params]:
+    return x, params
+
+
+def clipped_fwd(x: jax.Array, params: Params) -> tuple[tuple[jax.Array, Params], None]:
+    return (x, params), None
+
+
+def clipped_bwd(_: None, bars: tuple[jax.Array, Params]) -> tuple[jax.Array, Params]:
+    return jnp.clip(bars[0], -1, 1), bars[1]
+
+
+clipped.defvjp(clipped_fwd, clipped_bwd)
+
+
+@jax.checkpoint
+def layer(params: Params, x: jax.Array) -> jax.Array:
+    return jnp.tanh(x @ params.weights + params.bias)
+
+
+@jax.checkpoint(policy=jax.checkpoint_policies.dots_saveable)
+def named_layer(params: Params, x: jax.Array) -> jax.Array:
+    return layer(params, x)
+
+
+def with_aux(x: jax.Array) -> tuple[jax.Array, dict[str, int]]:
+    return (x**2).sum(), {"size": x.size}
+
+
+class Model:
+    @jax.custom_jvp
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return x
+
+
+def transformed(x: jax.Array, params: Params) -> None:
+    """Functions keep their types under transformations."""
+    assert_type(log1pexp(x, scale=2.0), jax.Array)
+    assert_type(clipped(x, params), tuple[jax.Array, Params])
+    assert_type(layer(params, x), jax.Array)
+    assert_type(jax.vmap(named_layer, in_axes=(None, 0))(params, x), jax.Array)
+    assert_type(jax.jit(clipped)(x, params)[1], Params)
+    assert_type(jax.remat(layer)(params, x), jax.Array)
+    assert_type(jax.jvp(jnp.sin, (x,), (x,)), tuple[jax.Array, jax.Array])
+    out, out_dot, aux = jax.jvp(with_aux, (x,), (x,), has_aux=True)
+    assert_type(out + out_dot, jax.Array)
+    assert_type(aux, dict[str, int])
+    value, pullback = jax.vjp(clipped, x, params)
+    assert_type(value, tuple[jax.Array, Params])
+    pullback(value)
+    value_of, pullback, aux = jax.vjp(with_aux, x, has_aux=True)
+    assert_type(value_of, jax.Array)
+    assert_type(aux, dict[str, int])
+    line, push = jax.linearize(log1pexp, x)
+    assert_type(push(x) + line, jax.Array)
+    assert_type(jax.value_and_grad(with_aux, has_aux=True)(x)[0], tuple[jax.Array, dict[str, int]])
+    assert_type(jax.grad(with_aux, has_aux=True)(x)[1], dict[str, int])
+    assert_type(jax.device_put(params), Params)
+    assert_type(jax.device_put(np.ones(3)), jax.Array)
+    assert_type(jax.device_put(x, jax.devices()[0]), jax.Array)
+    assert_type(jax.device_put({"x": x}), dict[str, jax.Array])
+    assert_type(jax.block_until_ready(params), Params)
+    assert_type(jax.named_call(layer, name="layer")(params, x), jax.Array)
+    jacobian: Any = jax.jacfwd(layer)(params, x)
+    assert jacobian.weights.ndim == 4
+
+
+def add_up(total: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return total + row.sum(), total
 
 
 def main() -> float:
@@ -47,7 +137,7 @@ def main() -> float:
     assert_type(jax.jit(lambda x: jnp.sin(x))(x), jax.Array)
     w = jax.jit(jax.grad(lambda w: loss(w, x, y)))(w)
     assert_type(jax.vmap(loss, in_axes=(None, 0, 0))(w, x, y), jax.Array)
-    assert_type(jax.lax.scan(lambda c, row: (c + row.sum(), c), zero, x), tuple[jax.Array, jax.Array])
+    assert_type(jax.lax.scan(add_up, zero, x), tuple[jax.Array, jax.Array])
     assert_type(jax.lax.fori_loop(0, 3, lambda i, c: c * 2, zero), jax.Array)
     assert_type(ones.at[0, 1].set(2.0).at[1:].add(ones[1:]), jax.Array)
     assert_type(jax.lax.dot(ones.T, jax.lax.exp(ones)), jax.Array)
@@ -57,6 +147,7 @@ def main() -> float:
     values, vectors = jnp.linalg.eigh(x.T @ x)
     assert_type(vectors * values, jax.Array)
     assert_type(jax.scipy.stats.norm.logpdf(x) + jax.scipy.special.logsumexp(x), jax.Array)
+    transformed(ones, Params(ones.T, jnp.zeros(3)))
     return float(loss(w, x, y))
 
 

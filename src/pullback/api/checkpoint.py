@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, Primitive, hoist_tracers, trace
@@ -18,10 +18,33 @@ from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
 _unspecified = Unspecified()
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
 
+@overload
 def checkpoint(
-    fun: Callable | None = None,
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | Iterable[str] = (),
+    concrete: Any = ...,
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | Iterable[str] = (),
+    concrete: Any = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def checkpoint(  # type: ignore[misc]
+    fun: Callable[..., Any] | None = None,
     *,
     prevent_cse: bool = True,
     policy: Callable | None = None,
@@ -144,7 +167,7 @@ name_p = Primitive(
 )
 
 
-def checkpoint_name(x, name: str):
+def checkpoint_name(x: T, name: str) -> T:
     """`x`, named for `checkpoint_policies.save_only_these_names` and its like."""
     leaves, tree = tree_flatten(x)
     return tree_unflatten(tree, [name_p.bind(leaf, name=name) for leaf in leaves])

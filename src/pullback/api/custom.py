@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from pullback.transforms.zeros import instantiate, is_float0
 from pullback.util.errors import UnexpectedTracerError
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Split:
@@ -95,16 +99,16 @@ def _named(flat: Callable, rule: Callable, symbolic_zeros: bool = False) -> Call
     return flat
 
 
-class _Custom:
+class _Custom(Generic[P, R]):
     """What custom_jvp and custom_vjp share."""
 
     __name__: str
     __qualname__: str
 
-    def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Any = (), nondiff_argnames: Any = ()):
         arguments.check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)
-        self.fun = fun
+        self.fun: Callable[..., R] = fun
         if isinstance(nondiff_argnums, int):
             name = type(self).__name__
             raise TypeError(f"{name}: argument 'nondiff_argnums' must be a sequence of integers, got {nondiff_argnums}")
@@ -118,10 +122,14 @@ class _Custom:
         self._name = arguments.function_name(fun)
 
     @api_boundary
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         raise NotImplementedError(type(self).__name__)
 
-    def __get__(self, instance, owner=None):
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: Any = None) -> Callable[..., R]: ...
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __getattr__(self, name: str) -> Any:
@@ -154,7 +162,7 @@ class _Custom:
         return flat
 
 
-class custom_jvp(_Custom):
+class custom_jvp(_Custom[P, R]):
     """A function whose forward derivative is given by `defjvp` or `defjvps`; the reverse one is its transpose.
 
     nondiff_argnums: arguments that are passed on to the rule as they are, before primals and tangents.
@@ -163,7 +171,7 @@ class custom_jvp(_Custom):
     jvp: Callable | None = None
     symbolic_zeros = False
 
-    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (out, out_dot)`; usable as a decorator."""
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
@@ -180,7 +188,7 @@ class custom_jvp(_Custom):
                     f"defjvps: {self._name} has {len(primals)} arguments, but {len(jvps)} rules were given (None for "
                     "an argument without a derivative)"
                 )
-            out = self(*primals)
+            out = self(*primals)  # type: ignore[call-arg]
             parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents) if rule is not None]
             leaves, tree = tree_flatten(out)
             sums: list[Any] = [Zero(tangent_aval(typeof(x))) for x in leaves]
@@ -191,7 +199,7 @@ class custom_jvp(_Custom):
         self.defjvp(jvp)
 
     @api_boundary
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         jvp = self.jvp
         if jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp.")
@@ -303,7 +311,7 @@ class CustomVJPPrimal:
         self.perturbed = perturbed
 
 
-class custom_vjp(_Custom):
+class custom_vjp(_Custom[P, R]):
     """A function whose reverse derivative is given by `defvjp(fwd, bwd)`.
 
     fwd(*args) -> (out, residuals);  bwd(*nondiff, residuals, out_bar) -> one cotangent an argument (None for zero).
@@ -319,7 +327,7 @@ class custom_vjp(_Custom):
         self.symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
     @api_boundary
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp.")
@@ -488,7 +496,7 @@ def _leaf_cotangents(bar, child, path, name):
     )
 
 
-def custom_gradient(fun: Callable) -> Callable:
+def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     """A function from `fun(*args) -> (out, vjp_fun)`, where vjp_fun gives the cotangents of the arguments."""
     arguments.check_callable("custom_gradient", fun)
 

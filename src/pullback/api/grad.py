@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -42,9 +42,39 @@ from pullback.util.tracebacks import api_boundary
 
 P = ParamSpec("P")
 R = TypeVar("R")
+A = TypeVar("A")
 
 
+@overload
 def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, Any]: ...
+@overload
+def grad(
+    fun: Callable[P, tuple[Any, A]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, tuple[Any, A]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[P, Any]: ...
+def grad(  # type: ignore[misc]
     fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
@@ -109,8 +139,16 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
     return differentiate
 
 
+@overload
+def jvp(fun: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]], primals: Any, tangents: Any, has_aux: Literal[True]
+) -> tuple[R, R, A]: ...
+@overload
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool) -> Any: ...
 @api_boundary
-def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
+def jvp(fun: Callable[..., Any], primals, tangents, has_aux: bool = False) -> Any:
     """(fun(*primals), derivative of fun at primals along tangents); with has_aux, aux as a third.
 
     primals and tangents are tuples or lists of equal structure, shapes and dtypes (float0 tangents for integers); else
@@ -175,8 +213,18 @@ def _jvp_of_references(fun, primals, tangents, has_aux):
     return out, out_dot, *aux
 
 
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = ()
+) -> tuple[R, VJP]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True], reduce_axes: Any = ()
+) -> tuple[R, VJP, A]: ...
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Any = ()) -> Any: ...
 @api_boundary
-def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
+def vjp(fun: Callable[..., Any], *primals, has_aux: bool = False, reduce_axes=()) -> Any:
     """(fun(*primals), pullback): pullback(x_bar) gives the cotangents of the primals as a tuple; with has_aux, aux as a
     third.
 
@@ -230,8 +278,18 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
 @api_boundary
-def linearize(fun: Callable, *primals, has_aux: bool = False):
+def linearize(fun: Callable[..., Any], *primals, has_aux: bool = False) -> Any:
     """(fun(*primals), linear map from tangents to output tangents at the primals); with has_aux, aux as a third."""
     check_callable("linearize", fun)
     leaves, tree = checked_leaves("linearize", "primals", primals)
@@ -293,8 +351,8 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
 
 
 def jacfwd(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable:
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """Jacobian of `fun` by forward mode, one column a direction: leaves have shape output.shape + input.shape."""
     check_callable("jacfwd", fun)
     argnums = check_argnums("jacfwd", argnums)
@@ -326,12 +384,12 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable:
+) -> Callable[P, Any]:
     """Jacobian of `fun` by reverse mode, one row an output element: leaves have shape output.shape + input.shape."""
     check_callable("jacrev", fun)
     argnums = check_argnums("jacrev", argnums)
@@ -359,15 +417,15 @@ def jacrev(
 
 
 def jacobian(
-    fun: Callable, argnums=0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
-) -> Callable:
+    fun: Callable[P, Any], argnums=0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+) -> Callable[P, Any]:
     """As `jacrev`."""
     return jacrev(fun, argnums, has_aux, holomorphic, allow_int)
 
 
 def hessian(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable:
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """Second derivatives of `fun`, forward over reverse: leaves have shape output.shape + input.shape + input.shape."""
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),

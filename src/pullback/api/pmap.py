@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -40,9 +40,12 @@ from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_m
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def pmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     axis_name: Any = None,
     *,
     in_axes: Any = 0,
@@ -52,7 +55,7 @@ def pmap(
     backend: str | None = None,
     axis_size: int | None = None,
     donate_argnums: int | Iterable[int] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """`fun` mapped over the devices: axis `in_axes` of each argument (None: the same for all) has one element for each.
 
     Collectives (`lax.psum`, ...) in `fun` act over `axis_name`. Static arguments are passed as they are, and must be

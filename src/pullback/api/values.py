@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pullback.core.avals import AbstractRef, placed
 from pullback.core.references import Reference
 from pullback.core.source import names_inside
 from pullback.core.staging import ConcreteFirstInterpreter
-from pullback.core.tracer import Tracer
+from pullback.core.tracer import Array, Tracer
 from pullback.lax.collectives.sharding import is_concrete, put
 from pullback.runtime.arrays.devices import Device, default_device
 from pullback.sharding import PartitionSpec, Sharding, SingleDeviceSharding
@@ -26,10 +26,19 @@ from pullback.sharding._shardings import MemorySpace
 from pullback.util import dtypes
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 _PLACES = (Device, Sharding, PartitionSpec, Format, MemorySpace)
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None):
+@overload
+def device_put(
+    x: np.ndarray | np.generic | complex, device: Any = None, *, src: Any = ..., donate: Any = ..., may_alias: Any = ...
+) -> Array: ...
+@overload
+def device_put(x: T, device: Any = None, *, src: Any = ..., donate: Any = ..., may_alias: Any = ...) -> T: ...
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
     """The tree with every leaf an array committed to `device`: a Device or Sharding, a PartitionSpec over the mesh in
     force, a Format with a sharding, a memory.Space, or a tree prefix of these. None: where it is, or on the default
     device.
@@ -142,7 +151,7 @@ def device_get(x: Any):
     return tree_map(on_host, x)
 
 
-def block_until_ready(x: Any):
+def block_until_ready(x: T) -> T:
     """The tree, once all its arrays are computed."""
     for leaf in tree_flatten(x)[0]:
         if isinstance(leaf, _core.Array):
@@ -154,17 +163,17 @@ def effects_barrier() -> None:
     """Wait for the side effects of all programs: a call returns after its own, so there is nothing to wait for."""
 
 
-def copy_to_host_async(x: Any):
+def copy_to_host_async(x: T) -> T:
     """The tree; its arrays are on the host already."""
     return x
 
 
-def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """`fun` under another name in traces and profiles."""
     arguments.check_callable("named_call", fun)
     label = name or arguments.function_name(fun)
 
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         with named_scope(label):
             return fun(*args, **kwargs)
 

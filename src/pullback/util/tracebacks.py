@@ -18,10 +18,12 @@ import os
 import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from pullback.util.config import config
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STARTER = _PACKAGE + "__main__.py"  # below it the user's program begins
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -126,11 +128,11 @@ def shorten(error: BaseException, boundary: FrameType) -> None:
     error.__traceback__ = _joined(shown)
 
 
-def api_boundary(fun: Callable[..., Any]) -> Callable[..., Any]:
+def api_boundary(fun: Callable[P, R]) -> Callable[P, R]:
     """`fun`, a function of the API, without this package's frames in the tracebacks of its errors."""
 
     @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return fun(*args, **kwargs)
         except Exception as error:

@@ -118,3 +118,10 @@ def test_weak_types_of_selections_and_sets(way):
     for k, (f, want) in enumerate(cases):
         for x in (2, 1.5):
             assert _weak(way(lambda x, f=f: f(jnp.broadcast_to(x, 3)))(x)) == want, (k, x)
+
+
+def test_powers_of_integer_scalars_have_the_type_of_the_base():
+    for power in (jnp.power, jnp.pow, lambda x, y: x**y):
+        assert power(2.0, jnp.int8(3)).weak_type and power(jnp.asarray(2.0), jnp.int32(3)).weak_type
+        assert not power(jnp.float32(2), jnp.int8(3)).weak_type and not power(2.0, jnp.arange(3)).weak_type
+        assert power(jnp.ones(2, jnp.bfloat16), jnp.int32(3)).dtype == jnp.bfloat16

@@ -103,3 +103,16 @@ def test_counts_in_narrow_types_are_those_of_float32(dtype, counts):
 def test_rademacher_of_bool_is_true():
     got = random.rademacher(random.key(0), (3, 2), "bool")
     assert got.dtype == bool and got.shape == (3, 2) and np.all(got)
+
+
+def test_lognormal_of_complex_numbers():
+    key = random.key(3)
+    got = random.lognormal(key, 2.0, (2, 3), complex)
+    want = np.exp(2 * np.asarray(random.normal(key, (2, 3), complex)))
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+    with pytest.raises(ValueError, match="lognormal"):
+        random.lognormal(key, dtype=int)
+
+
+def test_no_choices():
+    assert random.choice(random.key(0), jnp.ones((3, 4)), (2, 0), axis=1).shape == (2, 0)

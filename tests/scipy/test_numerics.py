@@ -316,3 +316,13 @@ def test_solvers_promote_freely_and_operators_as_users_say(name, dtype):
             np.testing.assert_allclose(np.asarray(x).astype(complex), np.arange(4) / 4, rtol=1e-2)
         with pytest.raises(ValueError, match="no available implicit dtype promotion path"):
             solve(lambda x: x * jnp.ones(4, "int16"), b)
+
+
+def test_nearest_codes_of_complex_observations():
+    rng = np.random.default_rng(4)
+    obs, book = (rng.normal(size=s) + 1j * rng.normal(size=s) for s in ((7, 2), (3, 2)))
+    code, distance = cluster.vq.vq(obs.astype(np.complex64), book.astype(np.complex64))
+    apart = np.linalg.norm(obs[:, None] - book[None], axis=-1)
+    np.testing.assert_array_equal(code, apart.argmin(1))
+    np.testing.assert_allclose(distance, apart.min(1), rtol=1e-5)
+    assert distance.dtype == np.float32

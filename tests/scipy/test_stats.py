@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 
 import pullback as jax
@@ -142,7 +143,8 @@ def test_of_nan_there_is_nan_and_of_python_numbers_weakly_typed_results(name):
     found = logs(np.array([np.nan, 1.0, -2.0], np.float32), *NAN_DENSITIES[name])
     assert np.isnan(found[0]) and not np.isnan(found[1:]).any()
     for x, is_weak in ((1.0, True), (1, True), (np.float32(1), False), (jnp.array([1, 2]), False)):
-        assert logs(x, *NAN_DENSITIES[name]).aval.weak_type is (is_weak and name != "truncnorm")
+        weakly = is_weak or (name == "poisson" and not isinstance(x, np.generic))
+        assert logs(x, *NAN_DENSITIES[name]).aval.weak_type is (weakly and name != "truncnorm")
     if name == "truncnorm":
         for tail in (family.sf, family.cdf, family.logsf, family.logcdf):
             assert np.isnan(tail(np.nan, -1.0, 1.0))
@@ -181,3 +183,31 @@ def test_kernel_densities_promote_freely(dtype):
     with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
         for found, expected in zip(results(), want, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+INTEGERS = jnp.arange(3)
+WEAK = "expon.logpdf expon.cdf gumbel_l.sf gumbel_r.logpdf binom.logpmf poisson.pmf uniform.ppf gamma.sf logistic.cdf"
+
+
+@pytest.mark.parametrize("name", WEAK.split())
+def test_weak_where_promotion_is(name):
+    """Integer arrays and Python floats: weakly typed here, where no constants fill arrays; and of scalars anywhere."""
+    family, method = name.split(".")
+    function = getattr(getattr(stats, family), method)
+    assert function(INTEGERS, 0.5, *((0.5,) if family == "binom" else ())).weak_type
+    assert not function(jnp.float32(1), 0.5, *((0.5,) if family == "binom" else ())).weak_type
+
+
+def test_strong_where_constants_fill_arrays():
+    for function in (stats.cauchy.logpdf, stats.norm.pdf, stats.laplace.cdf, stats.t.pdf):
+        assert not function(INTEGERS, 0.5).weak_type and function(True, 0.5).weak_type and function(2, 0.5).weak_type
+    assert not stats.uniform.cdf(2.5, 0.3).weak_type
+
+
+def test_poisson_of_a_fractional_location():
+    """Whole are the numbers themselves, as in JAX, not their distances from the location."""
+    got = stats.poisson.pmf(jnp.array([0.0, 1.0, 2.0, 2.5]), 3.0, 0.4)
+    x = np.array([0.6, 1.6])
+    want = np.exp(x * np.log(3) - 3 - scipy.special.gammaln(x + 1))
+    np.testing.assert_allclose(got, [0, *want, 0], rtol=1e-5)
+    assert stats.poisson.entropy(2.0, jnp.zeros(3)).shape == (3,)

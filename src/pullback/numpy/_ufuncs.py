@@ -253,8 +253,8 @@ def _general_power(x1: Any, x2: Any) -> Any:
     check_arraylike("power", x1, x2)
     if dtypes.issubdtype(dtype_of(x2), np.integer) and dtypes.issubdtype(dtype_of(x1), np.inexact):
         a, b = as_array(x1), as_array(x2)
-        if b.ndim == 0:
-            return lax.pow(a, b)
+        if b.ndim == 0:  # the type is the base's, weak or not
+            return convert(lax.pow(a, b), a.dtype, is_weak(a))
         # Weakly typed only if the exponent is, too, although promoted together they would be.
         base, exponent = promote_numeric("power", a, b)
         return of_operands(lax.pow(base, exponent), a, b)

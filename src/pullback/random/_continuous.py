@@ -21,6 +21,7 @@ from pullback.random._arguments import (
     batch_shape,
     check_parameters,
     float_dtype,
+    inexact_dtype,
     shape_of,
     smallest_normal,
 )
@@ -288,10 +289,10 @@ def double_sided_maxwell(impl: PRNGImpl, words: Any, shape: Shape, dtype: np.dty
 def lognormal(
     key: Any, sigma: Any = np.float32(1), shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Any:
-    """Log-normal: exp(sigma z). `sigma` broadcasts to `shape`; ValueError if not, or if `dtype` is not a float
-    dtype."""
+    """Log-normal: exp(sigma z). `sigma` broadcasts to `shape`; ValueError if not, or if `dtype` is neither a float nor
+    a complex dtype."""
     impl, words, _ = open_key("lognormal", key)
-    dtype = float_dtype("lognormal", dtype)
+    dtype = inexact_dtype("lognormal", dtype)
     check_parameters("lognormal", sigma=sigma)
     return out_placed(
         "lognormal",

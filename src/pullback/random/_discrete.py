@@ -457,6 +457,8 @@ def choice(
             "p must be None or a 1D vector with the same size as a.shape[axis]. "
             f"p has shape {np.shape(p)} and a.shape[axis] is {population}."
         )
+    if draws == 0:  # of this shape alone, as JAX has it
+        return jnp.zeros(shape, dtypes.dtype_of(a))
     return _choice(
         words,
         None if scalar else a,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import pullback.numpy as jnp
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
@@ -35,7 +37,9 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
         raise ValueError(f"ndim different than 1 or 2 are not supported: vq got observations of shape {obs.shape}")
     if obs.shape[1] != code_book.shape[1]:
         raise ValueError(f"vq: observations have {obs.shape[1]} features, but codes have {code_book.shape[1]}")
-    distances = jnp.sqrt(jnp.sum(jnp.square(obs[:, None, :] - code_book[None, :, :]), -1))
+    apart = obs[:, None, :] - code_book[None, :, :]
+    apart = jnp.abs(apart) if dtypes.issubdtype(dtype, np.complexfloating) else apart
+    distances = jnp.sqrt(jnp.sum(jnp.square(apart), -1))
     code = jnp.argmin(distances, -1)
     return code, jnp.take_along_axis(distances, code[:, None], -1)[:, 0]
 

@@ -14,13 +14,18 @@ from pullback.util import dtypes
 def promoted(*args: Any) -> list[Any]:
     """The arguments as arrays of one float type, at least that of the default float for integers; weakly typed where
     all of them are."""
-    weak = all(dtypes.is_weak(a) for a in args)
+    weak = all(type(a) is bool or dtypes.is_weak(a) for a in args)
     return [convert(a, a.dtype, weak) for a in promote_dtypes_inexact(*map(plain_float, args))]
 
 
-def promoted_reals(*args: Any) -> list[Any]:
-    """As `promoted`, for what is decided by comparisons: TypeError for complex numbers."""
-    arrays = promoted(*args)
+def weakly_promoted(*args: Any) -> list[Any]:
+    """As `promoted`, but weakly typed wherever the promotion is: of an integer array and Python floats, too."""
+    return promote_dtypes_inexact(*map(plain_float, args))
+
+
+def promoted_reals(*args: Any, by: Any = promoted) -> list[Any]:
+    """As `promoted` (or what is given), for what is decided by comparisons: TypeError for complex numbers."""
+    arrays = by(*args)
     if dtypes.issubdtype(arrays[0].dtype, np.complexfloating):
         raise TypeError(f"distributions of real numbers do not accept dtype {arrays[0].dtype}")
     return arrays

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import inside, promoted_reals
+from pullback.scipy.stats._common import inside, promoted_reals, weakly_promoted
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-z - log(scale), z >= 0."""
-    x, loc, scale = promoted_reals(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
     return inside(~(z < 0), -z - jnp.log(scale))
 
@@ -24,33 +24,33 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """1 - exp(-z)."""
-    x, loc, scale = promoted_reals(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
     return jnp.where(z <= 0, 0, -jnp.expm1(-z))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
-    x, loc, scale = promoted_reals(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
     return jnp.where(z <= 0, -np.inf, jnp.log1p(-jnp.exp(-z)))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """exp(-z)."""
-    x, loc, scale = promoted_reals(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
     return jnp.where(z <= 0, 1, jnp.exp(-z))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-z."""
-    x, loc, scale = promoted_reals(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
     return jnp.where(z <= 0, 0, -z)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-log(1 - q); nan outside [0, 1]."""
-    q, loc, scale = promoted_reals(q, loc, scale)
+    q, loc, scale = promoted_reals(q, loc, scale, by=weakly_promoted)
     return jnp.where((q < 0) | (q > 1), np.nan, loc - scale * jnp.log1p(-q))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import inside, promoted
+from pullback.scipy.stats._common import inside, promoted, weakly_promoted
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -34,7 +34,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X > x)."""
-    x, a, loc, scale = promoted(x, a, loc, scale)
+    x, a, loc, scale = weakly_promoted(x, a, loc, scale)
     return special.gammaincc(a, jnp.clip((x - loc) / scale, 0))
 
 

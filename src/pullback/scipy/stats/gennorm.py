@@ -6,12 +6,12 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import promoted
+from pullback.scipy.stats._common import weakly_promoted
 
 
 def logpdf(x: Any, beta: Any) -> Any:
     """log(beta / (2 Gamma(1/beta))) - |x|^beta."""
-    x, beta = promoted(x, beta)
+    x, beta = weakly_promoted(x, beta)
     return jnp.log(0.5 * beta) - special.gammaln(1 / beta) - jnp.abs(x) ** beta
 
 
@@ -22,5 +22,5 @@ def pdf(x: Any, beta: Any) -> Any:
 
 def cdf(x: Any, beta: Any) -> Any:
     """P(X <= x), by the regularized incomplete gamma function of |x|^beta."""
-    x, beta = promoted(x, beta)
+    x, beta = weakly_promoted(x, beta)
     return 0.5 * (1 + jnp.sign(x) * special.gammainc(1 / beta, jnp.abs(x) ** beta))

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import inside, promoted_reals
+from pullback.scipy.stats._common import inside, promoted_reals, weakly_promoted
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-z - exp(-z) - log(scale)."""
-    x, loc, scale = promoted_reals(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
     return inside(scale > 0, -(z + jnp.exp(-z)) - jnp.log(scale), np.nan)
 
@@ -24,7 +24,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-exp(-z)."""
-    x, loc, scale = promoted_reals(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     return -jnp.exp((loc - x) / scale)
 
 
@@ -35,7 +35,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-log(-log p)."""
-    p, loc, scale = promoted_reals(p, loc, scale)
+    p, loc, scale = promoted_reals(p, loc, scale, by=weakly_promoted)
     return loc - scale * jnp.log(-jnp.log(p))
 
 

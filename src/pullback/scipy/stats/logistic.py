@@ -7,7 +7,7 @@ from typing import Any
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.scipy import special
-from pullback.scipy.stats._common import promoted
+from pullback.scipy.stats._common import promoted, weakly_promoted
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -24,13 +24,13 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """1 / (1 + exp(-z))."""
-    x, loc, scale = promoted(x, loc, scale)
+    x, loc, scale = weakly_promoted(x, loc, scale)
     return lax.logistic((x - loc) / scale)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X > x)."""
-    x, loc, scale = promoted(x, loc, scale)
+    x, loc, scale = weakly_promoted(x, loc, scale)
     return lax.logistic((loc - x) / scale)
 
 

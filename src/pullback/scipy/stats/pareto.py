@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import inside, promoted, promoted_reals
+from pullback.scipy.stats._common import inside, promoted, promoted_reals, weakly_promoted
 
 
 def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -31,7 +31,7 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
-    x, b, loc, scale = promoted(x, b, loc, scale)
+    x, b, loc, scale = weakly_promoted(x, b, loc, scale)
     z = (x - loc) / scale
     return jnp.where(z <= 1, -np.inf, jnp.log1p(-jnp.power(z, -b)))
 

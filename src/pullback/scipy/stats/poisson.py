@@ -8,16 +8,16 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import promoted
+from pullback.scipy.stats._common import promoted, weakly_promoted
 from pullback.util.promoting import promoting_freely
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
-    """k log mu - mu - log k!, for whole k >= 0."""
-    k, mu, loc = promoted(k, mu, loc)
+    """x log mu - mu - log x! with x = k - loc, for whole k and x >= 0."""
+    k, mu, loc = weakly_promoted(k, mu, loc)
     x = k - loc
     value = special.xlogy(x, mu) - special.gammaln(x + 1) - mu
-    return jnp.where((x >= 0) & (jnp.round(x) == x) | jnp.isnan(x), value, -np.inf)
+    return jnp.where((x >= 0) & (jnp.round(k) == k) | jnp.isnan(x), value, -np.inf)
 
 
 def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
@@ -38,7 +38,7 @@ def entropy(mu: Any, loc: Any = 0) -> Any:
 
     Evans, Boersma, "The entropy of a Poisson distribution", SIAM Review 1988.
     """
-    mu, _ = promoted(mu, loc)
+    mu, loc = jnp.broadcast_arrays(*promoted(mu, loc))
     small = jnp.where(mu <= 100, mu, 1)
     k = jnp.arange(256, dtype=mu.dtype)
     logs = logpmf(k, small[..., None])

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import inside, promoted, promoted_reals
+from pullback.numpy._arguments import convert
+from pullback.scipy.stats._common import inside, promoted, promoted_reals, weakly_promoted
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-log(scale) inside."""
-    x, loc, scale = promoted_reals(x, loc, scale)
+    x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     return inside((x >= loc) & (x <= loc + scale), -jnp.log(scale))
 
 
@@ -24,10 +25,11 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """(x - loc) / scale, clipped to [0, 1]."""
     x, loc, scale = promoted(x, loc, scale)
-    return jnp.clip((x - loc) / scale, 0, 1)
+    value = jnp.clip((x - loc) / scale, 0, 1)
+    return convert(value, value.dtype)  # never weakly typed
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """loc + q scale; nan outside [0, 1]."""
-    q, loc, scale = promoted(q, loc, scale)
+    q, loc, scale = weakly_promoted(q, loc, scale)
     return jnp.where((q < 0) | (q > 1), np.nan, loc + q * scale)

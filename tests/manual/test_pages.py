@@ -14,6 +14,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import manual
+from pullback.manual.scipy.distributions import DISTRIBUTIONS
 
 # Packages of which every public function has a page.
 COMPLETE: tuple[str, ...] = (
@@ -63,7 +64,9 @@ def packages() -> dict[str, dict[str, str]]:
     return found
 
 
-PACKAGES = packages()
+PACKAGES = packages() | {
+    f"pullback.scipy.stats.{name}": manual.by_name(pages) for name, pages in DISTRIBUTIONS.items()
+}
 PAGES = [(package, name) for package, pages in PACKAGES.items() for name in pages]
 
 
@@ -113,6 +116,16 @@ def test_every_function_has_a_page(package):
     module = importlib.import_module(package)
     docs = {name: getattr(module, name).__doc__ or "" for name in public_functions(package)}
     assert [name for name, doc in docs.items() if "\nReturns:\n" not in doc or "\n>>> " not in doc] == []
+
+
+def test_every_function_of_a_distribution_has_a_page():
+    import pullback.scipy.stats as stats
+
+    modules = {name: module for name, module in vars(stats).items() if inspect.ismodule(module) and name[0] != "_"}
+    assert set(modules) == set(DISTRIBUTIONS)
+    for name, module in modules.items():
+        own = {n for n, f in vars(module).items() if getattr(f, "__module__", "") == module.__name__ and n[0] != "_"}
+        assert own == set(manual.by_name(DISTRIBUTIONS[name])), name
 
 
 def test_what_stands_before_a_page_is_not_indented():

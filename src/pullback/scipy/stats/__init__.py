@@ -2,6 +2,7 @@
 
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.distributions import DISTRIBUTIONS as _DISTRIBUTIONS
 from pullback.manual.scipy.stats import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.scipy.stats import (
@@ -45,3 +46,5 @@ for _module in [globals(), *(vars(globals()[_name]) for _name in __all__ if type
     _explain_all(_module, _parameters.STATS, {})
 
 _add_pages(globals(), _PAGES)
+for _name, _pages in _DISTRIBUTIONS.items():
+    _add_pages(vars(globals()[_name]), _pages)

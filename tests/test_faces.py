@@ -350,4 +350,4 @@ def test_layouts_other_than_rows_are_refused():
     place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     assert Format(Layout((0, 1)), place).layout.major_to_minor == (0, 1)
     with pytest.raises(NotImplementedError, match="arrays lie row by row"):
-        Layout((1, 0))
+        jax.device_put(np.ones((2, 2)), Format(Layout((1, 0)), place))

@@ -1,4 +1,3 @@
-#define PY_SSIZE_T_CLEAN
 #include "programs/foreign.h"
 
 #include <atomic>

@@ -8,7 +8,6 @@
 // Small structures of plain containers (tuples, lists, None, dicts with string keys) are interned: flattening the same
 // structure twice mostly gives the same object, so that a call cache can compare pointers before it calls `equal()`.
 #pragma once
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <nanobind/nanobind.h>

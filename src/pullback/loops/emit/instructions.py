@@ -77,7 +77,7 @@ def _looked_up_singly(a: Asm, element: str, index: str, table: str, ref: str) ->
     return result
 
 
-def nearest(a: Asm, op: Op, x: Value) -> str:
+def nearest(a: Asm, _op: Op, x: Value) -> str:
     """A register at a time: of more lanes LLVM calls a function for each.
 
     For SSE it would read operands from memory that is not aligned as that instruction wants it.
@@ -112,7 +112,7 @@ def scale(a: Asm, op: Op, x: Value, y: Value) -> str:
 _PAIR_PRODUCTS = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd"}  # by lanes
 
 
-def dot_words(a: Asm, op: Op, total: Value, x: Value, y: Value) -> str:
+def dot_words(a: Asm, _op: Op, total: Value, x: Value, y: Value) -> str:
     """An instruction for a register's products and an addition, which LLVM makes one where the CPU has that."""
     size = a.code.looks_up
     if not size or a.lanes < size:
@@ -129,7 +129,7 @@ def dot_words(a: Asm, op: Op, total: Value, x: Value, y: Value) -> str:
     return _of_vectors(a, "i32", found, size)
 
 
-def dot_pairs(a: Asm, op: Op, total: Value, x: Value, y: Value) -> str:
+def dot_pairs(a: Asm, _op: Op, total: Value, x: Value, y: Value) -> str:
     """One instruction for a register; kernels of products alone have this op, for CPUs that have it."""
     if not a.code.dots_pairs:
         raise NotImplementedError("emit: the op dot_pairs is for CPUs with AVX512-BF16 (Target.dots_pairs)")

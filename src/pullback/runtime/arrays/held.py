@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from types import FrameType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from pullback._ext import _core
 from pullback.util.protobuf import field, packed
 from pullback.util.protobuf import number as number_of
@@ -62,9 +64,9 @@ def profile(in_use: int | None) -> bytes:
     buffers: set[int] = set()
     total = 0
     for array, holder in held_arrays():
-        if array.is_deleted() or array.unsafe_buffer_pointer() in buffers:
+        if array.is_deleted() or (address := np.asarray(array).ctypes.data) in buffers:
             continue
-        buffers.add(array.unsafe_buffer_pointer())
+        buffers.add(address)
         entry = found.setdefault((holder, array.aval.short()), [0, 0])
         entry[0] += 1
         entry[1] += array.nbytes

@@ -162,7 +162,7 @@ _to_dlpack, _pointer = _core.Array.__dlpack__, _core.Array.unsafe_buffer_pointer
 
 def _dlpack_of(self: Any, **options: Any) -> Any:
     """A DLPack capsule over the array's memory; BufferError for an array over several devices."""
-    if self._device is not None and (count := len(self.sharding.device_set)) > 1:
+    if isinstance(self._device, Sharding) and (count := len(self._device.device_set)) > 1:
         raise BufferError(
             f"to_dlpack can only pack a dlpack tensor from an array on a singular device, but an array with a Sharding "
             f"over {count} devices was provided"
@@ -172,7 +172,7 @@ def _dlpack_of(self: Any, **options: Any) -> Any:
 
 def _pointer_of(self: Any) -> int:
     """The address of the first element; JaxRuntimeError for an array that is cut over devices."""
-    if self._device is not None and not self.sharding.is_fully_replicated:
+    if isinstance(self._device, Sharding) and not self._device.is_fully_replicated:
         raise JaxRuntimeError("UNIMPLEMENTED: unsafe_buffer_pointer() called on an array that is cut over devices")
     return _pointer(self)
 

@@ -127,7 +127,7 @@ SPREAD = {
     "jit": (lambda: jax.jit(lambda a: a)(XS), ("X",)),
     "made there": (lambda: jnp.zeros(8, device=CUT), ("X",)),
     "counted there": (lambda: jnp.arange(8, device=CUT), ("X",)),
-    "rows": (lambda: next(iter(YS)), ()),
+    "rows": (lambda: next(iter(jax.device_put(Y, WHOLE))), ()),
 }
 
 

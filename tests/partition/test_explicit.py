@@ -105,6 +105,12 @@ AMBIGUOUS = (
     (lambda x: jnp.sort(x, 0), (P("x"),), "must be unsharded over the sorting dimension"),
     (lambda x: jnp.cumsum(x, 0), (P("x"),), "Input should be unsharded over the axis being reduced"),
     (lambda x: x[np.array([1, 2])], (P("x"),), "Use `.at[...].get(out_sharding=)`"),
+    (lambda x: x.reshape(2, 4, 4, 2), (P("x"),), "This reshape is not supported"),  # two changes
+    (lambda x: x.reshape(4, 2, 2, 4).reshape(4, 1, 16), (P("y"),), "This reshape is not supported"),
+    (lambda x, y: jnp.concatenate([x, y], 1), (P("x"), P()), "All operands should have the same sharding"),
+    (lambda x, i: x[i[:, 0].astype(int) % 8], (P(), P("x")), "Use `.at[...].get(out_sharding=)`"),
+    (lambda x, k: lax.conv(x[None], k[None], (1,), "SAME"), (P(), P("x")), "Please specify the output sharding via"),
+    (lambda x, k: lax.conv(x[None], k[None], (1,), "SAME"), (P("x"), P()), "Please specify the output sharding via"),
     (lambda x: x[:3], (P("x"),), "slicing on sharded dims where out dim (3) is not divisible by mesh axes (2)"),
 )
 
@@ -117,6 +123,20 @@ def test_what_is_ambiguous(number):
         for run in (jax.jit(f), f):
             with pytest.raises(ShardingTypeError, match=re.escape(text)):
                 run(*given)
+
+
+def test_rows_of_what_lies_on_a_mesh_are_on_one_device():
+    with jax.set_mesh(MESH):
+        rows = list(jax.device_put(A, P("x")))
+    np.testing.assert_array_equal(rows, A)
+    assert not rows[1].committed and len(rows[1].devices()) == 1
+
+
+def test_shapes_of_results_say_where_they_lie():
+    with jax.set_mesh(MESH):
+        cut, whole = jax.eval_shape(lambda x: (x, x.sum()), jax.device_put(A, P("x")))
+        assert cut.sharding.spec == P("x", None) and whole.sharding.spec == P()
+    assert jax.eval_shape(lambda x: x, A).sharding is None
 
 
 def test_carries_and_branches_keep_their_types():

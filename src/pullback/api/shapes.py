@@ -136,10 +136,17 @@ def eval_shape(fun: Callable, *args, **kwargs):
     return tree_unflatten(
         out_tree,
         [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=said or getattr(a, "placing", None))
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=said or _sharding_of_type(a))
             for a, said in zip(closed.out_avals, said_of_results(closed.jaxpr), strict=True)
         ],
     )
+
+
+def _sharding_of_type(aval: Any) -> Any:
+    """How values of a type lie over a mesh whose axes are all explicit; None for others, of which types say not all."""
+    sharding = aval.sharding if isinstance(aval, ShapedArray) else None
+    says = sharding is not None and bool(sharding.mesh.axis_names) and sharding.mesh.are_all_axes_explicit
+    return sharding if says else None
 
 
 def _lasts(found: tuple[ClosedJaxpr, Any], own: bool) -> bool:

@@ -196,6 +196,26 @@ def is_asked() -> bool:
     return _asked.get()
 
 
+_untold: ContextVar[bool] = ContextVar("pullback_types_unknown", default=False)
+
+
+class traced_without_types:
+    """Context manager: a program that was traced for arrays of which nobody knew where they lie is typed. What it has
+    of whole values may be scalars that were broadcast.
+    """
+
+    def __enter__(self) -> None:
+        self.token = _untold.set(True)
+
+    def __exit__(self, *exc: Any) -> None:
+        _untold.reset(self.token)
+
+
+def is_strict() -> bool:
+    """Whether an operand that is whole says as much of results as one that is cut."""
+    return not _asked.get() and not _untold.get()
+
+
 def _results(program: Any) -> list[frozenset]:
     outs = program.out_avals if isinstance(program, ClosedJaxpr) else [a.aval for a in program.outvars]
     return [vma_of(a) for a in outs]

@@ -155,10 +155,14 @@ def _by_factors(
                 raise ShardingTypeError(_conflict(name, in_avals, cuts, params))
     if name == "dot_general":
         _check_contraction(in_avals, cuts, params)
+    if name == "gather" and types.is_strict():  # cut indices choose of operands that are cut with them
+        of_operand = {f for dim in factors.operands[0] for f in dim}
+        if any(axes.get(f) for dim in factors.operands[1] for f in dim if f not in of_operand):
+            raise ShardingTypeError(_not_cut(name, in_avals[1], params, in_avals, outs))
     if name == "reshape":
-        allowed = all(
+        allowed = _is_one_change(in_avals[0].shape, outs[0].shape, cuts[0]) and all(
             not axes.get(f) or axes.get(s) for dims in factors.results[0] for s, f in itertools.pairwise(dims)
-        ) and not _is_mixed(factors, axes)
+        )
     else:
         allowed = factors.fits(axes, sizes)
     if not allowed:
@@ -199,17 +203,17 @@ def _conflict(name: str, in_avals: Any, cuts: Sequence[Cut], params: dict[str, A
 def _check_cases(in_avals: Any, cuts: Sequence[Cut]) -> None:
     """ShardingTypeError unless the cases of a choice, and what chooses, are cut the same way.
 
-    What is whole may be a scalar that was broadcast: it takes any.
+    What is whole may be a scalar that was broadcast, or a mask that was counted: it takes any.
     """
-    shown = [a.short() for a in in_avals]
+    shown = [f"{a.placing}" if a.placing is not None else a.short() for a in in_avals]
     which, *cases = (cut if any(cut) else None for cut in cuts)
     found = {cut for cut in cases if cut is not None}
     if len(found) > 1:
         raise ShardingTypeError(f"select cases must have the same shardings, got [{', '.join(shown[1:])}].")
     if which is not None and found and which not in found:
         raise ShardingTypeError(
-            "select `which` must be scalar or have the same sharding as cases, got `which` "
-            f"{shown[0]} but case {shown[1]}."
+            "select `which` must be scalar or have the same sharding as cases, got `which` sharding "
+            f"{shown[0]} but case sharding {shown[1]}."
         )
 
 
@@ -261,25 +265,37 @@ def _reshape_text(in_avals: Any, outs: Any) -> str:
     )
 
 
-def _is_mixed(factors: Any, axes: dict[int, Axes]) -> bool:
-    """Whether several dimensions of a reshape, of which one is cut, become several others that they do not split."""
-    before, after = (
-        [{f for f in dim if factors.sizes[f] > 1} for dim in dims[0]] for dims in (factors.operands, factors.results)
-    )
-    for factor in (f for f, along in axes.items() if along):
-        group = {factor}
-        while more := {f for dim in (*before, *after) if dim & group for f in dim} - group:
-            group |= more
-        if all(sum(bool(dim & group) for dim in dims) > 1 for dims in (before, after)):
-            return True
-    return False
+def _is_one_change(before: Sequence[Any], after: Sequence[Any], cut: Cut) -> bool:
+    """Whether a reshape splits one dimension, or joins neighbours of which the first are cut, and does nothing else; or
+    moves dimensions of size 1 only.
+    """
+    if [n for n in before if n != 1] == [n for n in after if n != 1]:
+        return True
+    first = next(k for k, (n, m) in enumerate(itertools.zip_longest(before, after)) if n != m)
+    last = 0
+    while before[-1 - last] == after[-1 - last] and last + first < min(len(before), len(after)) - 1:
+        last += 1
+    left, made = len(before) - first - last, len(after) - first - last
+    if made > 1:
+        return left == 1
+    joined = [bool(axes) for axes in cut[first : first + left]]
+    return joined == sorted(joined, reverse=True)
 
 
 def _convolved(
     in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any, primitive: Any, cuts: list[Cut]
 ) -> list[Cut]:
-    """The cut of a convolution: along the positions of the image as it was, else by its factors."""
+    """The cut of a convolution: along the positions of the image as it was, else by its factors.
+
+    The kernel, and the image's features, must be whole where nobody says how the result lies.
+    """
     lhs, _, out = params["dimension_numbers"]
+    if types.is_strict() and (any(cuts[1]) or cuts[0][lhs[1]]):
+        raise ShardingTypeError(
+            "Please specify the output sharding via `out_sharding` parameter of `conv_general_dilated`: it is clear "
+            "only where the kernel is whole, and the image along its features. Got "
+            f"lhs={in_avals[0].str_short(False)} and rhs={in_avals[1].str_short(False)}"
+        )
     positions = dict(zip(lhs[2:], out[2:], strict=True))
     if not any(cuts[0][d] for d in positions):
         return _by_factors("conv_general_dilated", in_avals, params, outs, mesh, primitive, cuts)
@@ -295,14 +311,6 @@ def _convolved(
                 f"does not divide into {extent(found[to], dict(mesh.shape))} parts"
             )
     return [tuple(found)]
-
-
-def _alike(name: str, cuts: Sequence[Cut]) -> Cut:
-    """The cut that all operands have but those that are whole; ShardingTypeError if there are several."""
-    cut = next((c for c in cuts if any(c)), cuts[0])
-    if any(any(c) and c != cut for c in cuts):
-        raise ShardingTypeError(f"{name}: all operands must have the same shardings, got {_specs(cuts)}")
-    return cut
 
 
 def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Sizes) -> list[Cut]:
@@ -321,7 +329,13 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
         arrays = arrays[:1]
     elif name.startswith("select_and"):  # along windows of one element, if these are all that the sizes say
         arrays = [(a, c) for a, c in arrays if any(c)][:1]
-    cut = _alike(name, [c for _, c in arrays])
+    said = [c for _, c in arrays if any(c) or types.is_strict()]
+    cut = said[0] if said else arrays[0][1]
+    if any(c != cut for c in said):
+        raise ShardingTypeError(
+            f"All operands should have the same sharding. Got shardings {_specs([c for _, c in arrays])} of operands "
+            f"of {name}"
+        )
     doing = "slicing" if name == "slice" else name
     for out in outs:
         for n, axes in zip(out.shape, cut):

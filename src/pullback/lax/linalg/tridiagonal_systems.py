@@ -134,7 +134,7 @@ def _solve(dl, d, du, b, *, perturb_singular):
     stack = d.ndim - 1  # the axis of the rows, which goes to the front
     dl, d, du, b = (lax.transpose(x, (stack, *range(stack), *range(stack + 1, x.ndim))) for x in (dl, d, du, b))
     n = d.shape[0]
-    zeros = lax.full(d.shape[1:], constant(d, 0))
+    zeros = lax.full_like(lax.index_in_dim(d, 0, keepdims=False), 0)
     u = lax.concatenate([lax.slice_in_dim(du, 0, n - 1), lax.expand_dims(zeros, (0,))], 0)
 
     def wide(x):

@@ -10,6 +10,7 @@ over several, that it is committed to (`Array._device`). A program's results lie
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,8 @@ def _by_types(placing: Placing, places: Sequence[Any]) -> tuple[Any, ...] | None
     flat = inline(ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), []))
     lies = dict(zip(placing.arguments, places, strict=True))
     avals = [placed(v.aval, lies.get(v)) if isinstance(v.aval, ShapedArray) else v.aval for v in variables]
-    typed = trace(lambda *xs: eval_jaxpr(flat.jaxpr, flat.consts, *xs), avals)
+    with types.traced_without_types() if len(flat.jaxpr.eqns) > 1 else nullcontext():
+        typed = trace(lambda *xs: eval_jaxpr(flat.jaxpr, flat.consts, *xs), avals)
     found = []
     for aval in typed.out_avals:
         spec = aval.placing.spec if getattr(aval, "placing", None) is not None else PartitionSpec(*[None] * aval.ndim)

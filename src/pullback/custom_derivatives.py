@@ -11,6 +11,8 @@ from pullback.api.custom import (
     zero_from_primal,
 )
 from pullback.lax.control.linear_call import linear_call
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.custom_derivatives import PAGES as _PAGES
 from pullback.transforms.custom import custom_jvp_call_p, custom_vjp_call_p
 from pullback.util.absent import absent_names
 
@@ -20,3 +22,5 @@ __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",
     "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal",
 ]  # fmt: skip
+
+_add_pages(globals(), _PAGES)

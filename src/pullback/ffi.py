@@ -17,6 +17,8 @@ from pullback.core import ShapedArray, typeof
 from pullback.lax.control.callback import VMAP_METHODS, as_operand
 from pullback.lax.control.foreign import ORIGINAL, TYPED, ffi_call_p, hashable_attributes, layout_of
 from pullback.lax.movement.shape import transpose
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.ffi import PAGES as _PAGES
 from pullback.util import dtypes
 from pullback.util.absent import absent_names
 from pullback.util.errors import JaxRuntimeError
@@ -292,3 +294,5 @@ __all__ = [
     "register_ffi_type",
     "register_ffi_type_id",
 ]
+
+_add_pages(globals(), _PAGES)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.flatten_util import PAGES as _PAGES
 import pullback.numpy as jnp
 from pullback import lax, tree_util
 from pullback.core import hooks
@@ -59,3 +61,5 @@ def _check_empty(flat: Any) -> list[Any]:
 
 
 __all__ = ["ravel_pytree"]
+
+_add_pages(globals(), _PAGES)

@@ -5,6 +5,8 @@ is traced, `/jax/core/compile/jaxpr_to_mlir_module_duration` and `/jax/core/comp
 program that is made or read from disk.
 """
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.monitoring import PAGES as _PAGES
 from pullback.util.monitoring import (
     clear_event_listeners,
     record_event,
@@ -36,3 +38,5 @@ __all__ = [
     "unregister_scalar_listener",
     "clear_event_listeners",
 ]
+
+_add_pages(globals(), _PAGES)

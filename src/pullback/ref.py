@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.ref import PAGES as _PAGES
 import pullback.numpy as jnp
 from pullback.api.shapes import ShapeDtypeStruct, eval_shape
 from pullback.core import current_interpreter, hooks, typeof
@@ -254,3 +256,5 @@ __all__ = [
     "set",
     "swap",
 ]
+
+_add_pages(globals(), _PAGES)

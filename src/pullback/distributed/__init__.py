@@ -29,6 +29,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.distributed import PAGES as _PAGES
+
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
 _initialized = False
@@ -113,3 +116,5 @@ def shutdown() -> None:
         if (connection := sys.modules.get("pullback.distributed.connection")) is not None:
             connection.leave()
     _initialized = False
+
+_add_pages(globals(), _PAGES)

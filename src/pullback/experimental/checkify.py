@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.checkify import PAGES as _PAGES
 import pullback.numpy as jnp
 from pullback import lax, random, tree_util
 from pullback.core import (
@@ -632,3 +634,5 @@ __all__ = [
     "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check", "check_error", "checkify",
     "debug_check", "div_checks", "float_checks", "index_checks", "init_error", "nan_checks", "user_checks",
 ]  # fmt: skip
+
+_add_pages(globals(), _PAGES)

@@ -15,6 +15,8 @@ from pullback import tree_util
 from pullback.api import device_put
 from pullback.api.global_arrays import make_array_from_process_local_data
 from pullback.core.tracer import Array
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.multihost_utils import PAGES as _PAGES
 from pullback.runtime.arrays.devices import process_count, process_index
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.util.absent import absent_names
@@ -203,3 +205,5 @@ __all__ = [
     "host_local_array_to_global_array", "live_devices", "process_allgather", "reached_preemption_sync_point",
     "sync_global_devices",
 ]  # fmt: skip
+
+_add_pages(globals(), _PAGES)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.ode import PAGES as _PAGES
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import vjp, vmap
@@ -198,3 +200,5 @@ def _integrate(f: Callable[[Any, Any], Any], y0: Any, t: Any, limits: tuple[floa
     slope = f(y0, t[0])
     _, rest = lax.scan(advance, (y0, t[0], slope, first_step(y0, t[0], slope)), t[1:])
     return jnp.concatenate([y0[None], rest])
+
+_add_pages(globals(), _PAGES)

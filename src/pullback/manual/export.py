@@ -118,4 +118,22 @@ Returns:
 ...     print("no such CPU")
 no such CPU
 """,
+    "Exported": """
+>>> exported = jax.export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((2,), jnp.float32))
+>>> exported.in_avals, exported.platforms
+((ShapedArray(float32[2]),), ('cpu',))
+""",
+    "DisabledSafetyCheck": """
+>>> check = jax.export.DisabledSafetyCheck.custom_call("my_call")
+>>> exported = jax.export.export(jax.jit(jnp.sin), disabled_checks=[check])(1.0)
+>>> exported.disabled_safety_checks == (check,)
+True
+""",
+    "Library": """
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+...     found = jax.export.to_c(jnp.sin, jnp.ones(3), path=folder + "/model")
+...     found.header.name, found.library.name
+('model.h', 'libmodel.so')
+""",
 }

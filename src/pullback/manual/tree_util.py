@@ -344,4 +344,39 @@ Returns:
 >>> jax.tree_util.treedef_tuple([jax.tree_util.tree_structure(1), jax.tree_util.tree_structure([2])])
 PyTreeDef((*, [*]))
 """,
+    "DictKey": """
+Arguments:
+    key: the key.
+
+>>> leaves, structure = jax.tree_util.tree_flatten_with_path({"a": 1})
+>>> leaves[0][0], str(leaves[0][0][0])
+((DictKey(key='a'),), "['a']")
+""",
+    "SequenceKey": """
+Arguments:
+    idx: integer.
+
+>>> leaves, structure = jax.tree_util.tree_flatten_with_path([7])
+>>> leaves[0][0], str(leaves[0][0][0])
+((SequenceKey(idx=0),), '[0]')
+""",
+    "GetAttrKey": """
+Arguments:
+    name: name of the attribute.
+
+>>> str(jax.tree_util.GetAttrKey("weights"))
+'.weights'
+""",
+    "FlattenedIndexKey": """
+Arguments:
+    key: integer.
+
+>>> str(jax.tree_util.FlattenedIndexKey(0))
+'[<flat index 0>]'
+""",
+    "PyTreeDef": """
+>>> structure = jax.tree_util.tree_structure({"a": [1, 2], "b": None})
+>>> structure.num_leaves, structure.unflatten([5, 6])
+(2, {'a': [5, 6], 'b': None})
+""",
 }

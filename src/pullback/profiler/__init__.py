@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.profiler import PAGES as _PAGES
 from pullback.runtime.programs import spans
 from pullback.util.absent import absent_names
 from pullback.util.locks import Lock
@@ -213,3 +215,5 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
     """Write `device_memory_profile` to a file: `pprof -web memory.prof` shows it. Errors as there, and OSError."""
     found = device_memory_profile(backend)
     Path(filename).write_bytes(found)
+
+_add_pages(globals(), _PAGES)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.dlpack import PAGES as _PAGES
 from pullback.numpy import from_dlpack as _from_dlpack
 from pullback.util import dtypes
 
@@ -21,3 +23,5 @@ def is_supported_dtype(dtype: Any) -> bool:
     """Whether arrays of this type can be exchanged."""
     found = dtypes.as_dtype(dtype)
     return isinstance(found, np.dtype) and (found.kind in "biufc" or found == dtypes.as_dtype(dtypes.bfloat16))
+
+_add_pages(globals(), _PAGES)

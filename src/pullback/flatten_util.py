@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.manual import add_pages as _add_pages
-from pullback.manual.flatten_util import PAGES as _PAGES
 import pullback.numpy as jnp
 from pullback import lax, tree_util
 from pullback.core import hooks
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.flatten_util import PAGES as _PAGES
 from pullback.util import dtypes
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.manual import add_pages as _add_pages
-from pullback.manual.ref import PAGES as _PAGES
 import pullback.numpy as jnp
 from pullback.api.shapes import ShapeDtypeStruct, eval_shape
 from pullback.core import current_interpreter, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference
 from pullback.core.references import Cell
 from pullback.core.staging import StagedReference
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.ref import PAGES as _PAGES
 from pullback.transforms.state import (
     Index,
     addupdate_p,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import enum
 import importlib
 import inspect
 import pkgutil
@@ -16,36 +17,73 @@ import pullback.numpy as jnp
 from pullback import manual
 from pullback.manual.scipy.distributions import DISTRIBUTIONS
 
-# Packages of which every public function has a page.
+# Packages of which every public function and class has a page.
 COMPLETE: tuple[str, ...] = (
     "pullback",
+    "pullback.ad_checkpoint",
+    "pullback.custom_batching",
+    "pullback.custom_derivatives",
     "pullback.debug",
+    "pullback.distributed",
+    "pullback.dlpack",
+    "pullback.dtypes",
+    "pullback.example_libraries.optimizers",
+    "pullback.example_libraries.stax",
+    "pullback.experimental.checkify",
+    "pullback.experimental.jet",
+    "pullback.experimental.layout",
+    "pullback.experimental.mesh_utils",
+    "pullback.experimental.multihost_utils",
+    "pullback.experimental.ode",
+    "pullback.experimental.serialize_executable",
+    "pullback.experimental.shard_map",
     "pullback.experimental.sparse",
+    "pullback.experimental.sparse.linalg",
     "pullback.export",
+    "pullback.ffi",
+    "pullback.flatten_util",
     "pullback.image",
     "pullback.lax",
     "pullback.lax.linalg",
+    "pullback.monitoring",
     "pullback.nn",
     "pullback.nn.initializers",
     "pullback.numpy",
     "pullback.numpy.fft",
     "pullback.numpy.linalg",
     "pullback.ops",
+    "pullback.profiler",
     "pullback.random",
+    "pullback.ref",
     "pullback.scipy.cluster.vq",
     "pullback.scipy.fft",
     "pullback.scipy.integrate",
+    "pullback.scipy.interpolate",
     "pullback.scipy.linalg",
     "pullback.scipy.ndimage",
     "pullback.scipy.optimize",
     "pullback.scipy.signal",
     "pullback.scipy.sparse.linalg",
+    "pullback.scipy.spatial.transform",
     "pullback.scipy.special",
     "pullback.scipy.stats",
     "pullback.sharding",
+    "pullback.stages",
     "pullback.tree",
     "pullback.tree_util",
 )
+
+# Public modules without pages: what libraries and extensions import, names for errors and types, and smaller things of
+# jax.experimental, whose docstrings are all there is.
+WITHOUT: tuple[str, ...] = (
+    "api_util", "core", "errors", "experimental", "extend", "interpreters", "lib", "memory", "test_util", "typing",
+    "version",
+)  # fmt: skip
+# Programs, and packages that are no part of the API.
+INTERNAL: tuple[str, ...] = (
+    "api", "compiler", "core", "doctor", "explain", "jax_names", "loops", "manual", "partition", "reports", "runtime",
+    "transforms", "tune", "util",
+)  # fmt: skip
 
 SECTIONS = ("Arguments:", "Returns:", "Raises:", "Unlike ", ">>>")
 
@@ -93,7 +131,7 @@ def parameters(function: object) -> list[str]:
 def test_page(package, name):
     function = getattr(importlib.import_module(package), name)
     page = PACKAGES[package][name]
-    assert function.__doc__.endswith(page.strip() + "\n"), "the page is not in the docstring"
+    assert function.__doc__.endswith(manual.completed(page)), "the page is not in the docstring"
     said = {
         each.strip("* ") for line in re.findall(r"^    ([\w*, ]+): \S", page, re.MULTILINE) for each in line.split(",")
     }
@@ -112,11 +150,59 @@ def test_page(package, name):
     assert not runner.failures, "".join(said)
 
 
+def public_classes(package: str) -> list[str]:
+    """Names of a package's public classes, but for errors, enumerations, dtypes, and records, whose fields say all."""
+    module = importlib.import_module(package)
+    names = getattr(module, "__all__", None) or dir(module)
+    found = {n: getattr(module, n) for n in names if not n.startswith("_") and inspect.isclass(getattr(module, n))}
+    plain = (BaseException, enum.Enum, tuple, jax.core.Effect)
+    return [
+        n
+        for n, c in found.items()
+        if c.__module__.startswith("pullback") and not issubclass(c, plain) and not hasattr(c, "dtype")
+    ]
+
+
+def test_every_public_module_is_looked_at():
+    """Either all its functions have pages, or it stands among those that have none."""
+    found = [info.name.split(".")[1:] for info in pkgutil.iter_modules(jax.__path__, "pullback.")]
+    found += [info.name.split(".")[1:] for info in pkgutil.walk_packages(jax.scipy.__path__, "pullback.scipy.")]
+    public = {".".join(["pullback", *p]) for p in found if not any(part.startswith("_") for part in p)}
+    others = {f"pullback.{name}" for name in (*WITHOUT, *INTERNAL, "example_libraries", "include", "scipy")}
+    others |= {f"pullback.scipy.{name}" for name in ("cluster", "sparse", "spatial")}
+    distributions = {name for name in public if name.rpartition(".")[0] == "pullback.scipy.stats"}
+    assert public - set(COMPLETE) - others - distributions == set()
+
+
 @pytest.mark.parametrize("package", COMPLETE)
 def test_every_function_has_a_page(package):
     module = importlib.import_module(package)
-    docs = {name: getattr(module, name).__doc__ or "" for name in public_functions(package)}
-    assert [name for name, doc in docs.items() if "\nReturns:\n" not in doc or "\n>>> " not in doc] == []
+    short = {}
+    for name in public_functions(package):
+        doc = getattr(module, name).__doc__ or ""
+        wanted = ["\nReturns:\n", "\n>>> "]
+        wanted += ["\nArguments:\n", "\nRaises:\n"] if parameters(getattr(module, name)) else []
+        if missing := [head.strip() for head in wanted if head not in doc]:
+            short[name] = missing
+    assert not short
+
+
+@pytest.mark.parametrize("package", COMPLETE)
+def test_every_class_has_an_example(package):
+    module = importlib.import_module(package)
+    assert [n for n in public_classes(package) if "\n>>> " not in (getattr(module, n).__doc__ or "")] == []
+
+
+REFUSING = [(p, n) for p, n in PAGES if manual.RAISES in manual.completed(PACKAGES[p][n])]
+
+
+@pytest.mark.parametrize("package, name", REFUSING)
+def test_arguments_that_are_wrong_are_refused(package, name):
+    """What pages say of errors unless they say more."""
+    function = getattr(importlib.import_module(package), name)
+    needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty and p.kind < 2]
+    with pytest.raises((TypeError, ValueError)):
+        function(*[object() for _ in needed] or [object()])
 
 
 def test_every_function_of_a_distribution_has_a_page():

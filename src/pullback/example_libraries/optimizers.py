@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pullback.numpy as jnp
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.example_libraries.optimizers import PAGES as _PAGES
 from pullback.tree_util import (
     register_pytree_node,
     tree_flatten,
@@ -391,3 +393,5 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
             raise TypeError(f"pack_optimizer_state: expected a JoinPoint at each leaf, got {type(point).__name__}")
     flat = [tree_flatten(point.subtree) for point in points]
     return OptimizerState(tuple(leaves for leaves, _ in flat), tree_def, tuple(tree for _, tree in flat))
+
+_add_pages(globals(), _PAGES)

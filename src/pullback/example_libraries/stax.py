@@ -19,6 +19,8 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback import lax, nn, random
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.example_libraries.stax import PAGES as _PAGES
 from pullback.nn import log_softmax as logsoftmax
 from pullback.nn.initializers import glorot_normal, normal, ones, zeros
 from pullback.nn.initializers import glorot_normal as glorot
@@ -375,3 +377,5 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
         return make_layer(inputs.shape)[1](params, inputs, **kwargs)
 
     return init_fun, apply_fun
+
+_add_pages(globals(), _PAGES)

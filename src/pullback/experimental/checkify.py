@@ -23,8 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.manual import add_pages as _add_pages
-from pullback.manual.experimental.checkify import PAGES as _PAGES
 import pullback.numpy as jnp
 from pullback import lax, random, tree_util
 from pullback.core import (
@@ -45,6 +43,8 @@ from pullback.core import (
 from pullback.core.extended import of_words
 from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.lowering import Inline, InlineFunction
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.checkify import PAGES as _PAGES
 from pullback.transforms.discharge import discharge_program
 from pullback.util import dtypes
 from pullback.util.errors import Explained

@@ -17,6 +17,8 @@ import pullback.numpy as jnp
 from pullback import api, tree_util
 from pullback.api import _arguments as arguments
 from pullback.core import hooks, typeof
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.jet import PAGES as _PAGES
 from pullback.util import dtypes
 from pullback.util.absent import absent_names
 
@@ -122,3 +124,5 @@ def jet2(fun: Callable, primals: Any, series: Any, *, factorial_scaled: bool = T
 __getattr__ = absent_names(__name__)
 
 __all__ = ["ZeroSeries", "ZeroTerm", "fact", "jet", "jet2", "zero_series", "zero_term"]
+
+_add_pages(globals(), _PAGES)

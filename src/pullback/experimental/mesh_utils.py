@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.mesh_utils import PAGES as _PAGES
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.devices import devices as all_devices
 
@@ -60,3 +62,5 @@ def create_hybrid_device_mesh(
 
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handler_dict"]
+
+_add_pages(globals(), _PAGES)

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.manual import add_pages as _add_pages
-from pullback.manual.experimental.ode import PAGES as _PAGES
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import vjp, vmap
 from pullback.custom_derivatives import closure_convert, custom_vjp
 from pullback.flatten_util import ravel_pytree
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.ode import PAGES as _PAGES
 from pullback.util import dtypes
 from pullback.util.absent import absent_names
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten

@@ -10,6 +10,8 @@ import pickle
 from typing import Any
 
 from pullback.api.stages import Compiled, Traced
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.serialize_executable import PAGES as _PAGES
 from pullback.runtime.arrays.devices import devices
 from pullback.runtime.programs.compiler import admit
 
@@ -58,3 +60,5 @@ def deserialize_and_load(
 
 
 __all__ = ["deserialize_and_load", "serialize"]
+
+_add_pages(globals(), _PAGES)

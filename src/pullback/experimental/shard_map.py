@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.api.shard_map import shard_map as _shard_map
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.shard_map import PAGES as _PAGES
 
 
 def shard_map(f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True) -> Callable:
@@ -14,3 +16,5 @@ def shard_map(f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: 
 
 
 __all__ = ["shard_map"]
+
+_add_pages(globals(), _PAGES)

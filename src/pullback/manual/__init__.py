@@ -12,10 +12,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+# What pages say of errors where the arguments say all: each is checked as `core/explain.py` tells.
+RAISES = "    TypeError or ValueError (ArgumentError is both) for arguments that are not as said."
+
 
 def by_name(*files: Mapping[str, str]) -> dict[str, str]:
     """The pages of several files by single names; a key of a file is a name, or several that share a page."""
     return {name: page for file in files for names, page in file.items() for name in names.split()}
+
+
+def completed(page: str) -> str:
+    """The page as it stands in the docstring: functions with arguments say what they raise."""
+    page = page.strip()
+    if "Arguments:" in page and "Returns:" in page and "Raises:" not in page:
+        page = page.replace("\n\n>>> ", f"\nRaises:\n{RAISES}\n\n>>> ", 1)
+    return page + "\n"
 
 
 def add_pages(namespace: Mapping[str, Any], pages: Mapping[str, str]) -> None:
@@ -26,4 +37,4 @@ def add_pages(namespace: Mapping[str, Any], pages: Mapping[str, str]) -> None:
         if function is not None and id(function) not in done:
             done.add(id(function))
             cleaned = (function.__doc__ or "").replace("\n    ", "\n").rstrip()  # pages are not indented
-            function.__doc__ = f"{cleaned}\n\n{page.strip()}\n"
+            function.__doc__ = f"{cleaned}\n\n{completed(page)}"

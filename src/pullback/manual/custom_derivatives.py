@@ -39,4 +39,18 @@ Arguments:
 >>> CustomVJPPrimal(2.0, perturbed=False).perturbed
 False
 """,
+    "linear_call": """
+Arguments:
+    fun: function of (residual_args, linear_args), linear in the second.
+    fun_transpose: function of (residual_args, cotangents of the result) that gives those of linear_args.
+    residual_args, linear_args: trees of arrays.
+Returns:
+    What fun gives.
+Raises:
+    TypeError if what fun_transpose gives is not like linear_args. Whether it is the transpose is not checked.
+
+>>> from pullback.custom_derivatives import linear_call
+>>> linear_call(lambda d, x: x / d, lambda d, t: t / d, 4.0, 3.0)
+Array(0.75, dtype=float32, weak_type=True)
+""",
 }

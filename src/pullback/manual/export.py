@@ -66,6 +66,8 @@ Arguments:
     p: dimension.
 Returns:
     bool.
+Raises:
+    Nothing.
 
 >>> jax.export.is_symbolic_dim(jax.export.symbolic_shape("n, 3")[0]), jax.export.is_symbolic_dim(3)
 (True, False)
@@ -135,5 +137,13 @@ True
 ...     found = jax.export.to_c(jnp.sin, jnp.ones(3), path=folder + "/model")
 ...     found.header.name, found.library.name
 ('model.h', 'libmodel.so')
+""",
+    "SymbolicScope": """
+Arguments:
+    constraints: texts such as "a >= 4", "b <= 2*a" or "mod(c, 2) == 0".
+
+>>> a, b = jax.export.symbolic_shape("a, b", scope=jax.export.SymbolicScope(["a >= 4", "b == 2*a"]))
+>>> a >= 3, b
+(True, 2*a)
 """,
 }

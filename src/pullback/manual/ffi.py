@@ -123,4 +123,12 @@ Raises:
 >>> jax.ffi.ffi_lowering("double").target_name
 'double'
 """,
+    "include_dir": """
+Returns:
+    str.
+
+>>> import os
+>>> os.path.exists(os.path.join(jax.ffi.include_dir(), "xla", "ffi", "api", "ffi.h"))
+True
+""",
 }

@@ -29,6 +29,8 @@ Arguments:
     callback: function called as callback({signature}, **metadata).
 Returns:
     None.
+Raises:
+    Nothing; what is no function fails when something is recorded.
 
 >>> seen = []
 >>> def listen({signature}, **metadata): seen.append(event)

@@ -59,6 +59,8 @@ Arguments:
     decorator_kwargs: metadata of the spans, by name.
 Returns:
     Function like func.
+Raises:
+    What func raises.
 
 >>> @jax.profiler.annotate_function
 ... def load(path):

@@ -47,6 +47,8 @@ Arguments:
     out_sharding: tree prefix of PartitionSpecs or shardings for the result; None if the call gives it.
 Returns:
     Function like f.
+Raises:
+    ValueError for names of axes that the mesh has not, when the function is called.
 
 >>> with jax.set_mesh(jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))):
 ...     print(jax.sharding.auto_axes(lambda x: 2 * x, out_sharding=jax.P("i"))(jnp.arange(2)))
@@ -59,6 +61,8 @@ Arguments:
     in_sharding: tree prefix of PartitionSpecs or shardings for the arguments; None if the call gives it.
 Returns:
     Function like f.
+Raises:
+    ValueError for names of axes that the mesh has not, when the function is called.
 
 >>> with jax.set_mesh(jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))):
 ...     print(jax.sharding.explicit_axes(lambda x: 2 * x, in_sharding=jax.P("i"))(jnp.arange(2)))

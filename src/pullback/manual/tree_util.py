@@ -36,6 +36,8 @@ Arguments:
 {IS_LEAF}
 Returns:
     List of leaves; None is no leaf.
+Raises:
+    What `is_leaf` and the flattening of users' classes raise; ValueError for keys of dictionaries that have no order.
 
 >>> jax.tree_util.tree_leaves({{"b": 1, "a": (2, None)}})
 [2, 1]
@@ -47,6 +49,8 @@ Arguments:
 {TAKES_PATH}
 Returns:
     List of pairs.
+Raises:
+    What `is_leaf` and the flattening of users' classes raise; ValueError for keys of dictionaries that have no order.
 
 >>> [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path({{"a": (1, 2)}})]
 [("['a'][0]", 1), ("['a'][1]", 2)]
@@ -57,6 +61,8 @@ Arguments:
 {IS_LEAF}
 Returns:
     Pair of a list and a PyTreeDef.
+Raises:
+    What `is_leaf` and the flattening of users' classes raise; ValueError for keys of dictionaries that have no order.
 
 >>> jax.tree_util.tree_flatten({{"a": 1, "b": (2, 3)}})
 ([1, 2, 3], PyTreeDef({{'a': *, 'b': (*, *)}}))
@@ -68,6 +74,8 @@ Arguments:
 {TAKES_PATH}
 Returns:
     Pair of a list of pairs and a PyTreeDef.
+Raises:
+    What `is_leaf` and the flattening of users' classes raise; ValueError for keys of dictionaries that have no order.
 
 >>> leaves, treedef = jax.tree_util.tree_flatten_with_path({{"a": 1}})
 >>> leaves
@@ -92,6 +100,8 @@ Arguments:
 {IS_LEAF}
 Returns:
     PyTreeDef.
+Raises:
+    What `is_leaf` and the flattening of users' classes raise; ValueError for keys of dictionaries that have no order.
 
 >>> jax.tree_util.tree_structure({{"a": 1, "b": (2, None)}})
 PyTreeDef({{'a': *, 'b': (*, None)}})
@@ -102,6 +112,8 @@ Arguments:
 {IS_LEAF}
 Returns:
     bool.
+Raises:
+    What `is_leaf` and the flattening of users' classes raise; ValueError for keys of dictionaries that have no order.
 
 >>> jax.tree_util.tree_all({{"a": True, "b": (1, 0)}})
 False
@@ -257,6 +269,8 @@ Arguments:
     cls: class with the two methods.
 Returns:
     The class.
+Raises:
+    ValueError for a class that is registered; AttributeError for one without the methods.
 
 >>> @jax.tree_util.register_pytree_node_class
 ... class Box:
@@ -292,6 +306,8 @@ Arguments:
     cls: class with the methods.
 Returns:
     The class.
+Raises:
+    ValueError for a class that is registered; AttributeError for one without the methods.
 
 >>> @jax.tree_util.register_pytree_with_keys_class
 ... class Box:
@@ -378,5 +394,14 @@ Arguments:
 >>> structure = jax.tree_util.tree_structure({"a": [1, 2], "b": None})
 >>> structure.num_leaves, structure.unflatten([5, 6])
 (2, {'a': [5, 6], 'b': None})
+""",
+    "Partial": """
+Arguments:
+    func: function.
+    args, kw: its first arguments, and those by name: trees of arrays.
+
+>>> scale = jax.tree_util.Partial(jnp.multiply, 2.0)
+>>> jax.jit(lambda f, x: f(x))(scale, jnp.ones(2))
+Array([2., 2.], dtype=float32)
 """,
 }

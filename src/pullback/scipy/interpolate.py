@@ -12,6 +12,8 @@ import pullback.numpy as jnp
 from pullback.core import Tracer
 from pullback.core.explain import check, explain_methods
 from pullback.core.kinds import ARRAY, ARRAYS, FLAG, NESTED, TEXT, table
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.interpolate import PAGES as _PAGES
 from pullback.util import dtypes
 
 __all__ = ["RegularGridInterpolator"]
@@ -128,3 +130,5 @@ explain_methods(
         "__call__": table(xi=NESTED, method=TEXT),
     },
 )
+
+_add_pages(globals(), _PAGES)

@@ -12,6 +12,8 @@ from pullback import lax
 from pullback.core import ShapedArray, typeof
 from pullback.experimental.sparse._matrices import CSR, product
 from pullback.lax.control.callback import pure_callback
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.experimental.sparse.linalg import PAGES as _PAGES
 from pullback.util.absent import absent_names
 
 
@@ -126,3 +128,5 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: float | None = None) -> t
 __getattr__ = absent_names(__name__)
 
 __all__ = ["lobpcg_standard", "spsolve"]
+
+_add_pages(globals(), _PAGES)

@@ -461,6 +461,8 @@ Arguments:
     cases: arrays of one shape and dtype.
 Returns:
     Array of their shape and dtype.
+Raises:
+    TypeError for other dtypes, ValueError for other shapes.
 
 >>> jax.lax.select_n(jnp.array([2, 0]), jnp.array([1, 2]), jnp.array([10, 20]), jnp.array([100, 200]))
 Array([100,   2], dtype=int32)

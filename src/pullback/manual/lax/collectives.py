@@ -104,6 +104,8 @@ Arguments:
     tiled: whether parts are joined along the axes that are there.
 Returns:
     Pytree of arrays.
+Raises:
+    NameError for an axis that nothing around maps; ValueError for sizes that do not fit.
 
 >>> x = jnp.array([[1, 2], [3, 4]])
 >>> jax.vmap(lambda x: jax.lax.all_to_all(x, "i", 0, 0), axis_name="i")(x)
@@ -141,6 +143,8 @@ Arguments:
     source: integer: the place.
 Returns:
     Pytree as x.
+Raises:
+    NameError for an axis that nothing around maps; ValueError for sizes that do not fit.
 
 >>> jax.vmap(lambda x: jax.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([1, 2]))
 Array([2, 2], dtype=int32)
@@ -153,6 +157,8 @@ Arguments:
 {AXIS_GROUPS}
 Returns:
     Pytree as x.
+Raises:
+    NameError for an axis that nothing around maps; ValueError for sizes that do not fit.
 
 >>> x = jnp.array([[1, 2], [3, 4]])
 >>> jax.vmap(lambda x: jax.lax.pswapaxes(x, "i", 0), axis_name="i")(x)
@@ -168,6 +174,8 @@ Arguments:
     tiled: whether the axis stays, with a part of its length.
 Returns:
     Pytree of arrays.
+Raises:
+    NameError for an axis that nothing around maps; ValueError for sizes that do not fit.
 
 >>> x = jnp.array([[1, 2], [3, 4]])
 >>> jax.vmap(lambda x: jax.lax.psum_scatter(x, "i"), axis_name="i")(x)
@@ -191,6 +199,8 @@ Arguments:
     perm: list of (source, destination).
 Returns:
     Nothing: it raises.
+Raises:
+    NotImplementedError: there are no such transfers on CPUs.
 
 >>> try:
 ...     jax.lax.psend(jnp.ones(1), "i", [(0, 0)])
@@ -206,6 +216,8 @@ Arguments:
     perm: list of (source, destination).
 Returns:
     Nothing: it raises.
+Raises:
+    NotImplementedError: there are no such transfers on CPUs.
 
 >>> try:
 ...     jax.lax.precv(None, None, "i", [(0, 0)])

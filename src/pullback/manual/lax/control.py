@@ -213,6 +213,8 @@ Arguments:
     _: anything; it is not used.
 Returns:
     Token.
+Raises:
+    Nothing.
 
 >>> token = jax.lax.create_token()
 """,
@@ -221,7 +223,17 @@ Arguments:
     operands: tokens.
 Returns:
     Token.
+Raises:
+    Nothing.
 
 >>> token = jax.lax.after_all(jax.lax.create_token())
+""",
+    "Tolerance": """
+Arguments:
+    atol, rtol: numbers: absolute and relative error.
+    ulps: integer: error in units of the last place.
+
+>>> jax.lax.exp(0.0, accuracy=jax.lax.Tolerance(rtol=1e-3))
+Array(1., dtype=float32, weak_type=True)
 """,
 }

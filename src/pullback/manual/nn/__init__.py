@@ -349,6 +349,8 @@ Arguments:
     global_scale: of "nvfp4", an array; ones if None.
 Returns:
     What `configs` of `scaled_dot_general` are.
+Raises:
+    ValueError for another mode.
 
 >>> jax.nn.get_scaled_dot_general_config("mxfp8").block_size
 32

@@ -33,6 +33,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> jax.nn.initializers.constant(5.0)(None, (2,))
 Array([5., 5.], dtype=float32)
@@ -43,6 +45,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> x = jax.nn.initializers.uniform(0.5)(jax.random.key(0), (100,))
 >>> bool(x.min() >= 0), bool(x.max() < 0.5)
@@ -54,6 +58,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> x = jax.nn.initializers.normal(2.0)(jax.random.key(0), (1000,))
 >>> bool(abs(x.std() - 2) < 0.2)
@@ -66,6 +72,8 @@ Arguments:
     lower, upper: numbers: the limits before the factor is applied.
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> x = jax.nn.initializers.truncated_normal(0.5)(jax.random.key(0), (100,))
 >>> bool(abs(x).max() <= 1)
@@ -80,6 +88,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> init = jax.nn.initializers.variance_scaling(1.0, "fan_in", "normal")
 >>> bool(abs(init(jax.random.key(0), (100, 50)).std() - 0.1) < 0.01)
@@ -91,6 +101,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> jax.nn.initializers.glorot_normal()(jax.random.key(0), (3, 4)).shape
 (3, 4)
@@ -101,6 +113,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> x = jax.nn.initializers.glorot_uniform()(jax.random.key(0), (3, 3))
 >>> bool(abs(x).max() <= 1)
@@ -112,6 +126,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> jax.nn.initializers.he_normal()(jax.random.key(0), (3, 4)).shape
 (3, 4)
@@ -122,6 +138,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> x = jax.nn.initializers.he_uniform()(jax.random.key(0), (6, 3))
 >>> bool(abs(x).max() <= 1)
@@ -133,6 +151,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> jax.nn.initializers.lecun_normal()(jax.random.key(0), (3, 4)).shape
 (3, 4)
@@ -143,6 +163,8 @@ Arguments:
 {INITIALIZER_DTYPE}
 Returns:
     {INITIALIZER}
+Raises:
+    Nothing; the initializer raises TypeError or ValueError for other keys, shapes and dtypes.
 
 >>> x = jax.nn.initializers.lecun_uniform()(jax.random.key(0), (3, 4))
 >>> bool(abs(x).max() <= 1)
@@ -177,5 +199,12 @@ Raises:
 >>> jax.nn.initializers.delta_orthogonal()(jax.random.key(0), (3, 2, 2))[0]
 Array([[0., 0.],
        [0., 0.]], dtype=float32)
+""",
+    "Initializer": """
+The type of initializers, for annotations.
+
+>>> init: jax.nn.initializers.Initializer = jax.nn.initializers.normal(0.1)
+>>> init(jax.random.key(0), (2, 3)).shape
+(2, 3)
 """,
 }

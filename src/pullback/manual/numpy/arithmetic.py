@@ -434,4 +434,11 @@ Raises:
 >>> jnp.logical_not(jnp.array([0.0, 2.5]))
 Array([ True, False], dtype=bool)
 """,
+    "ufunc": """
+>>> jnp.add.reduce(jnp.array([1, 2, 3])), jnp.add.nin, jnp.add.identity
+(Array(6, dtype=int32), 2, 0)
+>>> jnp.multiply.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+Array([[3, 4],
+       [6, 8]], dtype=int32)
+""",
 }

@@ -247,6 +247,8 @@ Returns:
     bool.
 Unlike numpy.isscalar:
     Arrays without axes are scalars, too.
+Raises:
+    Nothing.
 
 >>> jnp.isscalar(1.5), jnp.isscalar(jnp.array(1)), jnp.isscalar(jnp.array([1]))
 (True, True, False)
@@ -256,6 +258,8 @@ Arguments:
     y: anything.
 Returns:
     bool.
+Raises:
+    Nothing.
 
 >>> jnp.iterable(jnp.array([1])), jnp.iterable(3)
 (True, False)

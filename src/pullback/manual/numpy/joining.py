@@ -169,6 +169,8 @@ Arguments:
     indices_or_sections: static integer: number of parts; or list of static integers: where the next part begins.
 Returns:
     List of arrays.
+Raises:
+    IndexError for arrays of fewer than three dimensions, ValueError for parts of different sizes.
 
 >>> [part.shape for part in jnp.dsplit(jnp.ones((1, 2, 4)), 2)]
 [(1, 2, 2), (1, 2, 2)]

@@ -370,6 +370,8 @@ Arguments:
     a: array, scalar or nested list.
 Returns:
     Tuple of integers.
+Raises:
+    Nothing.
 
 >>> jnp.shape(jnp.ones((2, 3)))
 (2, 3)
@@ -379,6 +381,8 @@ Arguments:
     a: array, scalar or nested list.
 Returns:
     int.
+Raises:
+    Nothing.
 
 >>> jnp.ndim(jnp.ones((2, 3)))
 2
@@ -389,6 +393,8 @@ Arguments:
     axis: integer or tuple of integers; None for all axes.
 Returns:
     int.
+Raises:
+    Nothing.
 
 >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
 (6, 3)

@@ -21,6 +21,8 @@ Arguments:
     host_id: another name of process_index.
 Returns:
     List of Device.
+Raises:
+    ValueError for a process, RuntimeError for a platform that is not there.
 
 >>> len(jax.local_devices()) == jax.local_device_count()
 True
@@ -30,6 +32,8 @@ Arguments:
 {BACKEND}
 Returns:
     int.
+Raises:
+    RuntimeError for a platform that is not there.
 
 >>> jax.device_count() >= 1
 True
@@ -39,6 +43,8 @@ Arguments:
 {BACKEND}
 Returns:
     int.
+Raises:
+    RuntimeError for a platform that is not there.
 
 >>> jax.local_device_count() >= 1
 True
@@ -48,6 +54,8 @@ Arguments:
 {BACKEND}
 Returns:
     int.
+Raises:
+    RuntimeError for a platform that is not there.
 
 >>> jax.process_count()
 1
@@ -57,6 +65,8 @@ Arguments:
 {BACKEND}
 Returns:
     int.
+Raises:
+    RuntimeError for a platform that is not there.
 
 >>> jax.process_index()
 0
@@ -66,6 +76,8 @@ Arguments:
 {BACKEND}
 Returns:
     List of int.
+Raises:
+    RuntimeError for a platform that is not there.
 
 >>> len(jax.process_indices())
 1
@@ -116,6 +128,8 @@ Arguments:
     x: tree of arrays.
 Returns:
     Tree of NumPy arrays.
+Raises:
+    Nothing for leaves that are no arrays; JaxRuntimeError for what failed while it ran.
 
 >>> jax.device_get(jnp.array([1, 2]))
 array([1, 2], dtype=int32)
@@ -125,6 +139,8 @@ Arguments:
     x: tree of arrays.
 Returns:
     The tree.
+Raises:
+    Nothing for leaves that are no arrays; JaxRuntimeError for what failed while it ran.
 
 >>> jax.block_until_ready(jnp.array([1, 2]))
 Array([1, 2], dtype=int32)
@@ -134,6 +150,8 @@ Arguments:
     x: tree of arrays.
 Returns:
     The tree.
+Raises:
+    Nothing for leaves that are no arrays; JaxRuntimeError for what failed while it ran.
 
 >>> jax.copy_to_host_async(jnp.array([1, 2]))
 Array([1, 2], dtype=int32)
@@ -174,6 +192,8 @@ Arguments:
     disable: whether they do.
 Returns:
     Context manager.
+Raises:
+    TypeError or ValueError for other values, where the block is entered.
 
 >>> with jax.disable_jit():
 ...     jax.jit(lambda x: print(int(x)))(3)
@@ -184,6 +204,8 @@ Arguments:
     new_val: bool.
 Returns:
     Context manager.
+Raises:
+    TypeError or ValueError for other values, where the block is entered.
 
 >>> with jax.enable_x64(True):
 ...     print(jnp.array(1.0).dtype)
@@ -194,6 +216,8 @@ Arguments:
     new_val: bool: whether a NaN in a result raises FloatingPointError.
 Returns:
     Context manager.
+Raises:
+    TypeError or ValueError for other values, where the block is entered.
 
 >>> with jax.debug_nans(True):
 ...     try:
@@ -207,6 +231,8 @@ Arguments:
     new_val: bool: whether an infinity in a result raises FloatingPointError.
 Returns:
     Context manager.
+Raises:
+    TypeError or ValueError for other values, where the block is entered.
 
 >>> with jax.debug_infs(True):
 ...     try:
@@ -220,6 +246,8 @@ Arguments:
     new_val: Device, name of a platform, or None.
 Returns:
     Context manager.
+Raises:
+    TypeError or ValueError for other values, where the block is entered.
 
 >>> with jax.default_device(jax.devices()[0]):
 ...     x = jnp.ones(2)
@@ -229,6 +257,8 @@ Arguments:
     new_val: 'default', 'high', 'highest' or other names of precisions, or None.
 Returns:
     Context manager.
+Raises:
+    ValueError for other values.
 
 >>> with jax.default_matmul_precision("highest"):
 ...     x = jnp.ones((2, 2)) @ jnp.ones((2, 2))
@@ -238,6 +268,8 @@ Arguments:
     new_val: 'threefry2x32', 'rbg' or 'unsafe_rbg'.
 Returns:
     Context manager.
+Raises:
+    ValueError for other values.
 
 >>> with jax.default_prng_impl("rbg"):
 ...     print(jax.random.key_impl(jax.random.key(0)))
@@ -248,6 +280,8 @@ Arguments:
     new_val: 'standard' or 'strict', with which dtypes that differ raise TypePromotionError.
 Returns:
     Context manager.
+Raises:
+    ValueError for other values.
 
 >>> with jax.numpy_dtype_promotion("strict"):
 ...     try:
@@ -261,6 +295,8 @@ Arguments:
     new_val: 'allow', 'warn' or 'raise': what happens to operands of different ranks.
 Returns:
     Context manager.
+Raises:
+    ValueError for other values.
 
 >>> with jax.numpy_rank_promotion("raise"):
 ...     try:
@@ -294,6 +330,8 @@ Arguments:
     new_val: bool.
 Returns:
     Context manager.
+Raises:
+    TypeError or ValueError for other values, where the block is entered.
 
 >>> with jax.check_tracer_leaks(True):
 ...     x = jax.jit(lambda x: x + 1)(1)
@@ -303,6 +341,8 @@ Arguments:
     new_val: bool.
 Returns:
     Context manager.
+Raises:
+    Nothing for leaves that are no arrays; JaxRuntimeError for what failed while it ran.
 
 >>> jax.log_compiles.value
 False
@@ -314,6 +354,8 @@ Arguments:
     new_val: 'allow', 'warn' or 'error': what happens to raw keys.
 Returns:
     Context manager.
+Raises:
+    ValueError for other values.
 
 >>> with jax.legacy_prng_key("allow"):
 ...     x = jax.random.normal(jax.random.PRNGKey(0))
@@ -323,6 +365,8 @@ Arguments:
     new_val: bool.
 Returns:
     Context manager.
+Raises:
+    TypeError or ValueError for other values, where the block is entered.
 
 >>> with jax.thread_guard(False):
 ...     x = jnp.ones(2)

@@ -44,4 +44,16 @@ Raises:
 >>> jax.scipy.stats.sem(jnp.array([1.0, 3.0])).round(3)
 Array(1., dtype=float32)
 """,
+    "gaussian_kde": """
+Arguments:
+    dataset: array [d, n] or [n] of real points.
+    bw_method: 'scott', 'silverman', number, or function of the estimate; None for 'scott'.
+    weights: array [n]; None for equal ones.
+Raises:
+    ValueError for shapes or methods that do not fit, or one point; NotImplementedError for complex points.
+
+>>> density = jax.scipy.stats.gaussian_kde(jnp.array([-1.0, 0.0, 1.0]))
+>>> density(jnp.array([0.0])).shape
+(1,)
+""",
 }

@@ -15,6 +15,8 @@ import pullback.numpy as jnp
 from pullback.core import Tracer
 from pullback.core.explain import check, explain_methods
 from pullback.core.kinds import ARRAY, FLAG, INTEGER, NESTED, TEXT, table
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.scipy.spatial.transform import PAGES as _PAGES
 from pullback.util import dtypes
 from pullback.util.promoting import methods_promoting_freely
 
@@ -302,3 +304,5 @@ explain_methods(
     Rotation,
     dict.fromkeys(("from_rotvec", "from_euler", "from_matrix", "from_quat", "from_mrp", "apply", "as_euler"), _FLAGS),
 )
+
+_add_pages(globals(), _PAGES)

@@ -22,6 +22,8 @@ Arguments:
 {BCOO}
 Returns:
     Array.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> mat = jax.experimental.sparse.BCOO.fromdense(jnp.array([[0, 5], [7, 0]]))
 >>> jax.experimental.sparse.bcoo_todense(mat)
@@ -33,6 +35,8 @@ Arguments:
     arr: sparse or other array.
 Returns:
     Array.
+Raises:
+    Nothing.
 
 >>> jax.experimental.sparse.todense(jax.experimental.sparse.eye(2))
 Array([[1., 0.],
@@ -128,6 +132,8 @@ Arguments:
 {NSE}
 Returns:
     BCOO.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> mat = jax.experimental.sparse.BCOO((jnp.array([0, 5]), jnp.array([[0], [1]])), shape=(3,))
 >>> jax.experimental.sparse.bcoo_eliminate_zeros(mat).nse
@@ -152,6 +158,8 @@ Arguments:
     v: array that broadcasts to its shape.
 Returns:
     Array: the data.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> mat = jax.experimental.sparse.BCOO.fromdense(jnp.array([0, 5, 7]))
 >>> jax.experimental.sparse.bcoo_multiply_dense(mat, jnp.array([1, 2, 3]))
@@ -162,6 +170,8 @@ Arguments:
     lhs, rhs: BCOO.
 Returns:
     BCOO.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> mat = jax.experimental.sparse.BCOO.fromdense(jnp.array([0, 5, 7]))
 >>> jax.experimental.sparse.bcoo_multiply_sparse(mat, mat).todense()
@@ -197,6 +207,8 @@ Arguments:
     dimensions: tuple of integers.
 Returns:
     BCOO.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> mat = jax.experimental.sparse.BCOO.fromdense(jnp.array([0, 5, 7]))
 >>> jax.experimental.sparse.bcoo_rev(mat, dimensions=(0,)).todense()
@@ -221,6 +233,8 @@ Arguments:
 {BCOO}
 Returns:
     BCOO.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> mat = jax.experimental.sparse.BCOO((jnp.array([7, 5]), jnp.array([[2], [1]])), shape=(3,))
 >>> jax.experimental.sparse.bcoo_sort_indices(mat).data
@@ -243,6 +257,8 @@ Arguments:
     remove_zeros: whether entries of value 0 are dropped.
 Returns:
     BCOO.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> mat = jax.experimental.sparse.BCOO((jnp.array([5, 6]), jnp.array([[1], [1]])), shape=(3,))
 >>> jax.experimental.sparse.bcoo_sum_duplicates(mat).data
@@ -293,6 +309,8 @@ Arguments:
     mat: BCSR.
 Returns:
     Array.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> jax.experimental.sparse.bcsr_todense(jax.experimental.sparse.BCSR.fromdense(jnp.array([[0, 5]])))
 Array([[0, 5]], dtype=int32)
@@ -343,6 +361,8 @@ Arguments:
 {NSE}
 Returns:
     BCSR.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> jax.experimental.sparse.bcsr_eliminate_zeros(jax.experimental.sparse.BCSR.fromdense(jnp.array([[0, 5]]), nse=2)).nse
 1
@@ -364,6 +384,8 @@ Arguments:
 {NSE}
 Returns:
     BCSR.
+Raises:
+    AttributeError for what is no sparse matrix of this kind.
 
 >>> jax.experimental.sparse.bcsr_sum_duplicates(jax.experimental.sparse.BCSR.fromdense(jnp.array([[0, 5]]))).data
 Array([5], dtype=int32)

@@ -53,6 +53,8 @@ Arguments:
 {INDEX_DTYPE}
 Returns:
     CSR.
+Raises:
+    ValueError for what has not two dimensions.
 
 >>> jax.experimental.sparse.csr_fromdense(jnp.array([[0, 5], [7, 0]])).indptr
 Array([0, 1, 2], dtype=int32)
@@ -210,5 +212,78 @@ Returns:
 >>> jax.experimental.sparse.jacrev(f)(jax.experimental.sparse.eye(2)).todense()
 Array([[2., 0.],
        [0., 2.]], dtype=float32)
+""",
+    "BCOO": """
+Arguments:
+    args: (data [*batch, nse, *dense], indices [*batch, nse, n_sparse]).
+    shape: tuple of integers.
+    indices_sorted, unique_indices: what is known of the indices.
+Raises:
+    ValueError where shapes do not fit.
+
+>>> from pullback.experimental import sparse
+>>> matrix = sparse.BCOO((jnp.array([2.0, 3.0]), jnp.array([[0, 1], [1, 1]])), shape=(2, 2))
+>>> matrix.todense()
+Array([[0., 2.],
+       [0., 3.]], dtype=float32)
+""",
+    "BCSR": """
+Arguments:
+    args: (data [*batch, nse, *dense], indices [*batch, nse], indptr [*batch, rows + 1]).
+    shape: tuple of integers.
+    indices_sorted, unique_indices: what is known of the indices.
+Raises:
+    ValueError where shapes do not fit.
+
+>>> from pullback.experimental import sparse
+>>> matrix = sparse.BCSR((jnp.array([2.0, 3.0]), jnp.array([1, 1]), jnp.array([0, 1, 2])), shape=(2, 2))
+>>> matrix.todense()
+Array([[0., 2.],
+       [0., 3.]], dtype=float32)
+""",
+    "COO": """
+Arguments:
+    args: (data [nse], row [nse], col [nse]).
+    shape: tuple of integers.
+    rows_sorted, cols_sorted: what is known of the order.
+Raises:
+    ValueError where shapes do not fit.
+
+>>> from pullback.experimental import sparse
+>>> matrix = sparse.COO((jnp.array([2.0, 3.0]), jnp.array([0, 1]), jnp.array([1, 1])), shape=(2, 2))
+>>> matrix.todense()
+Array([[0., 2.],
+       [0., 3.]], dtype=float32)
+""",
+    "CSR": """
+Arguments:
+    args: (data [nse], indices [nse], indptr [rows + 1]).
+    shape: tuple of integers.
+Raises:
+    ValueError where shapes do not fit.
+
+>>> from pullback.experimental import sparse
+>>> matrix = sparse.CSR((jnp.array([2.0, 3.0]), jnp.array([1, 1]), jnp.array([0, 1, 2])), shape=(2, 2))
+>>> matrix.todense()
+Array([[0., 2.],
+       [0., 3.]], dtype=float32)
+""",
+    "CSC": """
+Arguments:
+    args: (data [nse], indices [nse], indptr [columns + 1]).
+    shape: tuple of integers.
+Raises:
+    ValueError where shapes do not fit.
+
+>>> from pullback.experimental import sparse
+>>> matrix = sparse.CSC((jnp.array([2.0, 3.0]), jnp.array([0, 1]), jnp.array([0, 0, 2])), shape=(2, 2))
+>>> matrix.todense()
+Array([[0., 2.],
+       [0., 3.]], dtype=float32)
+""",
+    "JAXSparse": """
+>>> from pullback.experimental import sparse
+>>> isinstance(sparse.BCOO.fromdense(jnp.eye(2)), sparse.JAXSparse)
+True
 """,
 }

@@ -161,3 +161,23 @@ def test_extrema_of_types_without_infinity(name):
         assert float(run(lambda x: lax.reduce(x, jnp.inf, lax.min, (0,)), x)) == 1
         assert float(run(lambda x: lax.reduce_max(x, (0,)), x[:0])) == float(limits.min)
         assert float(run(lambda x: lax.reduce_min(x, (0,)), x[:0])) == float(limits.max)
+
+
+@pytest.mark.parametrize("padding", [(0, 0), (1, 0), (2, 1), (0, 4)])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_gradients_of_sums_over_windows_side_by_side(size, padding):
+    """Each element is in one window at most, so its gradient is that window's, and 0 where there is none."""
+    for n in (1, 4, 7):
+        count = (n + sum(padding)) // size
+        if count < 1:
+            continue
+        x, weights = np.zeros((n, 2), np.float32), np.arange(1, 2 * count + 1, dtype=np.float32).reshape(count, 2)
+
+        def total(x):
+            windows = lax.reduce_window(x, 0.0, lax.add, (size, 1), (size, 1), (padding, (0, 0)))
+            return (windows * weights).sum()
+
+        place = (np.arange(n) + padding[0]) // size
+        want = np.where((place < count)[:, None], weights[np.minimum(place, count - 1)], 0)
+        np.testing.assert_array_equal(pullback.jit(pullback.grad(total))(x), want)
+        assert not np.asarray(pullback.hessian(total)(x)).any()

@@ -103,6 +103,21 @@ def _sum_jvp(primals, tangents, **params):
     return out, tangent_zero(out) if is_zero(tangents[0]) else reduce_window_sum_p.bind(*tangents, **params)
 
 
+def _tile(window_dimensions, window_strides, base_dilation, window_dilation, **_):
+    """Whether the windows lie side by side without holes, so that each element is in one at most."""
+    sizes = zip(window_dimensions, window_strides, base_dilation, window_dilation)
+    return all(k == s and bd == 1 and (wd == 1 or k == 1) for k, s, bd, wd in sizes)
+
+
+def _repeated(x, shape, times, starts):
+    """Each element so many times along each axis, from `starts` on for the lengths of `shape`; zeros behind the end."""
+    wide = [size for n, k in zip(x.shape, times) for size in (n, k)]
+    x = lax.broadcast_in_dim(x, wide, range(0, 2 * x.ndim, 2))
+    x = lax.reshape(x, [n * k for n, k in zip(wide[::2], wide[1::2])])
+    edges = [(-start, start + n - size, 0) for start, n, size in zip(starts, shape, x.shape)]
+    return lax.pad(x, constant(x, 0), edges) if any(low or high for low, high, _ in edges) else x
+
+
 def _sum_transpose(out_bar, x, **params):
     """x_bar[i] = sum of out_bar[o] over the windows that hold i: again a sum over windows, of out_bar dilated by the
     stride.
@@ -111,6 +126,8 @@ def _sum_transpose(out_bar, x, **params):
         return [tangent_zero(x)]
     if 0 in out_bar.shape:
         return [lax.full(x.aval.shape, constant(out_bar, 0))]
+    if _tile(**params):
+        return [_repeated(out_bar, x.aval.shape, params["window_dimensions"], [low for low, _ in params["padding"]])]
     pads = []
     for n, o, k, s, (low, _), bd, wd in zip(
         x.aval.shape,

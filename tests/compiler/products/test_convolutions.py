@@ -1,5 +1,7 @@
 """Convolutions by the indexed kernel against the reference: every order of the copy, phases, groups, short lanes."""
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pullback as jax
 from pullback._ext import _core
 from pullback.lax.products.conv import conv_dimension_numbers, conv_general_dilated_p
 from pullback.loops.emit.cpu.target import host_target
+from pullback.loops.schedule.machine import AVX512_SERVER, using
 from pullback.util.switches import switches
 
 NHWC = ("NHWC", "HWIO", "NHWC")
@@ -168,3 +171,18 @@ def test_words_for_padding_do_not_say_how_much_between_holes():
     x, k = np.ones((1, 2, 6, 7), np.float32), np.ones((3, 2, 3, 2), np.float32)
     with pytest.raises(ValueError, match="lhs_dilation"):
         jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", lhs_dilation=(1, 2))
+
+
+@pytest.mark.parametrize("second", [1 << 18, 1 << 21, 1 << 23])
+def test_tiles_fit_on_a_threads_stack(second):
+    """Of machines with large caches they were too large: the first layer of a ResNet could not be compiled."""
+    machine = replace(AVX512_SERVER, second=replace(AVX512_SERVER.second, bytes=second))
+    x = np.random.default_rng(0).normal(size=(8, 3, 224, 224)).astype(np.float32)
+    w = np.random.default_rng(1).normal(size=(64, 3, 7, 7)).astype(np.float32)
+    scale = second.bit_length()  # a program of its own for each machine
+    with using(machine):
+        found = np.asarray(jax.jit(lambda x, w: jax.lax.conv(x, w, (2, 2), "SAME") + scale)(x, w))
+    padded = np.pad(x, ((0, 0), (0, 0), (2, 3), (2, 3)))
+    for n, f, i, j in ((0, 0, 0, 0), (7, 63, 111, 111), (3, 20, 50, 17), (5, 33, 111, 0)):
+        window = padded[n, :, 2 * i : 2 * i + 7, 2 * j : 2 * j + 7]
+        np.testing.assert_allclose(found[n, f, i, j] - scale, np.sum(window * w[f]), 1e-4, 1e-3)

@@ -27,6 +27,7 @@ from pullback.compiler.products.convolution_problem import (
     turns,
 )
 from pullback.compiler.products.kernels import block_rows, whole_panels
+from pullback.loops.emit.access import MAX_LOCAL_BYTES
 from pullback.loops.ir import ITEMSIZE
 from pullback.loops.schedule.machine import CORES, host
 
@@ -119,7 +120,10 @@ def _blocks(
     wide, rows, _ = _pieces_of_line(p.dtype, columns, line)
     pieces = -(-line // wide)
     inner = sum(table[0].size for table in tables)
-    lines, each = _sizes(p, math.prod([images, p.groups, p.batches, *outer, pieces]), all_lines, wide, inner, columns)
+    units, tiles_bytes = math.prod([images, p.groups, p.batches, *outer, pieces]), 0
+    if not direct:
+        tiles_bytes = len(all_parts) * wide * columns * ITEMSIZE[p.dtype]
+    lines, each = _sizes(p, units, all_lines, wide, inner, columns, tiles_bytes)
     shape = (images, p.groups * p.batches, *outer, -(-all_lines // lines), pieces, -(-count // each))
     with Blocks(ctx, shape, lines * wide * inner * each * columns) as (image, group, *q, block, piece, some):
         row, channel, feature = p.place(group, image, 0, 0)
@@ -200,10 +204,13 @@ def _pieces_of_line(dtype: str, columns: int, line: int) -> tuple[int, int, floa
     return wide, rows, -(-line // wide) * each
 
 
-def _sizes(p: Problem, units: int, all_lines: int, wide: int, inner: int, columns: int) -> tuple[int, int]:
+def _sizes(
+    p: Problem, units: int, all_lines: int, wide: int, inner: int, columns: int, tiles_bytes: int
+) -> tuple[int, int]:
     """(lines, panels) of a block: those for which least is read, if there are pieces for all threads.
 
-    A block reads its lines of x once for each panel, from the second cache if they fit there, and its panels.
+    A block reads its lines of x once for each panel, from the second cache if they fit there, and its panels. Its tiles
+    take `tiles_bytes` for each line, on the thread's stack.
     """
     item, count = ITEMSIZE[p.dtype], -(-p.features // columns)
     window = p.w.shape[2:]
@@ -217,7 +224,8 @@ def _sizes(p: Problem, units: int, all_lines: int, wide: int, inner: int, column
             missing = max(1.0, min(EACH_PIECES / blocks, work / LEAST_WORK))
             held = (lines + reach) * line_bytes
             tile = lines * wide * columns * item
-            if lines > 1 and held + panel_bytes + tile > host().second.bytes // 2:
+            crowded = held + panel_bytes + tile > host().second.bytes // 2
+            if lines > 1 and (crowded or lines * tiles_bytes > MAX_LOCAL_BYTES):
                 continue
             computed = blocks * lines * each
             best = min(best, (missing * computed, blocks * (held + each * panel_bytes), lines, each))

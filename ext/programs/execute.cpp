@@ -13,6 +13,7 @@
 #include "arrays/placement.h"
 #include "ref.h"
 #include "small_vector.h"
+#include "threads/float_mode.h"
 #include "threads/thread_pool.h"
 
 namespace pb {
@@ -53,9 +54,13 @@ class Run {
 
     // Runs the code; its return code.
     int compute() {
+        FlushDenormals flush;
         return p_.blocks ? run_blocks(*p_.blocks, p_.function, in()) : p_.function(in(), out(), arena_);
     }
-    bool compute_plan() { return run_plan(*p_.plan, in()); }
+    bool compute_plan() {
+        FlushDenormals flush;
+        return run_plan(*p_.plan, in());
+    }
 
     void delete_donated() { pb::delete_donated(p_, arguments_.arrays.data()); }
     // Leaves the results to the caller.

@@ -18,6 +18,7 @@
 #include "threads/fork_gate.h"
 #include "gil.h"
 #include "ref.h"
+#include "threads/float_mode.h"
 #include "threads/thread_pool.h"
 
 namespace pb {
@@ -171,6 +172,7 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
             if (p.alias[o] >= 0 && !donors[o]) memcpy(pointers[n + o], pointers[size_t(p.alias[o])], size_t(p.out[o]->nbytes));
         void* scratch = arena ? arena + d * arena_step : nullptr;
         pointers[n + n_out] = scratch;
+        FlushDenormals flush;
         codes[d] = p.function(pointers.data(), pointers.data() + n, scratch);
         for (size_t o = 0; o < n_out && codes[d] == 0; ++o) {
             size_t bytes = size_t(p.out[o]->nbytes);

@@ -12,6 +12,7 @@
 
 #include "collectives/collectives.h"
 #include "programs/host_call.h"
+#include "threads/float_mode.h"
 #include "threads/thread_pool.h"
 
 namespace pb {
@@ -65,6 +66,7 @@ struct Worker {
 
     void loop() {
         use_own_workers();
+        FlushDenormals flush;
         uint32_t heard = 0;
         while (true) {
             if (!spin_until([&] { return bell.load(std::memory_order_acquire) != heard; }, spins.load()))

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "gil.h"
+#include "threads/float_mode.h"
 
 namespace pb {
 namespace {
@@ -31,14 +32,18 @@ void leave() {
     --own;
 }
 
-PyObject* enter_library(PyObject*, PyObject*) {
+PyObject* call_library(PyObject*, PyObject* args) {
+    PyObject *function, *operands, *params;
+    if (!PyArg_ParseTuple(args, "OO!O!:call_library", &function, &PyTuple_Type, &operands, &PyDict_Type, &params))
+        return nullptr;
     enter();
-    Py_RETURN_NONE;
-}
-
-PyObject* leave_library(PyObject*, PyObject*) {
+    PyObject* result;
+    {
+        FlushDenormals flush;
+        result = PyObject_Call(function, operands, params);
+    }
     leave();
-    Py_RETURN_NONE;
+    return result;
 }
 
 PyObject* hold_libraries(PyObject*, PyObject* seconds) {
@@ -65,8 +70,9 @@ PyObject* release_in_child(PyObject*, PyObject*) {
 }
 
 PyMethodDef fork_gate_functions[] = {
-    {"enter_library", enter_library, METH_NOARGS, "enter_library()\n--\n\nForks wait from now on."},
-    {"leave_library", leave_library, METH_NOARGS, "leave_library()\n--\n\nForks need not wait any more."},
+    {"call_library", call_library, METH_VARARGS,
+     "call_library(function, operands, params, /)\n--\n\nfunction(*operands, **params) as in a program: results that would be "
+     "denormal are zero, and forks wait."},
     {"hold_libraries", hold_libraries, METH_O,
      "hold_libraries(seconds, /)\n--\n\nWaits until no other thread is in a library, at most so long, and keeps them out."},
     {"release_libraries", release_libraries, METH_NOARGS, "release_libraries()\n--\n\nLets threads into libraries again."},

@@ -20,7 +20,8 @@ class LibraryCall {
     bool counts_, is_own_ = true;
 };
 
-// enter_library() / leave_library(): the same for calls from Python, in one thread.
+// call_library(function, operands, params): the same for a function of Python's, which runs as programs do
+// (threads/float_mode.h).
 // hold_libraries(seconds): waits until no other thread is in a library, at most so long; then none can enter until
 // release_libraries(), or release_libraries_in_child(), which forgets the calls of threads that are not in the child.
 bool add_fork_gate(PyObject* module);

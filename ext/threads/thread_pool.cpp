@@ -1,5 +1,6 @@
 #include "programs/host_call.h"  // includes Python.h, which comes first
 #include "threads/thread_pool.h"
+#include "threads/float_mode.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -151,6 +152,7 @@ struct Pool {
 
     void worker(int number, PoolThread* own) {
         inside_loop = true;
+        FlushDenormals flush;
         if (own) own->begin();
         uint32_t heard = bell.load(std::memory_order_acquire);
         while (true) {

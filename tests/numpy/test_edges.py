@@ -195,7 +195,10 @@ def test_signs_and_spacing_of_narrow_floats(name):
     numbers = x.astype(np.float32)
     np.testing.assert_array_equal(jnp.signbit(x)[~np.isnan(numbers)], np.signbit(numbers)[~np.isnan(numbers)])
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(jnp.spacing(x).astype(np.float32), np.spacing(x).astype(np.float32))
+        normal = numbers >= np.finfo(np.float32).smallest_normal if name == "float8_e8m0fnu" else slice(None)
+        np.testing.assert_array_equal(
+            jnp.spacing(x)[normal].astype(np.float32), np.spacing(x)[normal].astype(np.float32)
+        )
 
 
 def test_rare_forms_of_arguments():

@@ -259,7 +259,7 @@ def test_derivatives_at_special_points():
         (np.inf, np.inf): (1, 1),
         (np.inf, 5.0): (1, 0),
         (-np.inf, 2.0): (0, 1),
-        (-90.0, 0.0): (np.exp(-90), 1),
+        (-80.0, 0.0): (np.exp(-80), 1),
     }.items():
         np.testing.assert_allclose(grad(jnp.logaddexp, (0, 1))(*pair), shares, 1e-6)
     np.testing.assert_allclose(grad(lambda x: jnp.maximum(x, 0.0))(0.0), 0.5)

@@ -168,10 +168,9 @@ def clear_call_caches() -> None:
 def sweep_avals() -> None:
     """Forgets avals that nobody uses."""
 
-def enter_library() -> None:
-    """Forks wait from now on, until `leave_library()` of the same thread."""
+def call_library(function: Callable[..., Any], operands: tuple, params: dict[str, Any], /) -> Any:
+    """function(*operands, **params) as in a program: results that would be denormal are zero, and forks wait."""
 
-def leave_library() -> None: ...
 def hold_libraries(seconds: float, /) -> None:
     """Waits until no other thread is in a library, at most so long, and keeps them out until `release_libraries()`."""
 

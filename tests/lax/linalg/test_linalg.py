@@ -223,7 +223,7 @@ def test_threads_share_the_halves_of_one_eigenproblem(dtype, n):
     x = matrix(n, n, complex_=np.dtype(dtype).kind == "c")
     x = x + adjoint(x)
     apart, limits = np.where(np.arange(n)[:, None] // 100 == np.arange(n) // 100, x, 0), np.finfo(dtype)
-    huge, tiny = x * float(limits.max) ** 0.93, x * float(limits.tiny)
+    huge, tiny = x * float(limits.max) ** 0.93, x * float(limits.tiny / limits.eps)
     graded = x * 10.0 ** -(np.add.outer(np.arange(n), np.arange(n)) ** 0.3)
     lower = pullback.jit(lambda a: linalg.eigh(a, symmetrize_input=False))
     upper = pullback.jit(lambda a: linalg.eigh(a, lower=False, symmetrize_input=False))

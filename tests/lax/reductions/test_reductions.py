@@ -179,5 +179,5 @@ def test_gradients_of_sums_over_windows_side_by_side(size, padding):
 
         place = (np.arange(n) + padding[0]) // size
         want = np.where((place < count)[:, None], weights[np.minimum(place, count - 1)], 0)
-        np.testing.assert_array_equal(pullback.jit(pullback.grad(total))(x), want)
-        assert not np.asarray(pullback.hessian(total)(x)).any()
+        np.testing.assert_array_equal(pb.jit(pb.grad(total))(x), want)
+        assert not np.asarray(pb.hessian(total)(x)).any()

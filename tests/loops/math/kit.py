@@ -142,7 +142,8 @@ def compiled(name: str, *args: Points, **attrs: object) -> Points:
 def ulps(got: Points, want: Points) -> Points:
     """|got - want| in units in the last place of `want` (rounded to the type of `got`), which is of a wider type.
 
-    0 where both are NaN, or one infinity, or where rounding `want` gives `got`; inf where only one is NaN.
+    0 where both are NaN, or one infinity, or where rounding `want` gives `got`, or 0 where that is denormal: programs
+    flush such results; inf where only one is NaN.
     """
     info = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
@@ -150,7 +151,8 @@ def ulps(got: Points, want: Points) -> Points:
         unit = np.spacing(np.maximum(np.abs(rounded), info.smallest_normal)).astype(np.longdouble)
         error = np.abs(got.astype(np.longdouble) - want.astype(np.longdouble)) / unit
     same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
-    error = np.where(same, np.where(np.isfinite(error), error, 0), error)
+    same |= (got == 0) & (np.abs(rounded) <= info.smallest_normal) & (np.abs(want) < info.smallest_normal)
+    error = np.where(same, np.where(np.isfinite(error) & (got == rounded), error, 0), error)
     return np.where(np.isnan(error), np.inf, error).astype(np.float64)
 
 

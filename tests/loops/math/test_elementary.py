@@ -197,7 +197,10 @@ def test_pow_by_indices_is_products(dtype):
         slope = jax.jit(jax.grad(lambda x: jnp.sum(x[:, None] ** jnp.arange(5))))(np.array([0.0, 2.0], x.dtype))
     np.testing.assert_array_equal(slope, [1, 49])
     for powers, expected in zip(got, (want, want[:, (0, 1, 5, 7, 39)])):
-        error, place = kit.worst(np.asarray(powers).ravel(), expected.ravel(), np.repeat(x, expected.shape[1]))
+        # What a product lost by rounding is itself too small to be kept where the power is next to the least number.
+        kept = (np.abs(expected) > 1e-290) | (np.abs(expected) < 1e-308) | (dtype == "f32")
+        at = np.broadcast_to(x[:, None], expected.shape)[kept]
+        error, place = kit.worst(np.asarray(powers)[kept], expected[kept], at)
         assert error <= 1.5, place
         with np.errstate(all="ignore"):
             rounded = expected.astype(x.dtype)

@@ -209,13 +209,9 @@ def _run_reference(primitive: Primitive, args: tuple, record: _Record, params: d
     """The reference's results as arrays."""
     if isinstance(record.reference, NoRule):
         primitive.rule("reference")
-    operands = [_view(x) if type(x) is _core.Array else _operand(x, aval) for x, aval in zip(args, record.avals)]
+    operands = tuple(_view(x) if type(x) is _core.Array else _operand(x, aval) for x, aval in zip(args, record.avals))
     with np.errstate(all="ignore"):
-        _core.enter_library()
-        try:
-            values = record.reference(*operands, **params)
-        finally:
-            _core.leave_library()
+        values = _core.call_library(record.reference, operands, params)
     if record.single:
         return _boxed(primitive, values, record.outs[0])
     return [_boxed(primitive, value, aval) for value, aval in zip(values, record.outs)]
@@ -285,9 +281,9 @@ def reference_eval(closed: ClosedJaxpr, args: Any) -> list[np.ndarray]:
                 return eval_jaxpr(body.jaxpr, body.consts, *args)
             if isinstance(primitive.reference, NoRule):
                 return primitive.evaluate(*args, **params)  # type: ignore[misc]
-            operands = [np.asarray(x, a.dtype) if isinstance(a.dtype, np.dtype) else x for x, a in zip(args, avals)]
+            operands = tuple(np.asarray(x, a.dtype) if isinstance(a.dtype, np.dtype) else x for x, a in zip(args, avals))
             with np.errstate(all="ignore"):
-                return primitive.reference(*operands, **params)
+                return _core.call_library(primitive.reference, operands, params)
 
     with using(ByReference()):
         return [np.asarray(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *args)]

@@ -173,7 +173,7 @@ def test_gradients_of_sums_over_windows_side_by_side(size, padding):
             continue
         x, weights = np.zeros((n, 2), np.float32), np.arange(1, 2 * count + 1, dtype=np.float32).reshape(count, 2)
 
-        def total(x):
+        def total(x, weights=weights):
             windows = lax.reduce_window(x, 0.0, lax.add, (size, 1), (size, 1), (padding, (0, 0)))
             return (windows * weights).sum()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EXP = {"f32": tables.EXP_F32, "f64": tables.EXP_F64}
 EXP2 = {"f32": tables.EXP2_F32, "f64": tables.EXP2_F64}
-# The least and the largest x whose e^x is a normal number; below, results are 0 (or denormal, where the op scale meets a
+# The least and the largest x whose e^x is a normal number; below, results are 0 (or denormal, by the op scale in a
 # thread that does not flush them).
 LEAST = {"f32": -87.33654022216797, "f64": -708.3964185322641}
 LARGEST = {"f32": 88.72283172607422, "f64": 709.782712893384}

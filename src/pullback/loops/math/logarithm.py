@@ -73,7 +73,6 @@ def log_edges(b: Builder, x: Expr, y: Expr) -> Expr:
 
 def log1p(b: Builder, x: Expr) -> Expr:
     """log(1 + x), accurate near 0; log1p(-1) = -inf, below NaN, log1p(-0) = -0."""
-    f = format_of(x)
     one = b.const(x.dtype, 1.0)
     u = b.add(x, one, exact=True)
     rest = b.sub(u, one, exact=True)  # u + lost = 1 + x exactly

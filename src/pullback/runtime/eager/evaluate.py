@@ -281,9 +281,9 @@ def reference_eval(closed: ClosedJaxpr, args: Any) -> list[np.ndarray]:
                 return eval_jaxpr(body.jaxpr, body.consts, *args)
             if isinstance(primitive.reference, NoRule):
                 return primitive.evaluate(*args, **params)  # type: ignore[misc]
-            operands = tuple(np.asarray(x, a.dtype) if isinstance(a.dtype, np.dtype) else x for x, a in zip(args, avals))
+            operands = [np.asarray(x, a.dtype) if isinstance(a.dtype, np.dtype) else x for x, a in zip(args, avals)]
             with np.errstate(all="ignore"):
-                return _core.call_library(primitive.reference, operands, params)
+                return _core.call_library(primitive.reference, tuple(operands), params)
 
     with using(ByReference()):
         return [np.asarray(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *args)]

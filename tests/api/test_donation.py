@@ -266,3 +266,18 @@ def test_what_no_result_can_take_over_stays(name, ahead):
         warnings.simplefilter("error")
         arrays = [jnp.arange(float(size[1:])) for size in sizes.split()]
         call()
+
+
+def test_arrays_over_a_mesh():
+    """What lies elsewhere is copied to the mesh, and stays; so does what results of its type are not cut like."""
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows, columns = (jax.NamedSharding(mesh, jax.P(*spec)) for spec in (("x",), (None, "x")))
+    x = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+
+    def is_taken(given, out=None, f=lambda x: x + 1, **kwargs):
+        np.testing.assert_array_equal(jax.jit(f, donate_argnums=0, out_shardings=out, **kwargs)(given), f(x))
+        return given.is_deleted()
+
+    assert is_taken(jax.device_put(x, rows)) and is_taken(jax.device_put(x, rows), f=lambda x: x.reshape(4, 8))
+    assert not is_taken(jax.device_put(x, rows), columns)
+    assert not is_taken(jnp.asarray(x), rows, in_shardings=rows)

@@ -11,6 +11,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback._ext import _core
+from pullback.runtime.arrays.native_hooks import _pointer
 
 N = 4
 X = np.arange(4.0, dtype=np.float32)
@@ -138,13 +139,21 @@ def test_donation(size):
     want = values.copy()
     want[:, 1] += 2
     for hold in (False, True):
-        x, y = jnp.asarray(values), jnp.asarray(other)
-        pointer, view = x.unsafe_buffer_pointer(), np.asarray(x) if hold else None
+        x, y = jax.pmap(lambda x, y: (x + 1, y + 1), in_axes=(0, None), out_axes=(0, None))(values - 1, other - 1)
+        pointer, view = _pointer(x), np.asarray(x) if hold else None
         first, second = fun(x, y)
         assert x.is_deleted() and y.is_deleted()
         assert np.array_equal(first, want) and np.array_equal(second, other + values[:, :1])
         assert (np.asarray(first).ctypes.data == pointer) == (not hold)
         assert view is None or np.array_equal(view, values)
+
+
+def test_donated_arrays_that_lie_elsewhere_stay():
+    x = jnp.asarray(M)
+    fun = jax.pmap(lambda x: x + 1, donate_argnums=0)
+    for _ in range(3):
+        np.testing.assert_array_equal(fun(x), M + 1)
+        assert not x.is_deleted() and np.array_equal(x, M)
 
 
 def test_where_results_lie():

@@ -30,6 +30,7 @@ from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import put
 from pullback.runtime.arrays.devices import Device, process_count
 from pullback.runtime.arrays.devices import devices as all_devices
+from pullback.runtime.arrays.placement import is_placed
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
@@ -237,8 +238,10 @@ class _Pmap:
         if consts:
             return None
         make = compile_for_devices if processes == 1 else hooks.program_between
-        program = make(closed, {self.name: size * processes}, self.donated(args, fixed), self.label)
+        given = self.donated(args, fixed)
+        program = make(closed, {self.name: size * processes}, given, self.label)
         kept = program.kept
+        gone = [k for k, n in enumerate(range(len(leaves)) if kept is None else kept) if n in given]
         axes = axes if kept is None else [axes[k] for k in kept]
         for a, aval in zip(flatten_axes("pmap out_axes", out_tree[0], self.out_axes), closed.out_avals):
             if a is not None and not -aval.ndim - 1 <= a <= aval.ndim:
@@ -255,6 +258,8 @@ class _Pmap:
         run = program.on_devices(size, [a is not None for a in axes], [a is not None for a in out_axes], shardings)
         if any(a for a in (*axes, *out_axes)):
             run = functools.partial(_run_moved, run, axes, out_axes, shardings)
+        if gone:
+            run = functools.partial(_run_donated, run, gone)
         return run, kept, out_tree[0]
 
     def donated(self, args: tuple, fixed: dict[int, Any]) -> tuple[int, ...]:
@@ -343,6 +348,14 @@ def _run_moved(run: Any, axes: list[Any], out_axes: list[Any], shardings: list[A
     for out, axis, sharding in zip(outs, out_axes, shardings, strict=True):
         moved.append(_core.with_aval(y, y.aval, sharding) if (y := _moved(out, 0, axis)) is not out else out)
     return moved
+
+
+def _run_donated(run: Any, given: list[int], arrays: list[Any]) -> list[Any]:
+    """The program, which takes over arrays; those that don't lie on its devices are copied there, and stay valid."""
+    for k in given:
+        if not is_placed(arrays[k]):
+            arrays[k] = lax.copy_p.bind(arrays[k])
+    return run(arrays)
 
 
 def _moved(x: Any, source: int | None, target: int | None) -> Any:

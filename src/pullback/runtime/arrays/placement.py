@@ -175,6 +175,11 @@ def place_results(placing: Placing, args: tuple, results: Sequence[Any], name: s
     ]
 
 
+def is_placed(x: Any) -> bool:
+    """Whether an array lies over devices, so that a donated one need not be copied there."""
+    return isinstance(getattr(x, "_base_array", x)._device, Sharding)
+
+
 def _common_devices(placing: Placing | None, places: Sequence[Any], mesh: Mesh | None, name: str) -> Any:
     """The devices that all of a program's committed arguments lie on; None if none is committed."""
     said: tuple[Any, str] | None = None

@@ -22,7 +22,7 @@ from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
 from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
-from pullback.runtime.arrays.placement import place_of, shardings_said, spec_of
+from pullback.runtime.arrays.placement import is_placed, place_of, shardings_said, spec_of
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
@@ -143,7 +143,8 @@ def compile_partitioned(
         shardings,
         [y.aval if y.lies_so else y.stacked for y in outs],
     )
-    gone = [k for k, n in enumerate(numbers) if n in donated]  # what the program does not read stays, as in JAX
+    given = [k for k, n in enumerate(numbers) if n in donated]  # what the program does not read stays, as in JAX
+    gone = [k for k in given if _is_taken_over(ins[k], outs)]
     kinds = [None if is_plain(a.dtype) else a.dtype for a in closed.out_avals]
     return _Run(run, ins, outs, shardings, kinds, gone), kept
 
@@ -219,9 +220,15 @@ class _Run:
         results = self.run([stack.of(words_of(x)) for stack, x in zip(self.ins, arrays, strict=True)])
         found = [stack.joined(y, s) for stack, y, s in zip(self.outs, results, self.shardings, strict=True)]
         for k in self.gone:
-            if not arrays[k].is_deleted():
+            if is_placed(arrays[k]) and not arrays[k].is_deleted():  # else it was copied to the devices
                 arrays[k].delete()
         return [y if kind is None else dressed(y, kind) for y, kind in zip(found, self.kinds, strict=True)]
+
+
+def _is_taken_over(given: _Stack, outs: Sequence[_Stack]) -> bool:
+    """Whether results may have the memory of a donated argument: not if those of its type are cut otherwise."""
+    alike = [y for y in outs if (y.aval.shape, y.aval.dtype) == (given.aval.shape, given.aval.dtype)]
+    return not alike or any(y.cut == given.cut for y in alike)
 
 
 class _Stack:

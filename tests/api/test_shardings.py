@@ -528,11 +528,11 @@ def test_arrays_like_others_lie_as_these_say():
 
 def test_formats_say_rows_and_places():
     x = jnp.ones((2, 3))
-    rows = layout.Layout((0, 1))
+    rows = layout.Layout((0, 1), ())
     assert x.format == layout.Format(rows, x.sharding)
     compiled = jax.jit(lambda x, y: {"sum": (x + y).sum(0)}).lower(x, y=x).compile()
     assert compiled.input_formats == ((x.format,), {"y": x.format})
-    assert compiled.output_formats == {"sum": layout.Format(layout.Layout((0,)), x.sharding)}
+    assert compiled.output_formats == {"sum": layout.Format(layout.Layout((0,), ()), x.sharding)}
     np.testing.assert_array_equal(jax.device_put(np.ones((2, 3)), x.format), x)
 
 
@@ -628,24 +628,67 @@ def test_devices_count_in_their_order():
     assert jax.device_put(XS, CUT) is XS and jax.typeof(X).memory_space is jax.memory.Space.Device
 
 
-def test_layouts_can_be_named_and_are_refused_where_arrays_are_to_lie_so():
-    place = jax.sharding.SingleDeviceSharding(D[0])
-    turned = layout.Layout((1, 0))
-    assert turned == layout.Layout((1, 0)) != layout.Layout((0, 1)) and turned.tiling is None
-    x = np.ones((4, 2), np.float32)
+def test_arrays_say_the_layout_that_they_were_given():
+    Format, Layout = layout.Format, layout.Layout
+    place, turned, rows = SingleDeviceSharding(D[0]), Layout((1, 0)), Layout((0, 1), ())
+    assert turned == Layout((1, 0)) != Layout((0, 1)) and turned.tiling is None
+    x = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    y = jax.device_put(x, Format(turned, place))
+    assert y.format == Format(Layout((1, 0), ()), place) and jax.device_put(y, place) is y
+    assert (y + 1).format.layout == rows == jax.device_put(y, D[1]).format.layout
+    assert layout.with_layout_constraint(jnp.asarray(x), turned).format.layout.major_to_minor == (1, 0)
+    np.testing.assert_array_equal(y, x)
+    cut = jax.jit(lambda x: 2 * x, out_shardings=Format(turned, NamedSharding(MESH, P(None, "X"))))
+    for _ in range(3):
+        assert cut(np.ones((4, 8))).format.layout.major_to_minor == (1, 0)
+    took = jax.jit(lambda x: x + 1, in_shardings=Format(turned, place))
+    for _ in range(3):
+        np.testing.assert_array_equal(took(y), x + 1)
+        with pytest.raises(ValueError, match="does not match the layout on the respective arg"):
+            took(jax.device_put(x, D[0]))
+    compiled = took.lower(jax.ShapeDtypeStruct((4, 2), x.dtype)).compile()
+    assert compiled.input_formats[0][0].layout == Layout((1, 0), ()) and compiled.output_formats.layout == rows
+    assert jax.jit(jnp.sin).lower(y).compile().input_formats[0][0].layout == y.format.layout
+    with pytest.raises(ValueError, match="input layouts that disagree"):
+        compiled(jax.device_put(x, D[0]))
+    struct = jax.ShapeDtypeStruct((4, 2), x.dtype, sharding=Format(turned, place))
+    assert struct.format.layout == turned and struct.update(shape=(2, 4)).format.layout == turned
     for use in (
-        lambda: jax.device_put(x, layout.Format(turned, place)),
-        lambda: jax.jit(lambda x: x, out_shardings=layout.Format(turned, place))(x),
-        lambda: jax.ShapeDtypeStruct((4, 2), np.float32, sharding=layout.Format(turned, place)),
+        lambda: jax.device_put(x, Format(Layout((0, 1, 2)), place)),
+        lambda: jax.jit(lambda x: x, in_shardings=Format(Layout((0, 1, 2)), place))(x),
+        lambda: jax.jit(lambda x: x, out_shardings=Format(Layout((0, 1, 2)), place))(x),
+        lambda: layout.with_layout_constraint(y, Layout((0,))),
     ):
-        with pytest.raises(NotImplementedError, match="row by row"):
+        with pytest.raises(ValueError, match="rank of the value should match"):
             use()
-    with pytest.raises(TypeError, match="3 axes"):
-        jax.device_put(x, layout.Format(layout.Layout((0, 1, 2)), place))
+    with pytest.raises(ValueError, match="device-local layouts directly"):
+        jax.jit(lambda x: x, in_shardings=turned)
+    with pytest.raises(ValueError, match="must be of type `Layout`"):
+        layout.with_layout_constraint(y, Layout.AUTO)
+    with pytest.raises(TypeError, match=r"`Layout\.AUTO` cannot"):
+        jax.ShapeDtypeStruct((4, 2), x.dtype, sharding=Format(Layout.AUTO, place))
     with pytest.raises(TypeError, match="sharding argument"):
         layout.Format(layout.Layout.AUTO, 3)
     with pytest.raises(ValueError, match="order of axes"):
         layout.Layout((0, 0))
+
+
+def test_what_stages_say_of_arguments_that_are_not_read():
+    compiled = jax.jit(lambda x, y: 2 * x, in_shardings=(CUT, CUT)).lower(X, X).compile()
+    assert compiled.input_shardings == ((CUT, None), {}) and compiled.input_formats[0][1].sharding is None
+    kept = jax.jit(lambda x, y: 2 * x, in_shardings=(CUT, CUT), keep_unused=True).lower(X, X).compile()
+    assert kept.input_shardings == ((CUT, CUT), {})
+    assert XS.on_device_size_in_bytes() == X.nbytes and jax.device_put(X, WHOLE).on_device_size_in_bytes() > X.nbytes
+
+
+def test_shardings_are_immutable():
+    for name in ("spec", "mesh", "other"):
+        with pytest.raises(AttributeError):
+            setattr(NamedSharding(MESH, P("X")), name, P())
+    with pytest.raises(ValueError, match="Expected mesh of type"):
+        jax.sharding.use_abstract_mesh(MESH)
+    with pytest.raises(ValueError, match="does not support kwargs"):
+        jax.jit(lambda x, n: x * n, static_argnames="n", in_shardings=(CUT,))(X, n=3)
 
 
 def test_arrays_over_devices_have_no_one_address():

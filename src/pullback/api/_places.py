@@ -9,8 +9,10 @@ from typing import Any
 
 from pullback.core import ClosedJaxpr, hooks
 from pullback.core.jaxpr import subjaxprs
+from pullback.core.tracer import Tracer
 from pullback.lax import sharding_constraint_p
 from pullback.runtime.arrays.devices import Device, default_device, devices
+from pullback.runtime.arrays.layouts import rows
 from pullback.runtime.arrays.placement import Placing, check_devices, devices_of, place_of, placement_of, says_where
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
@@ -19,13 +21,22 @@ from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_m
 
 
 def _without_layout(given: Any) -> Any:
-    """The sharding of a Format; other leaves as they are. Arrays lie row by row, which is what AUTO chooses."""
-    if not isinstance(given, Format):
-        return given
-    if isinstance(given.layout, Layout):
-        given.layout.check()
-        return given.with_sharding()
-    return given.sharding
+    """The sharding of a Format; other leaves as they are. ValueError for a layout by itself."""
+    if isinstance(given, Layout) or given is Layout.AUTO:
+        raise ValueError(
+            "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping this "
+            f"device-local layout and pass that to `jit` instead. Got {given}"
+        )
+    return given.sharding if isinstance(given, Format) else given
+
+
+def _layouts(name: str, given: Any, tree: Any, arrays: Sequence[Any], what: Any, tupled: bool = False) -> list[Any]:
+    """A Layout, AUTO or None for each leaf of arguments or results; ValueError for one of another rank."""
+    found = [g.layout if isinstance(g, Format) else None for g in flatten_axes(name, tree, given, tupled_args=tupled)]
+    for k, (layout, x) in enumerate(zip(found, arrays, strict=True)):
+        if isinstance(layout, Layout):
+            layout.check(x.shape, what(k))
+    return found
 
 
 class Wanted:
@@ -34,10 +45,11 @@ class Wanted:
     TypeError for leaves that are neither shardings, specs nor None; ValueError for arguments that exclude each other.
     """
 
-    __slots__ = ("backend", "device", "ins", "key", "outs")
+    __slots__ = ("backend", "device", "formats", "ins", "key", "outs")
 
     def __init__(self, in_shardings: Any, out_shardings: Any, device: Any, backend: Any) -> None:
-        in_shardings, out_shardings = (tree_map(_without_layout, tree) for tree in (in_shardings, out_shardings))
+        given = in_shardings, out_shardings  # with layouts
+        in_shardings, out_shardings = (tree_map(_without_layout, tree) for tree in given)
         for argument, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
             for leaf in tree_leaves(tree):
                 if not isinstance(leaf, (Sharding, PartitionSpec)):
@@ -57,8 +69,10 @@ class Wanted:
             raise TypeError(f"jit: argument 'backend' must be a string or None, got {backend!r}")
         self.ins = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
         self.outs, self.device, self.backend = out_shardings, device, backend
+        said = [[g.layout if isinstance(g, Format) else None for g in tree_leaves(t)] for t in given]
+        self.formats = given if any(layout is not None for layouts in said for layout in layouts) else None
         trees = [tree_flatten(t) for t in (self.ins, self.outs)]
-        self.key = (*[(tuple(leaves), tree) for leaves, tree in trees], device, backend)
+        self.key = (*[(tuple(leaves), tree) for leaves, tree in trees], *map(tuple, said), device, backend)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Wanted) and self.key == other.key
@@ -88,14 +102,29 @@ class Wanted:
         single = self._single()
         if single is not None or self.ins is None:
             return [single] * len(leaves)
-        if kwargs:
-            raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         given = flatten_axes("pjit in_shardings", tree_flatten(args)[1], self.ins, tupled_args=True)
 
         def what(k: int) -> Callable[[], str]:
             return lambda: f"pjit arguments with pytree key path {names()[k]}"
 
         return [_meant(s, "in_shardings", leaf, what(k)) for k, (s, leaf) in enumerate(zip(given, leaves, strict=True))]
+
+    def layouts_of_arguments(self, args: tuple[Any, ...], names: Callable[[], Sequence[str]]) -> list[Any]:
+        """A Layout, AUTO or None for each leaf of arguments; ValueError for one that does not fit."""
+        leaves, tree = tree_flatten(args)
+        if self.formats is None or self.formats[0] is None:
+            return [None] * len(leaves)
+        ins = self.formats[0]
+        ins = tuple(ins) if isinstance(ins, list) else ins
+        return _layouts(
+            "pjit in_shardings", ins, tree, leaves, lambda k: f"jit arguments with pytree key path {names()[k]}", True
+        )
+
+    def layouts_of_results(self, outs: Sequence[Any], tree: Any) -> list[Any]:
+        """The same for each leaf of the results."""
+        if self.formats is None or self.formats[1] is None:
+            return [None] * len(outs)
+        return _layouts("pjit out_shardings", self.formats[1], tree, outs, lambda _: "jit outputs")
 
     def results(self, outs: Sequence[Any], tree: Any) -> list[Any]:
         """A sharding or None for each leaf of the results; ValueError for one that does not fit."""
@@ -143,8 +172,38 @@ def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
         if not x.sharding.is_equivalent_to(s, x.ndim):
             raise ValueError(
                 f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
-                f"arg sharding: {x.sharding} for arg type: {x.aval.short()}"
+                f"arg sharding: {x.sharding} for arg type: {x.aval.str_short()}"
             )
+
+
+def layout_said(x: Any) -> Any:
+    """The layout that an argument, or a type in its place, was given; None: nobody said anything."""
+    if isinstance(x, (Tracer, int, float, complex)):
+        return None
+    given = getattr(x, "format", None)
+    return None if given is None or given.layout is None or given.layout == rows(x.ndim) else given.layout
+
+
+def check_layouts(leaves: Sequence[Any], layouts: Sequence[Any]) -> None:
+    """ValueError for a committed array of another layout than in_shardings says."""
+    for x, layout in zip(leaves, layouts, strict=True):
+        if layout is None or getattr(x, "_device", None) is None or isinstance(x, Tracer):
+            continue
+        have = x.format.layout
+        if isinstance(layout, Layout) and layout.in_full() != have:
+            raise ValueError(_mismatch(layout, have, x) + ".")
+        if layout is Layout.AUTO and have != rows(x.ndim):
+            raise ValueError(
+                f"{_mismatch(layout, have, x)}. The layout given to `jax.jit` is `Layout.AUTO` but the corresponding "
+                "argument passed is a `jax.Array` with a concrete layout"
+            )
+
+
+def _mismatch(wanted: Any, have: Layout, x: Any) -> str:
+    return (
+        "Layout passed to jit does not match the layout on the respective arg. Got jit layout: "
+        f"{wanted},\narg layout: {have} for arg type: {x.aval.str_short()}"
+    )
 
 
 def held_to(run: Any, wanted: Sequence[Any], kept: Sequence[int] | None) -> Any:

@@ -20,10 +20,12 @@ from pullback.api import donation
 from pullback.api._places import (
     Wanted,
     check_arguments,
+    check_layouts,
     compile_partitioned,
     constrained,
     held_to,
     layout_of_call,
+    layout_said,
     places_of_leaves,
     tell_inspectors,
 )
@@ -46,6 +48,7 @@ from pullback.core.source import Origin, at_any_callers, located
 from pullback.core.staging import StagingInterpreter, raise_leak, raise_no_execution
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.devices import Device
+from pullback.runtime.arrays.layouts import laid_out
 from pullback.runtime.arrays.placement import watch_moves
 from pullback.runtime.programs import spans
 from pullback.sharding import Mesh
@@ -240,14 +243,18 @@ class _Jit:
             return tree_unflatten(out_tree, outs), None
         donated = self.donated(args, kwargs)
         wanted = None if self.wanted.is_open else self.places_of_arguments(args, kwargs, statics)
+        layouts = None
         if wanted is not None:
             check_arguments(leaves, wanted)
+            layouts = self.layouts(args, kwargs, statics, leaves, closed.out_avals, out_tree)
         watched = None
         if config.config.jax_debug_key_reuse and extended.reuse is not None:
             watched = extended.reuse.called(self.name, closed, leaves)
         if config.config.jax_no_execution:
             raise_no_execution(f"jit({self.name})")
         entry, program = self.program(closed, donated, out_tree, wanted, leaves)
+        if layouts is not None:
+            program = laid_out(program, layouts[1])
         arrays = [hooks.asarray(leaf) for leaf in leaves]
         kept = [arrays[i] for i in entry.kept] if entry.kept is not None else arrays
         if hooks.transfers is not None:
@@ -259,7 +266,21 @@ class _Jit:
         if watched is not None:  # C is not to remember the call
             extended.reuse.note_results(outs, watched)
             return tree_unflatten(out_tree, outs), None
-        return tree_unflatten(out_tree, outs), entry
+        return tree_unflatten(out_tree, outs), entry if layouts is None else None  # C knows nothing of layouts
+
+    def layouts(self, args, kwargs, statics, leaves, outs, out_tree) -> tuple[list[Any], list[Any]] | None:
+        """The layouts of arguments and results, as in_shardings and out_shardings say; None where they say none.
+
+        ValueError for arguments that have others.
+        """
+        if self.wanted.formats is None:
+            return None
+        numbers = [w for w, _ in statics if isinstance(w, int)]
+        dynamic = tuple(a for i, a in enumerate(args) if i not in numbers)
+        names = functools.partial(arguments.leaf_paths, self.fun, args, kwargs, numbers)
+        ins = self.wanted.layouts_of_arguments(dynamic, names) if not kwargs else [None] * len(leaves)
+        check_layouts(leaves, ins)
+        return ins, self.wanted.layouts_of_results(outs, out_tree)
 
     def runs_on_cells(self, leaves, consts) -> bool:
         """Whether a call with references is to run now, with nothing else to heed."""
@@ -309,6 +330,8 @@ class _Jit:
         fixed = [w for w, _ in statics]
         dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
         numbers = [w for w in fixed if isinstance(w, int)]
+        if self.wanted.ins is not None and kwargs:
+            raise ValueError("pjit does not support kwargs when in_shardings is specified.")
         return self.wanted.arguments(
             tuple(a for i, a in enumerate(args) if i not in numbers),
             dynamic,
@@ -477,9 +500,13 @@ class _Jit:
         said = self.places_of_arguments(args, kwargs, statics)
         check_arguments(leaves, said)
         places = list(zip(places_of_leaves(leaves), said))
+        layouts = self.layouts(args, kwargs, statics, leaves, closed.out_avals, out_tree)
+        ins, outs = layouts or ([None] * len(leaves), [None] * len(closed.out_avals))
+        ins = [layout or layout_said(x) for layout, x in zip(ins, leaves, strict=True)]
         return Traced(
-            closed, in_tree, out_tree, self.name, donated, self.keep_unused, fixed, names, places, self.compiler_options
-        )
+            closed, in_tree, out_tree, self.name, donated, self.keep_unused, fixed, names, places,
+            self.compiler_options, (ins, outs),
+        )  # fmt: skip
 
     @api_boundary
     def lower(self, *args, **kwargs) -> Lowered:

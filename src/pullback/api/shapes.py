@@ -33,7 +33,7 @@ class ShapeDtypeStruct:
     shape: a tuple of integers; dtype: anything that names a dtype. TypeError if dtype is None.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "sharding")
+    __slots__ = ("shape", "dtype", "weak_type", "sharding", "_layout")
     is_only_a_type = True  # has an aval, but no value to compute with
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, vma=None, is_ref: bool = False):
@@ -50,10 +50,14 @@ class ShapeDtypeStruct:
                 "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
                 f"`jax.experimental.layout.Format`. Got {sharding} of type {type(sharding)}."
             )
+        self._layout = None
         if isinstance(sharding, Format):
-            if isinstance(sharding.layout, Layout):
-                sharding.layout.check(len(shape))
-            sharding = sharding.sharding
+            if sharding.layout is Layout.AUTO:
+                raise TypeError(
+                    "`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got "
+                    f"{sharding}"
+                )
+            self._layout, sharding = sharding.layout, sharding.sharding
         if isinstance(sharding, PartitionSpec) and current_mesh() is None:
             raise TypeError(
                 "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
@@ -70,14 +74,14 @@ class ShapeDtypeStruct:
     def like(cls, x) -> ShapeDtypeStruct:
         """The struct of an array, a number or another struct; TypeError for what is none of these."""
         if isinstance(x, cls):
-            return cls(x.shape, x.dtype, sharding=x.sharding, weak_type=x.weak_type)
+            return cls(x.shape, x.dtype, sharding=x.format if x._layout else x.sharding, weak_type=x.weak_type)
         aval = typeof(x)
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
     @property
     def format(self) -> Format:
-        """Where such an array lies, and how in memory, which is left open."""
-        return Format(None, self.sharding)
+        """Where such an array lies, and how in memory, if that was said."""
+        return Format(self._layout, self.sharding)
 
     @property
     def ndim(self):
@@ -99,7 +103,9 @@ class ShapeDtypeStruct:
     def update(self, **kw) -> ShapeDtypeStruct:
         """The struct with some fields replaced."""
         shape, dtype = kw.pop("shape", self.shape), kw.pop("dtype", self.dtype)
-        return ShapeDtypeStruct(shape, dtype, **({"sharding": self.sharding, "weak_type": self.weak_type} | kw))
+        sharding: Any = self.format if self._layout else self.sharding
+        fields: dict[str, Any] = {"sharding": sharding, "weak_type": self.weak_type} | kw
+        return ShapeDtypeStruct(shape, dtype, **fields)
 
     def __len__(self):
         if not self.shape:
@@ -107,12 +113,8 @@ class ShapeDtypeStruct:
         return self.shape[0]
 
     def __eq__(self, other):
-        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype, self.weak_type, self.sharding) == (
-            other.shape,
-            other.dtype,
-            other.weak_type,
-            other.sharding,
-        )
+        names = "shape", "dtype", "weak_type", "sharding", "_layout"
+        return isinstance(other, ShapeDtypeStruct) and all(getattr(self, n) == getattr(other, n) for n in names)
 
     def __hash__(self):
         return hash((self.shape, self.dtype, self.weak_type))
@@ -121,7 +123,8 @@ class ShapeDtypeStruct:
         name = getattr(self.dtype, "name", str(self.dtype))
         weak = ", weak_type=True" if self.weak_type else ""
         where = f", sharding={self.sharding}" if self.sharding is not None else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak}{where})"
+        how = f", format={self._layout}" if self._layout is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak}{where}{how})"
 
 
 @api_boundary
@@ -145,8 +148,7 @@ def eval_shape(fun: Callable, *args, **kwargs):
 def _sharding_of_type(aval: Any) -> Any:
     """How values of a type lie over a mesh whose axes are all explicit; None for others, of which types say not all."""
     sharding = aval.sharding if isinstance(aval, ShapedArray) else None
-    says = sharding is not None and bool(sharding.mesh.axis_names) and sharding.mesh.are_all_axes_explicit
-    return sharding if says else None
+    return None if sharding is None or not sharding.mesh.are_all_axes_explicit else sharding
 
 
 def _lasts(found: tuple[ClosedJaxpr, Any], own: bool) -> bool:

@@ -24,12 +24,14 @@ from pullback.api.shapes import ShapeDtypeStruct, said_of_results
 from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference, type_of_operand
 from pullback.runtime.arrays.devices import default_device
+from pullback.runtime.arrays.layouts import laid_out, rows
 from pullback.runtime.programs.canonical import without_rules
 from pullback.runtime.programs.compiler import admit
 from pullback.sharding._layout import Format, Layout
 from pullback.transforms.discharge import discharged, note, values_of
+from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
 from pullback.util.errors import JaxRuntimeError
-from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_map, tree_unflatten
+from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
 DIALECTS = ("jaxpr", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
@@ -116,6 +118,7 @@ class Traced:
         arg_names: Sequence[str] = (),
         places: Sequence[tuple[Any, Any]] = (),
         compiler_options: CompilerOptions | None = None,
+        layouts: tuple[Sequence[Any], Sequence[Any]] = ((), ()),
     ):
         self.jaxpr = closed
         self.in_tree, self.out_tree = in_tree, out_tree
@@ -126,6 +129,8 @@ class Traced:
         self._taken: tuple[int, ...] | None = None
         self._places = list(places) or [(None, None)] * in_tree.num_leaves  # (the argument's, what in_shardings says)
         self._options = compiler_options
+        ins, outs = layouts  # of arguments and results, as was said: a Layout, AUTO or None
+        self._layouts = list(ins) or [None] * in_tree.num_leaves, list(outs) or [None] * len(closed.out_avals)
 
     @property
     def out_info(self):
@@ -158,6 +163,10 @@ class Traced:
         if self._taken is None:
             self._taken = donation.usable(self.jaxpr, self._donated, self._keep_unused)
         return self._taken
+
+    def reads(self) -> list[bool]:
+        """For each leaf whether the program takes it."""
+        return [True] * self.in_tree.num_leaves if self._keep_unused else used_inputs(dce_jaxpr(self.jaxpr.jaxpr))
 
     @property
     def out_avals(self):
@@ -365,8 +374,12 @@ class Compiled(_Stage):
 
     @property
     def input_shardings(self):
-        """Where the arguments are taken to be, as (args, kwargs)."""
-        return tree_unflatten(self.in_tree, self._inputs)
+        """Where the arguments are taken to be, as (args, kwargs); None for those that the program does not take."""
+        return tree_unflatten(self.in_tree, self._taken_inputs)
+
+    @property
+    def _taken_inputs(self) -> list[Any]:
+        return [s if read else None for s, read in zip(self._inputs, self._traced.reads(), strict=True)]
 
     @functools.cached_property
     def _inputs(self) -> list[Any]:
@@ -385,21 +398,28 @@ class Compiled(_Stage):
     @property
     def input_formats(self):
         """How the arguments lie in memory, and where, as (args, kwargs)."""
-        return self._formats(self.in_tree, self._traced.jaxpr.in_avals, self.input_shardings)
+        traced = self._traced
+        return self._formats(self.in_tree, traced.jaxpr.in_avals, self._taken_inputs, traced._layouts[0])
 
     @property
     def output_formats(self):
         """How the results lie in memory, and where."""
-        return self._formats(self.out_tree, self._traced.jaxpr.out_avals, self.output_shardings)
+        traced = self._traced
+        return self._formats(
+            self.out_tree, traced.jaxpr.out_avals, tree_leaves(self.output_shardings), traced._layouts[1]
+        )
 
-    def _formats(self, tree, avals, shardings):
-        places = tree_flatten(shardings)[0]
-        return tree_unflatten(tree, [Format(Layout(tuple(range(a.ndim))), s) for a, s in zip(avals, places)])
+    def _formats(self, tree, avals, places, layouts):
+        found = [
+            Format() if s is None else Format(said.in_full() if isinstance(said, Layout) else rows(a.ndim), s)
+            for a, s, said in zip(avals, places, layouts)
+        ]
+        return tree_unflatten(tree, found)
 
     def _check_shardings(self, leaves) -> None:
         names = self._traced.arg_names
         lines = [
-            f"Argument {names[i] if i < len(names) else i} with shape {typeof(x).short()}:\n"
+            f"Argument {names[i] if i < len(names) else i} with shape {typeof(x).str_short()}:\n"
             f"  Passed sharding: {x.sharding}\n  Required sharding: {wanted}"
             for i, (x, wanted) in enumerate(zip(leaves, self._inputs))
             if getattr(x, "_device", None) is not None and not x.sharding.is_equivalent_to(wanted, x.ndim)
@@ -408,6 +428,22 @@ class Compiled(_Stage):
             raise ValueError(
                 "Computation was compiled for input shardings that disagree with the shardings of arguments passed to "
                 f"it. Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
+            )
+
+    def _check_layouts(self, leaves) -> None:
+        names = self._traced.arg_names
+        lines = [
+            f"Argument {names[i] if i < len(names) else i} with shape {typeof(x).str_short()}:\n"
+            f"  Passed layout: {x.format.layout}\n  Required layout: {wanted.in_full()}"
+            for i, (x, wanted) in enumerate(zip(leaves, self._traced._layouts[0]))
+            if isinstance(wanted, Layout)
+            and getattr(x, "_device", None) is not None
+            and x.format.layout != wanted.in_full()
+        ]
+        if lines:
+            raise ValueError(
+                "Computation was compiled for input layouts that disagree with the layouts of arguments passed to it. "
+                f"Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
             )
 
     def call(self, *args, **kwargs):
@@ -437,12 +473,14 @@ class Compiled(_Stage):
             raise TypeError(self._type_mismatch(leaves))
         given, leaves = leaves, values_of(leaves)
         self._check_shardings(leaves)
+        self._check_layouts(leaves)
         if self._entry is None:
             traced, kept = self._traced, self._program.kept
             if traced._layout is not None:
                 run, kept = compile_partitioned(traced.jaxpr, traced._layout, traced.fun_name, traced.taken())
             else:
                 run = held_to(self._program.executable, [a or b for a, b in traced._places], kept)
+            run = laid_out(run, traced._layouts[1])
             self._entry = _core.CacheEntry(run, self.out_tree, kept)
         kept, arrays = self._entry.kept, [hooks.asarray(leaf) for leaf in leaves]
         outs = self._entry.run(arrays if kept is None else [arrays[k] for k in kept])
@@ -450,7 +488,8 @@ class Compiled(_Stage):
             count = len(self._traced.jaxpr.out_avals)
             note(given, discharged(self._traced.jaxpr)[1], outs[count:])
             return tree_unflatten(self.out_tree, outs[:count]), None
-        return tree_unflatten(self.out_tree, outs), self._entry
+        checked = any(isinstance(layout, Layout) for layout in self._traced._layouts[0])  # of which C knows nothing
+        return tree_unflatten(self.out_tree, outs), None if checked else self._entry
 
     def _tree_mismatch(self, tree) -> str:
         compiled_for, given = (tree_unflatten(t, [0] * t.num_leaves) for t in (self.in_tree, tree))

@@ -19,6 +19,7 @@ from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Array, Tracer
 from pullback.lax.collectives.sharding import is_concrete, put
 from pullback.runtime.arrays.devices import Device, default_device
+from pullback.runtime.arrays.layouts import with_layout
 from pullback.sharding import PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import on_current_mesh
 from pullback.sharding._layout import Format, Layout
@@ -29,6 +30,7 @@ from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unfl
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+_UNSAID: Any = object()
 _PLACES = (Device, Sharding, PartitionSpec, Format, MemorySpace)
 
 
@@ -62,6 +64,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     for leaf, place, source, gives, alias in zip(leaves, places, sources, donated, aliased, strict=True):
         if gives and alias:
             raise ValueError("may_alias and donate cannot be True at the same time.")
+        layout: Any = place.layout if isinstance(place, Format) else _UNSAID
         place = _place(place, leaf)
         if not is_concrete(leaf):
             out.append(leaf if place is None else put(leaf, place, None if source is None else _place(source, leaf)))
@@ -69,7 +72,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         if alias is False:
             leaf = hooks.copied(leaf)
         with asked():
-            out.append(hooks.device_put(leaf, place))
+            put_there = hooks.device_put(leaf, place)
+        out.append(put_there if layout is _UNSAID else with_layout(put_there, layout))
     return tree_unflatten(tree, out)
 
 
@@ -100,9 +104,12 @@ def _place(given: Any, x: Any) -> Any:
         return where.with_memory_kind(given.value)
     if isinstance(given, Format):
         if given.layout is Layout.AUTO:
-            raise ValueError(f"device_put: the layout should be concrete, got {given}")
+            raise ValueError(
+                f"sharding and layout in `Layout` instance should be concrete. Got layout: {given} for input "
+                f"{aval_of(x).str_short()}"
+            )
         if isinstance(given.layout, Layout):
-            given.layout.check(x.ndim)
+            given.layout.check(x.shape, "device_put args")
         given = given.with_sharding()
     if isinstance(given, PartitionSpec):
         given = on_current_mesh(

@@ -15,10 +15,11 @@ from pullback._ext import _core
 from pullback.core import ShapedArray, eval_interpreter
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.arrays import asarray
+from pullback.runtime.arrays.layouts import rows
 from pullback.runtime.arrays.native_hooks import Shard
 from pullback.runtime.arrays.placement import place_of
 from pullback.sharding import NamedSharding, Sharding
-from pullback.sharding._layout import Format, Layout
+from pullback.sharding._layout import Format
 from pullback.sharding._mesh import is_local
 
 _NOT_HERE = (
@@ -53,7 +54,7 @@ class GlobalArray(Tracer):
     @property
     def format(self) -> Format:
         """How it lies in memory, and where."""
-        return Format(Layout(tuple(range(self.ndim))), self._sharding)
+        return Format(rows(self.ndim), self._sharding)
 
     _device = device
     committed = True

@@ -118,9 +118,11 @@ class set_mesh:
 
 
 class use_abstract_mesh:
-    """Context manager: a mesh without devices is the one in force inside."""
+    """Context manager: a mesh without devices is the one in force inside. ValueError for others."""
 
     def __init__(self, mesh: AbstractMesh) -> None:
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
         self._mesh = mesh
         self._override = config.mesh_in_force(mesh)
 

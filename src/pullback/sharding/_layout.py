@@ -1,5 +1,5 @@
-"""Layouts of arrays in memory: there is one here, row by row; others can be named, and are refused where arrays are to
-lie so.
+"""Layouts of arrays in memory. There is one here, row by row; others can be named, and arrays remember that
+(`runtime/arrays/layouts.py`).
 """
 
 from __future__ import annotations
@@ -29,13 +29,17 @@ class Layout:
         if sorted(self.major_to_minor) != list(range(len(self.major_to_minor))):
             raise ValueError(f"Layout: major_to_minor must be an order of axes, got {self.major_to_minor}")
 
-    def check(self, ndim: int | None = None) -> None:
-        """NotImplementedError unless arrays lie so; TypeError where they have `ndim` axes and it is of others."""
-        if ndim is not None and ndim != len(self.major_to_minor):
-            raise TypeError(f"{self} is of arrays with {len(self.major_to_minor)} axes, and got one with {ndim}")
-        rows = tuple(range(len(self.major_to_minor)))
-        if self.major_to_minor != rows or self.tiling:
-            raise NotImplementedError(f"arrays lie row by row, by major_to_minor={rows} without tiles; got {self}")
+    def in_full(self) -> Layout:
+        """The layout as an array says it: without tiles, if none were named."""
+        return self if self.tiling is not None else Layout(self.major_to_minor, (), self.sub_byte_element_size_in_bits)
+
+    def check(self, shape: Any, what: str) -> None:
+        """ValueError unless it is of arrays with as many axes; `what` names the array."""
+        if len(self.major_to_minor) != len(shape):
+            raise ValueError(
+                f"One of {what} is incompatible with its layout annotation {self}: Length of major_to_minor and the "
+                f"rank of the value should match. Got major_to_minor={self.major_to_minor} and shape={tuple(shape)}"
+            )
 
 
 @dataclass(frozen=True)

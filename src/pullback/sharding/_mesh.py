@@ -94,9 +94,9 @@ class _Axes:
     auto_axes = property(lambda self: self._of_type(AxisType.Auto))
     explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
     manual_axes = property(lambda self: self._of_type(AxisType.Manual))
-    are_all_axes_auto = property(lambda self: len(self.auto_axes) == len(self.axis_names))
-    are_all_axes_explicit = property(lambda self: len(self.explicit_axes) == len(self.axis_names))
-    are_all_axes_manual = property(lambda self: len(self.manual_axes) == len(self.axis_names))
+    are_all_axes_auto = property(lambda self: 0 < len(self.auto_axes) == len(self.axis_names))
+    are_all_axes_explicit = property(lambda self: 0 < len(self.explicit_axes) == len(self.axis_names))
+    are_all_axes_manual = property(lambda self: 0 < len(self.manual_axes) == len(self.axis_names))
 
     def __str__(self) -> str:
         if not self.axis_names and isinstance(self, Mesh):

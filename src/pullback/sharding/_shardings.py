@@ -189,13 +189,19 @@ class NamedSharding(Sharding):
     if it names one twice; TypeError for what is no mesh, or no PartitionSpec.
     """
 
+    mesh: Any
+    spec: PartitionSpec
+    _hash: int
+
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None) -> None:
         if not isinstance(mesh, (Mesh, AbstractMesh)):
             raise TypeError(f"NamedSharding: argument 'mesh' must be a Mesh or AbstractMesh, got {mesh!r}")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"NamedSharding: argument 'spec' must be a PartitionSpec, got {spec!r}")
-        self.mesh, self.spec = mesh, spec
-        self.memory_kind = _memory_kind(memory_kind) if memory_kind or isinstance(mesh, Mesh) else None
+        put = functools.partial(object.__setattr__, self)
+        put("mesh", mesh)
+        put("spec", spec)
+        put("memory_kind", _memory_kind(memory_kind) if memory_kind or isinstance(mesh, Mesh) else None)
         if spec.unreduced or spec.reduced:
             _check_state(mesh, spec)
         used = all_names_of(spec)
@@ -207,7 +213,10 @@ class NamedSharding(Sharding):
                     "A single NamedSharding spec specification can map every mesh axis to at most one positional "
                     f"dimension, but {spec} has duplicate entries for `{name}`"
                 )
-        self._hash = hash((mesh, spec, self.memory_kind))
+        put("_hash", hash((mesh, spec, self.memory_kind)))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot assign to field {name!r}: shardings are immutable")
 
     def _concrete(self, attribute: str) -> Mesh:
         if isinstance(self.mesh, AbstractMesh):
@@ -233,6 +242,11 @@ class NamedSharding(Sharding):
     @property
     def is_fully_replicated(self) -> bool:
         return all(self._count(part) == 1 for part in self.spec) and not self.spec.unreduced
+
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
+        """ValueError for arrays of fewer dimensions than the spec has entries."""
+        if len(self.spec) > len(aval_shape):
+            self.check(aval_shape, "check_compatible_aval arguments")
 
     @property
     def replicated_axes(self) -> frozenset[Any]:

@@ -213,7 +213,7 @@ def _over(p: Primitive, leaves: list[Any], names: tuple[Any, ...], groups: Any) 
             "is the same on some devices and not on all"
         )
     if checked:
-        _check_states(leaves, checked)
+        _check_states(leaves, names)
         leaves = psum_invariant_p.bind(*[with_terms(leaf, checked) for leaf in leaves], axes=checked)
     rest = tuple(name for name in names if name not in checked)
     return p.bind(*leaves, axes=rest, axis_index_groups=groups) if rest else leaves

@@ -4,8 +4,10 @@ PAGES = {
     "Layout": """
 Arguments:
     major_to_minor: order of the axes in memory, slowest first.
-    tiling: must be None.
-    sub_byte_element_size_in_bits: must be 0.
+    tiling: sizes of tiles; None: not said.
+    sub_byte_element_size_in_bits: bits of elements that are smaller than a byte.
+
+Values always lie row by row; an array says the layout that it was given.
 
 >>> jax.experimental.layout.Layout((0, 1)).major_to_minor
 (0, 1)
@@ -18,5 +20,14 @@ Arguments:
 >>> x = jnp.ones((2, 3))
 >>> x.format.layout.major_to_minor
 (0, 1)
+""",
+    "with_layout_constraint": """
+Arguments:
+    x: tree of arrays.
+    layouts: Layout, or a tree prefix of them.
+
+>>> from jax.experimental.layout import Layout, with_layout_constraint
+>>> with_layout_constraint(jnp.ones((2, 3)), Layout((1, 0))).format.layout.major_to_minor
+(1, 0)
 """,
 }

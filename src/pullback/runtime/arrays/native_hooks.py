@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,9 @@ from pullback.core.avals import ShapedArray, typeof
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
+from pullback.runtime.arrays.layouts import format_of, layout_of, with_layout
 from pullback.runtime.arrays.placement import placement_of
 from pullback.sharding import Sharding, SingleDeviceSharding
-from pullback.sharding._layout import Format, Layout
 from pullback.sharding._mesh import is_local
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.notebooks import array_html
@@ -133,7 +134,8 @@ def shards_of(self: Any) -> list[Shard]:
         key = tuple((s.start, s.stop) for s in index)
         number = copies[key] = copies.get(key, -1) + 1
         here = is_local(device)
-        shards.append(Shard(device, index, number, _part_at(self, index, device) if here else None))
+        part = _part_at(self, index, device) if here else None
+        shards.append(Shard(device, index, number, part if part is None else with_layout(part, layout_of(self))))
     return shards
 
 
@@ -150,11 +152,6 @@ def local_shards_of(self: Any) -> list[Shard]:
 _core.set_array_attribute("__reduce_ex__", pickled)
 _core.set_array_attribute("devices", devices_of)
 _core.set_array_attribute("is_fully_replicated", property(lambda self: self.sharding.is_fully_replicated))
-
-
-def _format_of(x: Any) -> Format:
-    """How the array lies in memory, and where."""
-    return Format(Layout(tuple(range(x.ndim))), x.sharding)
 
 
 _to_dlpack, _pointer = _core.Array.__dlpack__, _core.Array.unsafe_buffer_pointer
@@ -177,9 +174,21 @@ def _pointer_of(self: Any) -> int:
     return _pointer(self)
 
 
+_size = _core.Array.on_device_size_in_bytes
+
+
+def _size_on_devices(self: Any) -> int:
+    """The bytes of memory used on all devices."""
+    place = self._device
+    if not isinstance(place, Sharding) or place.num_devices == 1:
+        return _size(self)
+    return place.num_devices * math.prod(place.shard_shape(self.shape)) * self.dtype.itemsize
+
+
+_core.set_array_attribute("on_device_size_in_bytes", _size_on_devices)
 _core.set_array_attribute("__dlpack__", _dlpack_of)
 _core.set_array_attribute("unsafe_buffer_pointer", _pointer_of)
-_core.set_array_attribute("format", property(_format_of))
+_core.set_array_attribute("format", property(format_of))
 _core.set_array_attribute("addressable_shards", property(local_shards_of))
 _core.set_array_attribute("global_shards", property(shards_of))
 

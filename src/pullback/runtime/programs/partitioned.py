@@ -25,7 +25,7 @@ from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import is_placed, place_of, shardings_said, spec_of
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
-from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
+from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._specs import state_of
 from pullback.util import config, dtypes
 from pullback.util.switches import switches
@@ -59,6 +59,12 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
         return None
     mesh: Any = named[0].mesh
     sizes = dict(mesh.shape)
+    for a in said:
+        if isinstance(a, NamedSharding) and isinstance(a.mesh, AbstractMesh) and a.mesh.size not in (1, mesh.size):
+            raise ValueError(
+                f"{closed.jaxpr.debug_info.func_name} speaks of a mesh of {a.mesh.size} devices, as {a.mesh}, and is "
+                f"called in a context with {mesh.size} devices, which is not allowed."
+            )
     if mesh.size == 1 or mesh.is_multi_process or any(s.mesh.shape != mesh.shape or s.mesh != mesh for s in named):
         return None
     if any(not isinstance(s, NamedSharding) for s in said):

@@ -372,3 +372,16 @@ def test_booleans_are_not_combined_out_of_bounds(op):
         for way in (lambda f: f, pullback.jit):
             with pytest.raises(TypeError, match="does not accept dtype bool"):
                 way(lambda x, index=index: getattr(x.at[index], op)(True))(x)
+
+
+def test_iteration_over_rows_of_arrays_and_of_traced_ones():
+    x = np.arange(6.0, dtype=np.float32).reshape(3, 2)
+    first, *others = jnp.asarray(x)
+    assert first.tolist() == [0, 1] and len(others) == 2
+
+    def added(x):
+        return sum(k * row for k, row in enumerate(x))
+
+    for function in (added, pullback.jit(added), pullback.jit(pullback.vmap(added, 1, 0)), pullback.vmap(added, 1)):
+        np.testing.assert_array_equal(function(x), added(x))
+    np.testing.assert_array_equal(pullback.grad(lambda x: added(x).sum())(x), [[0, 0], [1, 1], [2, 2]])

@@ -106,7 +106,8 @@ _COMPARISONS = {
 def _iterate(self: Any) -> Any:
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    cut = self._device is not None and not self.is_fully_replicated and self.is_fully_addressable
+    cut = type(self) is _core.Array and self._device is not None
+    cut = cut and not self.is_fully_replicated and self.is_fully_addressable
     whole = _core.with_aval(self, self.aval) if cut else self
     rows: list[Any] = [lax.index_in_dim(whole, k, 0, keepdims=False) for k in range(self.shape[0])]
     return iter([_core.with_aval(row, row.aval) for row in rows] if cut else rows)  # of what is cut: on no device

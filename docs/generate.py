@@ -6,6 +6,7 @@ import enum
 import importlib
 import inspect
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,26 @@ MODULES = {
     "pullback.export": "Programs for other processes and for C",
     "pullback.profiler": "Profiles",
     "pullback.debug": "Looking inside of programs",
+    "pullback.monitoring": "Listeners to what programs record",
+    "pullback.stages": "What jit makes on the way to a program",
+    "pullback.custom_derivatives": "Derivatives of your own",
+    "pullback.custom_batching": "Rules for vmap of your own",
+    "pullback.ad_checkpoint": "What derivatives keep",
+    "pullback.ref": "Mutable arrays",
+    "pullback.ffi": "Functions in C",
+    "pullback.dtypes": "Dtypes",
+    "pullback.dlpack": "Exchange of arrays",
+    "pullback.flatten_util": "Trees as vectors",
+    "pullback.distributed": "Several processes",
+    "pullback.experimental.multihost_utils": "What processes do together",
+    "pullback.experimental.mesh_utils": "Devices as arrays",
+    "pullback.experimental.checkify": "Checks that are values",
+    "pullback.experimental.ode": "Differential equations",
+    "pullback.experimental.jet": "Taylor series",
+    "pullback.experimental.serialize_executable": "Compiled functions as bytes",
+    "pullback.example_libraries.optimizers": "Optimizers",
+    "pullback.example_libraries.stax": "Layers of networks",
+    "pullback.scipy.spatial.transform": "Rotations",
 }
 
 # The heads of the sections of a docstring, as `pullback.manual` has them.
@@ -83,6 +104,13 @@ def signature(value: Any) -> str:
         for p in called.parameters.values()
     ]
     return str(called.replace(parameters=parameters, return_annotation=empty))
+
+
+def broken(call: str) -> str:
+    """A call in lines of at most 84 characters, which fit the column of text."""
+    head, _, _ = call.partition("(")
+    indent = " " * min(len(head) + 1, 12)
+    return textwrap.fill(call, 84, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def members(value: Any) -> str:
@@ -148,7 +176,7 @@ def write_module(folder: Path, name: str, title: str) -> None:
     entries = public(importlib.import_module(name))
     lines = [f"# `{name}`", "", f"{title}. {len(entries)} functions and classes.", ""]
     for each, value in entries:
-        lines += [f"## `{each}`", "", f"```python\n{each}{signature(value)}\n```", ""]
+        lines += [f"## `{each}`", "", f"```python\n{broken(each + signature(value))}\n```", ""]
         lines += [described(inspect.getdoc(value) or "") + members(value), ""]
     write(folder / "api" / f"{name}.md", "\n".join(lines))
 

@@ -28,17 +28,12 @@ _CAPSULE = b"xla._CUSTOM_CALL_TARGET"
 
 
 def include_dir() -> str:
-    """The folder to compile against: it holds `xla/ffi/api/c_api.h` and `xla/ffi/api/ffi.h`.
-
-    >>> import os, pullback
-    >>> os.path.exists(os.path.join(pullback.ffi.include_dir(), "xla", "ffi", "api", "ffi.h"))
-    True
-    """
+    """The folder to compile against: it holds `xla/ffi/api/c_api.h` and `xla/ffi/api/ffi.h`."""
     return os.fspath(Path(__file__).parent / "include")
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """A PyCapsule around a function of ctypes. Raises TypeError for what is none."""
+    """A PyCapsule around a function of ctypes."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     if not isinstance(funcptr, (ctypes.c_void_p, ctypes._CFuncPtr, ctypes._Pointer)):  # type: ignore[attr-defined]
@@ -60,13 +55,7 @@ def _address(function: str, argument: str, capsule: Any) -> int:
 
 
 def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
-    """Make a C function callable by name from programs.
-
-    fn: a PyCapsule with its address (see `pycapsule`), or a dictionary of them by stage: 'instantiate', 'prepare',
-    'initialize' and 'execute', of which the last must be there. api_version: 1 for XLA's typed interface, 0 for a plain
-    function `void f(void* out, const void** in)`. What is registered for another platform than 'cpu' is never called.
-    Raises JaxRuntimeError for what is no capsule, and where the name has another function.
-    """
+    """Make a C function callable by name from programs."""
     if kwargs:
         raise TypeError(f"register_ffi_target: unexpected keyword arguments {', '.join(map(repr, kwargs))}")
     if api_version not in (0, 1):
@@ -85,11 +74,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
 
 
 def register_ffi_type(name: str, type_registration: Mapping[str, Any], platform: str = "cpu") -> None:
-    """Register a type of the states that handlers keep, by name.
-
-    type_registration: {'type_id': PyCapsule of an XLA_FFI_TypeId, 'type_info': PyCapsule of an XLA_FFI_TypeInfo}; the
-    second may be missing. An id of 0 is replaced by a new one. Raises JaxRuntimeError where the name has another id.
-    """
+    """Register a type of the states that handlers keep, by name; an id of 0 is replaced by a new one."""
     if platform.lower() not in ("cpu", "host"):
         return
     missing = {"type_id"} - set(type_registration)
@@ -109,10 +94,7 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Say that a function may be called for parts of a batch; here a call is never divided, so this changes nothing.
-
-    Raises TypeError for a name that is no string.
-    """
+    """Say that a function may be called for parts of a batch; here a call is never divided, so this changes nothing."""
     if not isinstance(name, str):
         raise TypeError(f"register_ffi_target_as_batch_partitionable: 'name' must be a string, got {name!r}")
 
@@ -173,14 +155,7 @@ def ffi_call(
 ) -> Callable[..., Any]:
     """A function of arrays, and of attributes by keyword, that calls a registered C function when the program runs.
 
-    result_shape_dtypes: something with shape and dtype for each result, one or a sequence. has_side_effect: call it
-    even if no result is used. vmap_method: as of `pure_callback`. input_layouts, output_layouts: for each array None
-    (row by row) or its axes, slowest first; the function sees the array's own shape. input_output_aliases: operand to
-    the result whose memory it shares. custom_call_api_version: 4 for XLA's typed interface, 1 for plain C functions
-    `void f(void* out, const void** in)`. Attributes are strings, Python and NumPy numbers (int is int64, float is
-    float64), NumPy arrays, and dictionaries of them.
-    Raises ValueError for results without shape, other layouts, aliases of unlike arrays, an unknown vmap_method;
-    JaxRuntimeError when the program runs, with what the function reported, or if nothing has the name.
+    The function sees each array in the shape that the program gives it, whatever its layout is.
     """
     if vmap_method not in VMAP_METHODS:
         raise ValueError(f"vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))}, but got: {vmap_method}")
@@ -271,8 +246,7 @@ def ffi_lowering(
 ) -> ForeignLowering:
     """The lowering rule, for `mlir.register_lowering`, of a primitive that a registered C function computes.
 
-    The function gets the primitive's parameters as attributes. operand_layouts, result_layouts: for each array None or
-    its axes, fastest first. Raises NotImplementedError for what only MLIR can take (the other arguments).
+    The function gets the primitive's parameters as attributes.
     """
     if backend_config is not None or skip_ffi_layout_processing or lowering_args:
         raise NotImplementedError(

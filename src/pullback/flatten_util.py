@@ -18,10 +18,7 @@ from pullback.util import dtypes
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """(vector, unravel): the leaves, flattened and joined in one common type, and the function that undoes it.
-
-    `unravel` raises ValueError for a vector of another size, TypeError for one of another type.
-    """
+    """(vector, unravel): the leaves, flattened and joined in one common type, and the function that undoes it."""
     leaves, tree = tree_util.tree_flatten(pytree)
     leaves = [jnp.asarray(leaf) for leaf in leaves]
     if not leaves:

@@ -116,7 +116,7 @@ def _refuse_space(name: str, memory_space: Any) -> None:
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
-    """A reference to a mutable array that starts as `init_val`. Raises TypeError for what is no array."""
+    """A reference to a mutable array that starts as `init_val`."""
     _refuse_space("new_ref", memory_space)
     if kind is not None:
         raise NotImplementedError(f"new_ref: argument 'kind' must be None, got {kind!r}")
@@ -137,10 +137,7 @@ def free_ref(ref: Ref) -> None:
 
 
 def freeze(ref: Ref) -> Any:
-    """The array, which ends the reference; using it afterwards is a ValueError.
-
-    ValueError in a traced function for a reference from outside, which goes on after it.
-    """
+    """The array, which ends the reference; using it afterwards is a ValueError."""
     who = current_interpreter()
     if who.stages_references:
         its = ref.interpreter if isinstance(ref, StagedReference) else None
@@ -156,7 +153,7 @@ def freeze(ref: Ref) -> Any:
 
 
 def get(ref: Ref | Row | TransformedRef, idx: Any = None) -> Any:
-    """ref[idx]; None for all of it. Raises ValueError for an integer that lies outside of its axis."""
+    """ref[idx]; None for all of it."""
     if isinstance(ref, TransformedRef):
         return _value_at(get(ref._of, ref._index), idx)
     held, index, arrays = _where(ref, ... if idx is None else idx)
@@ -176,7 +173,7 @@ def set(ref: Ref | Row | TransformedRef, idx: Any, value: Any) -> None:
 
 
 def swap(ref: Ref | Row | TransformedRef, idx: Any, value: Any) -> Any:
-    """ref[idx] as it was, after it has become `value`. Raises ValueError if the shapes differ."""
+    """ref[idx] as it was, after it has become `value`."""
     if isinstance(ref, TransformedRef):
         whole = get(ref._of, ref._index)
         before = _value_at(whole, idx)

@@ -58,10 +58,7 @@ def initialize(
     Without `num_processes` the launcher's environment variables (Slurm, MPI) say how many there are, else it is one.
     Several processes meet through MPI (`pip install 'pullback[mpi]'`, or a cluster's own): mpiexec, srun or `python -m
     pullback launch` starts them, and they need no address. Processes that are started by hand (with MPICH) need
-    coordinator_address ("host:port", where process 0 listens), num_processes and process_id; coordinator_bind_address
-    says where process 0 listens if that is another interface or port. Raises RuntimeError at a second call, where
-    processes do not come within `initialization_timeout` seconds, and where two have one process_id; ValueError for a
-    process_id or an address that is none, and counts that disagree; ImportError where there is no mpi4py.
+    coordinator_address, num_processes and process_id.
     """
     global _initialized
     if _initialized:

@@ -217,8 +217,7 @@ check_p = Primitive(
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """State that `pred`, a bool scalar, holds; `msg` is formatted with the arguments, which are trees of arrays.
 
-    With a concrete `pred` it raises JaxRuntimeError at once; in a traced function, `checkify` must be around it. Raises
-    TypeError if pred is not a bool scalar, or the arguments are not arrays. With `debug` it is a `debug_check`.
+    With a concrete `pred` it raises at once; in a traced function, `checkify` must be around it.
     """
     if debug and current_interpreter() is eval_interpreter():
         return
@@ -617,10 +616,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
 
 
 def check_error(error: Error) -> None:
-    """Raise JaxRuntimeError if `error` says so; in a traced function, state it as a `check`.
-
-    Raises TypeError for anything but an Error.
-    """
+    """Raise JaxRuntimeError if `error` says so; in a traced function, state it as a `check`."""
     if not isinstance(error, Error):
         raise TypeError(f"check_error: expected an Error, got {type(error)}")
     if not isinstance(error._code, Tracer):

@@ -62,10 +62,7 @@ def _gathered(x: np.ndarray, what: str) -> list[np.ndarray]:
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """What the process with `is_source` has (by default the first), as NumPy arrays, on all processes.
 
-    Every process gives a tree of the same structure and types. Raises ValueError if none is the source, or several are.
-
-    >>> broadcast_one_to_all([1.0])
-    [array(1., dtype=float32)]
+    Every process gives a tree of the same structure and types.
     """
     if process_count() == 1:
         return tree_util.tree_map(_value, in_tree)
@@ -90,7 +87,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes have come here. AssertionError if they have come with different names."""
+    """Wait until all processes have come here."""
     if not isinstance(name, str):
         raise TypeError(f"sync_global_devices: expected a str as argument 'name', got {name!r}")
     if process_count() == 1:
@@ -104,10 +101,7 @@ def sync_global_devices(name: str) -> None:
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """What all processes have, as NumPy arrays: joined along the first axis if `tiled`, else along a new one. Of an
-    array that lies on several processes the whole, which takes tiled=True (ValueError else).
-
-    >>> process_allgather(np.arange(3, dtype=np.int32))
-    array([[0, 1, 2]], dtype=int32)
+    array that lies on several processes the whole, which takes tiled=True.
     """
 
     def gather(x: Any) -> np.ndarray:

@@ -57,10 +57,7 @@ def odeint(
 ) -> Any:
     """The solution of dy/dt = func(y, t, *args) with y(t[0]) = y0 at the times t.
 
-    y0: an array or tree of floats, like what func gives; t: f[n], increasing or decreasing; args: arrays or trees. The
-    result has a leading axis of n. rtol, atol: the error that a step may make; mxstep: most steps between two times,
-    after which the last state counts; hmax: largest step. Differentiable in y0, t, args and what func closes over.
-    TypeError for y0 that is not floating point, and for args that are no arrays; ValueError for other shapes of t.
+    Differentiable in y0, t, args and what func closes over.
     """
     if not callable(func):
         raise TypeError(f"odeint: argument 'func' must be a function, got {func!r}")

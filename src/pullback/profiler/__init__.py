@@ -90,12 +90,9 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Record from now on; `stop_trace` writes below `log_dir`. RuntimeError while another trace is recorded.
+    """Record from now on; `stop_trace` writes below `log_dir`.
 
-    The files are `<host>.xplane.pb` for TensorBoard and `<host>.trace.json.gz` for Perfetto, too;
-    `create_perfetto_trace` writes the latter also as `perfetto_trace.json.gz`, and `create_perfetto_link` prints an
-    address that shows it in a browser, and waits until the browser has fetched it. TypeError for options that are not
-    ProfileOptions.
+    The files are `<host>.xplane.pb` for TensorBoard and `<host>.trace.json.gz` for Perfetto, too.
     """
     global _wanted
     if profiler_options is not None and not isinstance(profiler_options, ProfileOptions):
@@ -108,7 +105,7 @@ def start_trace(
 
 
 def stop_trace() -> None:
-    """End the trace and write it. RuntimeError if none is recorded; OSError if it cannot be written."""
+    """End the trace and write it."""
     global _wanted
     with _lock:
         wanted, _wanted = _wanted, None
@@ -130,15 +127,7 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
-    """Context manager: record what runs inside; arguments and errors as of `start_trace`.
-
-    >>> import pullback as jax, pullback.numpy as jnp
-    >>> step = jax.jit(lambda x: jnp.sin(x).sum())
-    >>> with jax.profiler.trace("/tmp/profile"):  # doctest: +SKIP
-    ...     for i in range(10):
-    ...         with jax.profiler.StepTraceAnnotation("step", step_num=i):
-    ...             step(jnp.ones(1000)).block_until_ready()
-    """
+    """Context manager: record what runs inside, as between `start_trace` and `stop_trace`."""
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -186,7 +175,7 @@ def annotate_function(func: Callable[..., Any], name: str | None = None, **decor
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """NotImplementedError: there is no server for remote profilers."""
+    """There is no server for remote profilers: profiles are written to files, by `trace`."""
     raise NotImplementedError(
         f"start_server({port}): there is no server for remote profilers, which would need gRPC; profiles are written "
         "to files that TensorBoard and Perfetto open, by jax.profiler.trace(log_dir)"
@@ -194,13 +183,14 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def stop_server() -> None:
-    """ValueError, as no server has been started."""
+    """There is no server, so that none can be stopped."""
     raise ValueError("No active profiler server.")
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """What arrays hold memory, and who holds them, compressed in the format of pprof; ValueError unless `backend` is
-    None or 'cpu'. Arrays are looked for in variables and containers, which takes some tens of milliseconds.
+    """What arrays hold memory, and who holds them, compressed in the format of pprof.
+
+    Arrays are looked for in variables and containers, which takes some tens of milliseconds.
     """
     if backend not in (None, "cpu"):
         raise ValueError(f"device_memory_profile: argument 'backend' must be None or 'cpu', got {backend!r}")
@@ -212,7 +202,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 
 def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file: `pprof -web memory.prof` shows it. Errors as there, and OSError."""
+    """Write `device_memory_profile` to a file: `pprof -web memory.prof` shows it."""
     found = device_memory_profile(backend)
     Path(filename).write_bytes(found)
 

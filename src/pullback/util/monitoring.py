@@ -56,22 +56,22 @@ def register_scalar_listener(callback: Callable[..., None]) -> None:
 
 
 def unregister_event_listener(callback: Callable[..., None]) -> None:
-    """Undo `register_event_listener`; ValueError for what is not registered."""
+    """Undo `register_event_listener`."""
     _remove(_events, callback)
 
 
 def unregister_event_duration_listener(callback: Callable[..., None]) -> None:
-    """Undo `register_event_duration_secs_listener`; ValueError for what is not registered."""
+    """Undo `register_event_duration_secs_listener`."""
     _remove(_durations, callback)
 
 
 def unregister_event_time_span_listener(callback: Callable[..., None]) -> None:
-    """Undo `register_event_time_span_listener`; ValueError for what is not registered."""
+    """Undo `register_event_time_span_listener`."""
     _remove(_spans, callback)
 
 
 def unregister_scalar_listener(callback: Callable[..., None]) -> None:
-    """Undo `register_scalar_listener`; ValueError for what is not registered."""
+    """Undo `register_scalar_listener`."""
     _remove(_scalars, callback)
 
 

@@ -86,7 +86,7 @@ class Shown:
     def __repr__(self) -> str:
         if isinstance(self.value, enum.Enum):
             return str(self.value)
-        text = repr(self.value)
+        text = re.sub(r"(?!^)<class '(?:\w+\.)*(\w+)'>", r"\1", repr(self.value))
         return getattr(self.value, "__name__", "...") if text.startswith("<") else text
 
 

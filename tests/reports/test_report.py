@@ -60,6 +60,19 @@ def test_nests_of_loops_are_measured_in_every_iteration():
     assert 7 in {k["runs"] for k in facts["kernels"]}
 
 
+def test_kernels_that_read_the_step_of_a_loop_have_instructions():
+    def walk(c, u):
+        c = 0.9 * c + jnp.sin(u)
+        return c, c.sum()
+
+    def down(x):
+        return pb.lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * jnp.sin(s[0] + s[1])), (0, x))
+
+    scanned = pb.report(lambda c, us: pb.lax.scan(walk, c, us), jnp.ones(64), jnp.ones((100, 64)), path=None)
+    for found in (scanned, pb.report(down, jnp.ones(1000), path=None)):
+        assert not [k["asm"] for k in found.facts["kernels"] if "not shown" in k["asm"]]
+
+
 def test_branches_that_are_not_taken():
     facts = pb.report(lambda x: pb.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x), jnp.ones(5000), path=None).facts
     runs = {name: k["runs"] for k in facts["kernels"] for name in k["fused"] if name in ("sin", "cos")}

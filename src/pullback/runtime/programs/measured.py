@@ -37,7 +37,7 @@ from pullback.loops.emit.module import build_module
 from pullback.loops.emit.symbols import PARALLEL_FOR
 from pullback.loops.ir import ITEMSIZE, Buffer, Function
 from pullback.loops.ir.ir import Address, Call, Const, Expr, Let, Load, Stmt, Store
-from pullback.loops.ir.visit import loads, statements, stores
+from pullback.loops.ir.visit import free_vars, loads, statements, stores
 from pullback.loops.schedule.choose import form_text
 from pullback.partition.report import Collective
 from pullback.runtime.arrays.arrays import physical, words_of
@@ -125,10 +125,17 @@ def _uncommitted(x: Any) -> Any:
 
 
 def instructions(kernel: Kernel, buffers: Sequence[Buffer], before: Sequence[Stmt]) -> str:
-    """The assembly text of one kernel, compiled by itself, behind the values that it reads."""
-    used = {b for s in statements((*before, *kernel.body)) for b in loads(s) | stores(s)}
+    """The assembly text of one kernel, compiled by itself, behind the values that it reads.
+
+    What loops around it count and carry is read from memory, as it is there in registers or in memory already.
+    """
+    body = (*before, *kernel.body)
+    outer = {var: Buffer(f"{var.name}_now", var.dtype, 1, "input") for var in free_vars(body)}
+    used = {b for s in statements(body) for b in loads(s) | stores(s)}
     used |= {a.buffer for s in statements(kernel.body) if isinstance(s, Call) for a in s.args if isinstance(a, Address)}
-    function = Function(f"kernel{kernel.number}", tuple(b for b in buffers if b in used), (*before, *kernel.body))
+    known = [Let(var, Load(buffer, Const("i64", 0))) for var, buffer in outer.items()]
+    passed = (*outer.values(), *(b for b in buffers if b in used))
+    function = Function(f"kernel{kernel.number}", passed, (*known, *body))
     return assembly(build_module(function, plan_arena(function)[0], host_target()))
 
 

@@ -146,7 +146,7 @@ def render(figures: Sequence[Figures], folder: Path) -> list[str]:
     ]
 
     def without_room(side: str) -> int:
-        return sum(f.failed.get(side, "").startswith("MemoryError") for f in full)
+        return sum(f.failed.get(side, "").startswith(("MemoryError", "OutOfMemoryError")) for f in full)
 
     def too_slow(side: str) -> int:
         return sum(f.failed.get(side, "").startswith(TOO_SLOW) for f in full)

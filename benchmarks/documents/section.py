@@ -16,7 +16,7 @@ from benchmarks.timing import Figures
 
 TITLES = {"pullback": "pullback", "jax": "JAX", "torch": "PyTorch", "numpy": "NumPy", "autograd": "autograd"}
 TOO_SLOW = "too slow"  # how the message of what was not begun starts
-GAPS = ("MemoryError", TOO_SLOW)  # what is no failure
+GAPS = ("MemoryError", "OutOfMemoryError", TOO_SLOW)  # what is no failure
 
 
 @dataclass(frozen=True)

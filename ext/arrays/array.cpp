@@ -1,6 +1,7 @@
 #include "arrays/array.h"
 
 #include <algorithm>
+#include <cstdarg>
 #include <cstring>
 
 #include "arrays/allocator.h"
@@ -87,9 +88,8 @@ PyObject* writable_view(Array* a) {
 Array* new_array(AvalInfo* info) {
     void* data = allocate(size_t(info->nbytes));
     if (!data) {
-        PyErr_Format(PyExc_MemoryError,
-                     "out of memory: could not allocate %lld bytes for an array of shape %R and dtype %R",
-                     (long long)info->nbytes, info->shape, info->descr);
+        raise_no_memory("RESOURCE_EXHAUSTED: Out of memory allocating %lld bytes for an array of shape %R and dtype %S.",
+                        (long long)info->nbytes, info->shape, info->descr);
         release_info(info);
         return nullptr;
     }
@@ -173,6 +173,16 @@ Array* new_array_from_numpy(AvalInfo* info, PyArrayObject* source, bool share) {
     return a;
 }
 
+void raise_no_memory(const char* format, ...) {
+    Ref module = Ref::steal(PyImport_ImportModule("pullback.util.errors"));
+    Ref type = module ? Ref::steal(PyObject_GetAttrString(module.get(), "OutOfMemoryError")) : Ref();
+    if (!type) PyErr_Clear();
+    va_list values;
+    va_start(values, format);
+    PyErr_FormatV(type ? type.get() : PyExc_MemoryError, format, values);
+    va_end(values);
+}
+
 bool check_not_deleted(const Array* a) {
     if (!a->deleted) return true;
     Ref text = Ref::steal(PyObject_CallMethod(a->info->aval, "str_short", "O", Py_False));
@@ -180,7 +190,10 @@ bool check_not_deleted(const Array* a) {
         PyErr_Clear();
         text = Ref::steal(PyObject_Str(a->info->shape));
     }
-    if (text) PyErr_Format(PyExc_RuntimeError, "Array has been deleted with shape=%U.", text.get());
+    if (text)
+        PyErr_Format(PyExc_RuntimeError,
+                     "Array has been deleted with shape=%U. It was donated to a jitted function (donate_argnums), or "
+                     "its delete() was called.", text.get());
     return false;
 }
 

@@ -27,7 +27,7 @@ inline bool is_array(PyObject* object) { return Py_TYPE(object) == array_type; }
 inline Array* as_array(PyObject* object) { return reinterpret_cast<Array*>(object); }
 
 // A new array with memory of its own and undefined contents, to be written to by the caller before anyone else sees it.
-// Takes over one use of `info`, also on failure. Null with MemoryError set if there is no memory.
+// Takes over one use of `info`, also on failure. Null with OutOfMemoryError set if there is no memory.
 Array* new_array(AvalInfo* info);
 
 // A new array over memory that `owner` (a new reference, taken over also on failure) keeps alive. Takes over one use of
@@ -55,6 +55,9 @@ inline bool is_spread(const Array* a) { return a->device && !is_device(a->device
 
 // Whether the memory is the array's alone, so that a program may overwrite it when the array is donated.
 inline bool is_exclusive(const Array* a) { return !a->owner && !a->pins && !a->deleted; }
+
+// Sets OutOfMemoryError, which is a JaxRuntimeError and a MemoryError, with a text as of PyErr_Format.
+void raise_no_memory(const char* format, ...);
 
 // Raises RuntimeError and returns false if the array has been deleted.
 bool check_not_deleted(const Array* a);

@@ -108,8 +108,8 @@ bool Run::prepare() {
     if (p_.arena_bytes) {
         arena_ = allocate(p_.arena_bytes);
         if (!arena_) {
-            PyErr_Format(PyExc_MemoryError, "out of memory: program '%U' needs %zu bytes of scratch memory",
-                         executable_->name, p_.arena_bytes);
+            raise_no_memory("RESOURCE_EXHAUSTED: Out of memory allocating %zu bytes of scratch memory for program '%U'.",
+                            p_.arena_bytes, executable_->name);
             return false;
         }
     }

@@ -98,7 +98,8 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     Pins pins;
     std::vector<Place> in(n_in + n_const), out(n_out);
     auto no_memory = [&] {
-        return PyErr_Format(PyExc_MemoryError, "out of memory: program '%U' on %d devices", executable->name, size);
+        raise_no_memory("RESOURCE_EXHAUSTED: Out of memory for program '%U' on %d devices.", executable->name, size);
+        return nullptr;
     };
     for (size_t i = 0; i < n_in; ++i) {
         PyObject* input = PyTuple_GET_ITEM(sequence, Py_ssize_t(i));

@@ -14,6 +14,7 @@ from pullback import lax
 from pullback.util import errors
 
 X = np.arange(3.0, dtype=np.float32)
+KEY = jax.random.key(0)
 
 
 class Point:
@@ -33,6 +34,12 @@ def leak_from_grad():
     return jax.jit(lambda y: kept[0] + y)(1.0)
 
 
+def deleted():
+    x = jnp.ones(10000)
+    jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+    return x + 1
+
+
 @pytest.mark.parametrize(
     "call, error, text",
     [
@@ -47,10 +54,24 @@ def leak_from_grad():
         (lambda: jax.jit(lambda y: jnp.unique(y))(X), errors.ConcretizationTypeError, "size"),
         (lambda: jax.jit(lambda n: jnp.zeros(n))(3), TypeError, "[Ss]hape"),
         (lambda: jax.jit(lambda n: jnp.arange(n))(3), errors.ConcretizationTypeError, "arange"),
+        (lambda: jax.jit(lambda n: jax.random.normal(KEY, (n,)))(3), TypeError, "value of the argument n"),
+        (lambda: jax.checkpoint(lambda x, n: x if n else -x)(1.0, 2), errors.TracerBoolConversionError, "argument n"),
+        # memory
+        (lambda: jnp.zeros((10**7, 10**7)), errors.JaxRuntimeError, "RESOURCE_EXHAUSTED"),
+        (lambda: jnp.zeros((10**7, 10**7)), MemoryError, "400000000000000 bytes"),
+        (deleted, RuntimeError, "donate_argnums"),
         # leaks
+        (leak, errors.UnexpectedTracerError, r"for jit, at .* \(leak\), and used|for jit, at"),
         (leak, errors.UnexpectedTracerError, "leaked|escape"),
         (leak_from_grad, errors.UnexpectedTracerError, "unexpected tracer"),
-        # arguments that are no arrays
+        # arguments that are no arrays, and others of the wrong kind
+        (lambda: jnp.ones(2, 3), TypeError, r"ones\(\(2, 3\)\)"),
+        (lambda: jax.random.split(KEY, "a"), TypeError, "split: argument 'num'"),
+        (lambda: jax.debug.print("{x} {y}", x=1.0), KeyError, "names the argument 'y'; given are x"),
+        (lambda: jax.device_put("a"), TypeError, "device_put: argument is 'a'"),
+        (lambda: jnp.ones(3).at[0].set(jnp.ones(2)), ValueError, r"x.at\[index\] has shape \(\), the values have"),
+        (lambda: jnp.ones((2, 3, 4)) @ jnp.ones((3, 4, 5)), ValueError, r"f32\[2,3,4\] and f32\[3,4,5\]"),
+        (lambda: jax.scipy.optimize.minimize(lambda x: x, X, method="BFGS"), TypeError, "test_mistakes.py"),
         (lambda: jax.jit(lambda p: p)(Point(1)), TypeError, "not a valid JAX type"),
         (lambda: jax.jit(lambda s: s)("text"), TypeError, "not a valid JAX type"),
         (lambda: lax.scan(lambda c, _: (c, None), Point(1), None, length=2), TypeError, "not a valid JAX type"),

@@ -11,6 +11,7 @@ from pullback.core import DebugInfo, Primitive, hoist_tracers, trace
 from pullback.core.avals import type_of_operand
 from pullback.core.lowering import Elementwise
 from pullback.core.references import Reference
+from pullback.core.source import Origin
 from pullback.lax.control.bodies import remembered
 from pullback.lax.control.common import lasts
 from pullback.transforms.call import checkpoint_p
@@ -114,7 +115,11 @@ def checkpoint(  # type: ignore[misc]
                 out_tree[:] = [found]
                 return outs
 
-            return *hoist_tracers(trace(flat, avals, DebugInfo("checkpoint", name))), out_tree[0]
+            def paths():
+                skipped = [i for i in fixed if isinstance(i, int)]
+                return arguments.leaf_paths(fun, args, kwargs, skipped)
+
+            return *hoist_tracers(trace(flat, avals, DebugInfo("checkpoint", name), Origin(fun, "checkpoint", paths))), out_tree[0]
 
         if fixed or fixed_names:
             closed, consts, out_tree = traced()

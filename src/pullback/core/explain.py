@@ -210,7 +210,9 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
                 raise error
             if isinstance(error, JAXTypeError) and not isinstance(found, JAXTypeError):
                 raise error  # a tracer, where another argument is of the wrong kind
-            found.args = (f"{error}\n{found}" if shown_as not in str(error) else str(error),)
+            said = str(error).splitlines()
+            more = [line for line in str(found).splitlines() if line not in said] if shown_as not in str(error) else []
+            found.args = ("\n".join([*said, *more]),)
         raise found from error
 
     @functools.wraps(fun)

@@ -202,7 +202,7 @@ def check_alive(tracer: Tracer) -> None:
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference "
         f"to an intermediate value with type {tracer.aval.short()} to escape the scope of the transformation "
         f"(leaked tracer). It was made {_transformation(tracer.interpreter)}"
-        + (f" at {source}" if source is not None else "")
+        + (f", at {source}" if source is not None else "")
         + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, "
         "a list or an attribute."
     )
@@ -211,7 +211,7 @@ def check_alive(tracer: Tracer) -> None:
 def _transformation(interpreter: Interpreter) -> str:
     origin = getattr(interpreter, "origin", None)
     if origin is not None:
-        return f"while tracing {origin},"
+        return f"while tracing {origin}"
     name = getattr(interpreter, "name", None)
     return f"while tracing '{name}'" if name else f"under {interpreter.transformation}"
 

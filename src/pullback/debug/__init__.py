@@ -20,7 +20,16 @@ from pullback.util.static import check_flags
 
 
 class _CheckedFormatter(string.Formatter):
-    """Formats, and complains of arguments that the text does not mention."""
+    """Formats, and complains of arguments that the text does not mention, or that are not there."""
+
+    def get_value(self, key, args, kwargs):
+        try:
+            return super().get_value(key, args, kwargs)
+        except LookupError as error:
+            given = [*map(str, range(len(args))), *kwargs]
+            raise type(error)(
+                f"debug.print: the format string names the argument {key!r}; given are {', '.join(given) or 'none'}"
+            ) from None
 
     def check_unused_args(self, used_args, args, kwargs):
         unused = [i for i in range(len(args)) if i not in used_args] + [k for k in kwargs if k not in used_args]

@@ -316,6 +316,11 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
 
 def _filled(name: str, value: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
     shape = canonical_shape(shape)
+    if type(dtype) is int:
+        raise TypeError(
+            f"{name}: argument 'dtype' must be a dtype, got {dtype} of type int. Sizes of several dimensions go into one "
+            f"tuple: {name}({(*shape, dtype)})"
+        )
     target = _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     if dtypes.is_extended(target):
         return place(full_extended(name, shape, value, target), device, out_sharding, name)

@@ -99,6 +99,15 @@ def index_update(
     return _back_to(result, dtype, weak)
 
 
+def _fitted(y: Any, shape: Any) -> Any:
+    """The values, broadcast to the shape of x[index]."""
+    try:
+        return broadcast_to(y, shape)
+    except ValueError as error:
+        part = f"x.at[index] has shape {tuple(shape)}, the values have shape {np.shape(y)}"
+        raise ValueError(f"{error} ({part})") from None
+
+
 def _takes_nothing(entry: Entry) -> bool:
     if isinstance(entry, (Slice, Span)):
         return entry.size == 0
@@ -146,7 +155,7 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
                 if op in ("add", "subtract", "multiply") and x.dtype == np.bool_:
                     return None  # as a scatter, which refuses booleans
                 if how is Mode.FILL_OR_DROP:
-                    broadcast_to(y, _result_shape(x, entries))
+                    _fitted(y, _result_shape(x, entries))
                     return x
                 if x.shape[e.axis] == 0:
                     raise IndexError(f"index {e.index} is out of bounds for axis {e.axis} with size 0")
@@ -156,7 +165,7 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
             result_shape.append(e.size)
         else:
             result_shape.append(1)
-    value = broadcast_to(y, result_shape)
+    value = _fitted(y, result_shape)
     if value.size == 0:
         return x
     if value.shape != tuple(sizes):
@@ -225,7 +234,7 @@ def _scatter_arguments(
         batch_lengths[number] if kind == "batch" else sizes[number] if kind == "window" else 1
         for kind, number in layout.parts
     ]
-    updates = lax.full(tuple(lengths), 0, x.dtype) if y is None else broadcast_to(y, lengths)
+    updates = lax.full(tuple(lengths), 0, x.dtype) if y is None else _fitted(y, lengths)
     new = tuple(k for k, (kind, _) in enumerate(layout.parts) if kind == "new")
     if new:
         updates = lax.squeeze(updates, new)

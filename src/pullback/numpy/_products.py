@@ -14,6 +14,7 @@ from pullback.numpy._arguments import (
     arrays,
     broadcast_shapes_of,
     broadcast_to,
+    describe,
     canonical_axis,
     check_arraylike,
     convert,
@@ -100,7 +101,10 @@ def _batched(a: Any, b: Any, precision: Any, element_type: Any) -> Any:
     it.
     """
     a_lead, b_lead = a.shape[: max(a.ndim - 2, 0)], b.shape[: max(b.ndim - 2, 0)]
-    lead = broadcast_shapes_of("matmul", [a_lead, b_lead])
+    try:
+        lead = broadcast_shapes_of("matmul", [a_lead, b_lead])
+    except ValueError as error:
+        raise ValueError(f"Incompatible types for matmul arguments: {describe(a)} and {describe(b)}. {error}") from None
     rank = len(lead)
     batch, a_free, b_free, a_drop, b_drop = [], [], [], [], []
     for k in range(rank):
@@ -167,6 +171,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
         raise ValueError(f"axes must match; got shapes {x1.shape} and {x2.shape} with axis={axis}")
     x1 = _to_end(conj(x1), axis1)
     x2 = _to_end(x2, axis2)
+    broadcast_shapes_of("vecdot", [x1.shape[:-1], x2.shape[:-1]])
     product = matmul(
         lax.expand_dims(x1, (x1.ndim - 1,)),
         lax.expand_dims(x2, (x2.ndim,)),

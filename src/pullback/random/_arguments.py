@@ -9,6 +9,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core import Tracer
 from pullback.core.dimensions import index as size_of
 from pullback.numpy._arguments import is_arraylike
 from pullback.util import config, dtypes
@@ -24,9 +25,11 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
         try:
             out = tuple(size_of(d) for d in shape)
         except TypeError:
+            sizes = shape if isinstance(shape, (list, tuple)) else (shape,)
+            why = next((why for d in sizes if isinstance(d, Tracer) and (why := d.provenance())), "")
             raise TypeError(
                 f"{name}: argument 'shape' is {shape!r}. Shapes must be 1D sequences of concrete values of "
-                "integer type; under jit, mark what it comes from static (static_argnums)."
+                "integer type; under jit, mark what it comes from static (static_argnums)." + (why and f"\n{why}")
             ) from None
     if any(d < 0 for d in out):
         raise ValueError(f"{name}: argument 'shape' is {out}; dimensions must not be negative")

@@ -22,6 +22,7 @@ from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p
 from pullback.random import _rbg, _reuse
 from pullback.sharding import PartitionSpec
 from pullback.util import config, dtypes
+from pullback.util.errors import JAXTypeError
 from pullback.util.warning import warn
 
 # --------------------------------------------------------------------------------------------------------- generators
@@ -561,7 +562,14 @@ def clone(key: Any) -> Any:
 
 
 def _count(num: Any) -> tuple[int, ...]:
-    shape = tuple(size_of(n) for n in num) if isinstance(num, Sequence) else (size_of(num),)
+    try:
+        shape = tuple(size_of(n) for n in num) if isinstance(num, (list, tuple)) else (size_of(num),)
+    except TypeError as error:
+        if isinstance(error, JAXTypeError):
+            raise
+        raise TypeError(
+            f"split: argument 'num' must be an integer or a tuple of integers, got {num!r} of type {type(num).__name__}"
+        ) from None
     if any(n < 0 for n in shape):
         raise ValueError(f"split: argument 'num' is {num}; numbers of keys must not be negative")
     return shape

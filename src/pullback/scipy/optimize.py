@@ -5,6 +5,7 @@ J. Nocedal, S. Wright, Numerical Optimization, 2nd edition: BFGS is algorithm 6.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -81,7 +82,12 @@ def minimize(
     if x0.ndim != 1:
         raise ValueError(f"minimize: argument 'x0' has shape {x0.shape}; expected one dimension")
     x0 = x0.astype(dtypes.to_inexact_dtype(x0.dtype))
-    return (_limited if is_limited else _bfgs)(value_and_grad(lambda x: fun(x, *args)), x0, chosen)
+
+    @functools.wraps(fun)  # so that messages name it
+    def objective(x: Any) -> Any:
+        return fun(x, *args)
+
+    return (_limited if is_limited else _bfgs)(value_and_grad(objective), x0, chosen)
 
 
 class _State(NamedTuple):

@@ -190,8 +190,8 @@ def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[]
         except TypeError:
             path = keystr(tree_flatten_with_path(tree)[0][i][0]) if paths is None else paths()[i]
             raise TypeError(
-                f"{transformation}: {f'{what}{path}'.strip()} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not a valid "
-                f"JAX type; {REGISTER}"
+                f"{transformation}: {f'{what}{path}'.strip()} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not "
+                f"a valid JAX type; {REGISTER}"
             ) from None
         arrays.append(leaf if aval.dtype == dtypes.float0 else hooks.asarray(leaf))
     return arrays, treedef

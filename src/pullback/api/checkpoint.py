@@ -119,7 +119,8 @@ def checkpoint(  # type: ignore[misc]
                 skipped = [i for i in fixed if isinstance(i, int)]
                 return arguments.leaf_paths(fun, args, kwargs, skipped)
 
-            return *hoist_tracers(trace(flat, avals, DebugInfo("checkpoint", name), Origin(fun, "checkpoint", paths))), out_tree[0]
+            origin = Origin(fun, "checkpoint", paths)
+            return *hoist_tracers(trace(flat, avals, DebugInfo("checkpoint", name), origin)), out_tree[0]
 
         if fixed or fixed_names:
             closed, consts, out_tree = traced()

@@ -318,8 +318,8 @@ def _filled(name: str, value: Any, shape: Any, dtype: Any, device: Any, out_shar
     shape = canonical_shape(shape)
     if type(dtype) is int:
         raise TypeError(
-            f"{name}: argument 'dtype' must be a dtype, got {dtype} of type int. Sizes of several dimensions go into one "
-            f"tuple: {name}({(*shape, dtype)})"
+            f"{name}: argument 'dtype' must be a dtype, got {dtype} of type int. Sizes of several dimensions go into "
+            f"one tuple: {name}({(*shape, dtype)})"
         )
     target = _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     if dtypes.is_extended(target):

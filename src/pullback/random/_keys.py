@@ -6,7 +6,7 @@ same words. Functions take both; their first step is `open_key`, which gives the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -56,8 +56,8 @@ class JaxRuntimeError(Explained, RuntimeError):
 class OutOfMemoryError(JaxRuntimeError, MemoryError):
     """There is no memory for an array, or for what a compiled program computes on the way.
 
-    The message says how many bytes were asked for. Often a shape has grown by broadcasting: `x[:, None] * y` has as many
-    elements as both together multiplied. Large arrays that only go into a sum need not be there at once: compute them
+    The message says how many bytes were asked for. Often a shape has grown by broadcasting: `x[:, None] * y` has as
+    many elements as both have, multiplied. Large arrays that only go into a sum need not be there at once: compute them
     inside of one jitted function, or part by part with `jax.lax.map(f, x, batch_size=...)`.
     """
 

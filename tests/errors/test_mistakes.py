@@ -61,7 +61,7 @@ def deleted():
         (lambda: jnp.zeros((10**7, 10**7)), MemoryError, "400000000000000 bytes"),
         (deleted, RuntimeError, "donate_argnums"),
         # leaks
-        (leak, errors.UnexpectedTracerError, r"for jit, at .* \(leak\), and used|for jit, at"),
+        (leak, errors.UnexpectedTracerError, r"for jit, at \S+ \(<lambda>\), and used"),
         (leak, errors.UnexpectedTracerError, "leaked|escape"),
         (leak_from_grad, errors.UnexpectedTracerError, "unexpected tracer"),
         # arguments that are no arrays, and others of the wrong kind

@@ -198,11 +198,12 @@ def check_alive(tracer: Tracer) -> None:
     if getattr(tracer.interpreter, "valid", True):
         return
     source = tracer.made_at()
+    comma = "," if getattr(tracer.interpreter, "origin", None) is not None else ""  # a place was named already
     raise errors.UnexpectedTracerError(
         "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference "
         f"to an intermediate value with type {tracer.aval.short()} to escape the scope of the transformation "
         f"(leaked tracer). It was made {_transformation(tracer.interpreter)}"
-        + (f", at {source}" if source is not None else "")
+        + (f"{comma} at {source}" if source is not None else "")
         + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, "
         "a list or an attribute."
     )

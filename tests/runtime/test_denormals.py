@@ -75,6 +75,32 @@ def test_exponentials(kind):
                 assert np.isnan(got[np.isnan(x)]).all()
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["expm1", "sinh", "tanh", "arcsinh", "log1p", "sin", "arctan", "cbrt", "square"])
+def test_no_digit_of_a_normal_result_is_lost(name, kind):
+    """Nothing on the way is flushed that counts."""
+    least = LEAST[kind]
+    x = (least * 2.0 ** np.linspace(0, 70, 301)).astype(kind)
+    if name == "square":
+        x = np.sqrt(x) * (1 + np.finfo(kind).eps)
+    want = x if name not in ("cbrt", "square") else getattr(np, name)(x)
+    with jax.enable_x64(True):
+        for function in both(getattr(jnp, name)):
+            np.testing.assert_allclose(function(x), want, 1.5 * np.finfo(kind).eps)
+            np.testing.assert_allclose(function(-x), want if name == "square" else -want, 1.5 * np.finfo(kind).eps)
+
+
+def test_special_functions_of_the_largest_numbers():
+    x = np.array([1e30, 1e38, 3e38], np.float32)
+    want = 1 / np.sqrt(2 * np.pi * x.astype(np.float64))
+    for function, sign in ((jax.scipy.special.i0e, 1), (jax.scipy.special.i1e, -1)):
+        np.testing.assert_allclose(jax.jit(function)(x), want, 1e-6)
+        np.testing.assert_allclose(jax.jit(function)(-x), sign * want, 1e-6)
+    assert np.isinf(jax.jit(jax.scipy.special.i0)(x)).all()
+    x = np.array([-1e19, -2e19], np.float32)
+    np.testing.assert_allclose(jax.jit(jax.scipy.special.log_ndtr)(x), -(x.astype(np.float64) ** 2) / 2, 1e-6)
+
+
 def test_devices_loops_and_other_threads():
     x = jnp.full(64, LEAST[np.float32], jnp.float32)
 

@@ -26,8 +26,8 @@ I1E = {"f32": (tables.I1E_SMALL_F32, tables.I1E_LARGE_F32), "f64": (tables.I1E_S
 def _parts(b: Builder, size: Expr, table: tuple[Polynomial, Polynomial]) -> tuple[Expr, Expr]:
     one = b.const(size.dtype, -1.0)
     small = polynomial(b, b.fma(clamp_high(b, size, 8.0), 0.25, one), table[0])
-    inverse = 1.0 / b.select(size > 8.0, size, 8.0)
-    large = polynomial(b, b.fma(inverse, 16.0, one), table[1]) * b.sqrt(inverse)
+    far = b.select(size > 8.0, size, 8.0)
+    large = polynomial(b, b.fma(1.0 / far, 16.0, one), table[1]) / b.sqrt(far)
     return small, large
 
 

@@ -120,7 +120,8 @@ def expm1(b: Builder, x: Expr) -> Expr:
     f = format_of(x)
     low, high = (-18.0, 89.0) if f.name == "f32" else (-38.0, 710.0)
     y = expm1_scaled(b, clamp_high(b, clamp_low(b, x, low), high), f.bias - 1)
-    return with_sign_of(b, y + y, x)
+    tiny = b.abs(x) < 2.0 ** -(f.mantissa + 2)  # of such x half might be flushed
+    return with_sign_of(b, b.select(tiny, b.abs(x), y + y), x)
 
 
 def logistic(b: Builder, x: Expr, scales: bool = False) -> Expr:

@@ -70,8 +70,11 @@ def _limited(b: Builder, x: Expr) -> Expr:
 
 def sinh(b: Builder, x: Expr) -> Expr:
     """The hyperbolic sine, odd; overflows to +-inf."""
-    y = _sinh_of(b, _parts(b, _limited(b, x)))
-    return with_sign_of(b, y + y, x)
+    f = format_of(x)
+    size = _limited(b, x)
+    y = _sinh_of(b, _parts(b, size))
+    tiny = size < 2.0 ** -(f.mantissa // 2 + 2)  # of the least such numbers half would be flushed
+    return with_sign_of(b, b.select(tiny, size, y + y), x)
 
 
 def cosh(b: Builder, x: Expr) -> Expr:

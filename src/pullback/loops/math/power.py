@@ -232,8 +232,9 @@ def cbrt(b: Builder, x: Expr) -> Expr:
     """
     f = format_of(x)
     size = b.abs(x)
-    small = size < f.min_normal
-    size = b.select(small, size * 2.0**54, size)
+    up = 54 if f.name == "f32" else 162  # by powers of 8, so that `error` is no denormal number
+    small = size < f.min_normal * 2.0 ** (2 * f.mantissa)
+    size = b.select(small, size * 2.0**up, size)
     if f.name == "f32":
         third = b.convert(b.convert(bits_of(b, size), "f32") * (1 / 3), "i32")
         r = b.bitcast(b.const("i32", 0x548C2B4B) - third, "f32")
@@ -249,6 +250,6 @@ def cbrt(b: Builder, x: Expr) -> Expr:
     y2, y2_low = two_product(b, y, y)
     error = b.fma(y, y2_low, b.fma(y2, y, -size))
     y = b.fma(error * (r * r), -1 / 3, y)
-    y = b.select(small, y * 2.0**-18, y)
+    y = b.select(small, y * 2.0 ** (-up // 3), y)
     plain = (size > 0.0) & (size < INF)
     return b.select(plain, with_sign_of(b, y, x), x)

@@ -100,9 +100,9 @@ def ndtr(x: Any) -> Any:
 def _log_ndtr(x: Any) -> Any:
     below = x < -1
     left = jnp.where(below, x, -1)
-    square = left * left
-    lost = jnp.where(jnp.isinf(square), 0, lax.fma_p.bind(left, left, -square))
-    lower = (jnp.log(_erfcx(left * -math.sqrt(0.5)) / 2) - lost / 2) - square / 2
+    half = left * (left * 0.5)
+    lost = jnp.where(jnp.isinf(half), 0, lax.fma_p.bind(left, left * 0.5, -half))
+    lower = (jnp.log(_erfcx(left * -math.sqrt(0.5)) / 2) - lost) - half
     upper = jnp.log1p(-_ndtr(-jnp.where(below, 0, x)))
     return jnp.where(below, lower, upper).astype(x.dtype)
 

@@ -25,6 +25,10 @@ Arguments:
 Arguments:
     x: tree of arrays.
     layouts: Layout, or a tree prefix of them.
+Returns:
+    Tree of arrays; traced values stay as they are.
+Raises:
+    ValueError for what is no Layout, one of another rank, and outside of jit for what is no array.
 
 >>> from jax.experimental.layout import Layout, with_layout_constraint
 >>> with_layout_constraint(jnp.ones((2, 3)), Layout((1, 0))).format.layout.major_to_minor

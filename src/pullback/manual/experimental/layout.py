@@ -30,8 +30,8 @@ Returns:
 Raises:
     ValueError for what is no Layout, one of another rank, and outside of jit for what is no array.
 
->>> from jax.experimental.layout import Layout, with_layout_constraint
->>> with_layout_constraint(jnp.ones((2, 3)), Layout((1, 0))).format.layout.major_to_minor
+>>> layout = jax.experimental.layout
+>>> layout.with_layout_constraint(jnp.ones((2, 3)), layout.Layout((1, 0))).format.layout.major_to_minor
 (1, 0)
 """,
 }

@@ -104,11 +104,13 @@ def test_arrays_of_devices():
     devices = jax.devices()
     n = len(devices)
     assert mesh_utils.create_device_mesh((n, 1)).ravel().tolist() == devices
-    assert mesh_utils.create_hybrid_device_mesh((1, n), (1, 1)).shape == (1, n)
+    assert mesh_utils.create_hybrid_device_mesh((1, n), (1, 1), process_is_granule=True).shape == (1, n)
+    with pytest.raises(ValueError, match="See `process_is_granule`"):
+        mesh_utils.create_hybrid_device_mesh((n,), (1,))
     with pytest.raises(ValueError, match=r"Number of devices 1 must equal the product of mesh_shape \(2, 1\)"):
         mesh_utils.create_device_mesh((2, 1), devices[:1])
     with pytest.raises(ValueError, match="dcn_mesh_shape"):
-        mesh_utils.create_hybrid_device_mesh((n,), (2,))
+        mesh_utils.create_hybrid_device_mesh((n,), (2,), process_is_granule=True)
 
 
 def test_one_process():

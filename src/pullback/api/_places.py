@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback.core import ClosedJaxpr, hooks
 from pullback.core.jaxpr import subjaxprs
 from pullback.core.tracer import Tracer
@@ -167,6 +169,14 @@ def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
     """ValueError for an argument that is committed to other places than in_shardings says; single devices are left."""
     for x, s in zip(leaves, wanted, strict=True):
         place = getattr(x, "_device", None)
+        if isinstance(x, np.ndarray) and s is not None and not s.is_fully_addressable and not s.is_fully_replicated:
+            raise ValueError(
+                "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, either specify a "
+                "replicated sharding explicitly or use `jax.make_array_from_process_local_data(...)` to convert your "
+                "host local numpy inputs to a jax.Array which you can pass to jit. If the numpy input is the same on "
+                "each process, then you can use `jax.make_array_from_callback(...)` to create a `jax.Array` which you "
+                f"can pass to jit. Got arg shape: {x.shape}, arg value: {x}"
+            )
         if s is None or place is None or (isinstance(place, Device) and s.num_devices == 1):
             continue
         if not x.sharding.is_equivalent_to(s, x.ndim):

@@ -21,7 +21,7 @@ from pullback.api._places import (
     partitioned_text,
 )
 from pullback.api.shapes import ShapeDtypeStruct, said_of_results
-from pullback.core import ClosedJaxpr, Tracer, hooks, typeof
+from pullback.core import ClosedJaxpr, Tracer, eval_interpreter, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference, type_of_operand
 from pullback.runtime.arrays.devices import default_device
 from pullback.runtime.arrays.layouts import laid_out, rows
@@ -458,7 +458,7 @@ class Compiled(_Stage):
         """(result, what the call cache in C shall remember for arguments of these types)."""
         leaves, tree = tree_flatten((args, kwargs))
         for leaf in leaves:
-            if isinstance(leaf, Tracer):
+            if isinstance(leaf, Tracer) and leaf.interpreter is not eval_interpreter():
                 raise TypeError(
                     "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
                     f"Detected argument of Tracer type {type(leaf)}: {leaf.describe()}; call the jitted function "
@@ -474,6 +474,10 @@ class Compiled(_Stage):
         given, leaves = leaves, values_of(leaves)
         self._check_shardings(leaves)
         self._check_layouts(leaves)
+        if any(isinstance(leaf, Tracer) for leaf in leaves):  # arrays of several processes
+            traced = self._traced
+            outs = hooks.run_between(traced.jaxpr, leaves, traced.taken(), traced.fun_name)
+            return tree_unflatten(self.out_tree, outs), None
         if self._entry is None:
             traced, kept = self._traced, self._program.kept
             if traced._layout is not None:

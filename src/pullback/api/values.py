@@ -137,8 +137,7 @@ def typeof(x: Any) -> AbstractValue:
     if isinstance(x, Reference):
         return AbstractRef(x.ref_aval.inner_aval.strip_weak_type())
     aval = aval_of(x)
-    words = getattr(x, "_base_array", x)  # keys lie where their words do
-    place = words._device if type(words) is _core.Array else None
+    place = getattr(getattr(x, "_base_array", x), "_device", None)  # keys lie where their words do
     return placed(aval, place, whole=True)
 
 

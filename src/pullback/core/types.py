@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from pullback._ext import _core
 from pullback.core import avals
 from pullback.core.atoms import Program
 from pullback.core.avals import AbstractRef, ShapedArray, placed, type_of_operand, typed, typeof
@@ -65,8 +64,8 @@ def type_on_mesh(x: Any) -> Any:
     aval = type_of_operand(x)
     if not avals.any_placed:
         return aval
-    x = getattr(x, "_base_array", x)  # keys lie where their words do
-    return placed(aval, x._device) if type(x) is _core.Array and x._device is not None else aval
+    place = getattr(getattr(x, "_base_array", x), "_device", None)  # keys lie where their words do
+    return aval if place is None else placed(aval, place)
 
 
 def type_of(x: Any) -> Any:

@@ -29,6 +29,7 @@ from pullback.lax.collectives.native import collective, numbered
 from pullback.partition import partition
 from pullback.partition.factors import whole
 from pullback.partition.propagate import cut_by
+from pullback.partition.write import WATCHING
 from pullback.runtime.arrays.placement import spec_of
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._specs import names_of
@@ -151,7 +152,16 @@ class _Localizer:
                 return self.elementwise(eqn, operands)
             if primitive.name in _REDUCTIONS and len(operands) == 1:
                 return [self.reduced(eqn, *operands[0])]
-        outs = primitive.bind(*[self.whole(v) for v in operands], **params)
+        whole_ = [self.whole(v) for v in operands]
+        if primitive.name in WATCHING:  # what all devices have, one of them shows
+            first = entry(np.arange(len(self.devices), dtype=np.int32)[:, None])[0]
+
+            def shown(*xs: Any) -> list[Any]:
+                return list(primitive.bind(*xs, **params))
+
+            lax.cond(lax.eq(first, np.int32(0)), shown, lambda *_: list[Any](), *whole_)
+            return []
+        outs = primitive.bind(*whole_, **params)
         return [(y, None) for y in outs] if primitive.multiple_results else [(outs, None)]
 
     def elementwise(self, eqn: Any, operands: list[Value]) -> list[Value]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,20 +19,21 @@ from pullback.distributed import connection
 from pullback.distributed.arrays import GlobalArray, from_parts, is_whole_here
 from pullback.distributed.local import concerns, localized
 from pullback.lax.collectives.native import numbered, sites_of
-from pullback.runtime.arrays.arrays import is_plain
-from pullback.runtime.arrays.placement import place_of
+from pullback.runtime.arrays.arrays import is_plain, words_of
+from pullback.runtime.arrays.placement import in_order, incompatible, place_of
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._mesh import is_local
 from pullback.util.memory import make_room
 
 MAX_PROGRAMS = 1024
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _eager: dict[Any, ClosedJaxpr] = {}
 
 
 def fingerprint(closed: ClosedJaxpr, sites: Any) -> bytes:
-    """Equal for equal programs."""
-    return hashlib.sha256(f"{closed.jaxpr}\n{sites}".encode()).digest()
+    """Equal for equal programs, whose functions lie at other addresses in each process."""
+    return hashlib.sha256(_ADDRESS.sub("", f"{closed.jaxpr}\n{sites}").encode()).digest()
 
 
 def compare(print_: bytes, closed: ClosedJaxpr, name: str, processes: tuple[int, ...]) -> None:
@@ -53,13 +55,15 @@ class Program:
 
     def __init__(self, closed: ClosedJaxpr, places: Sequence[Any], donated: Sequence[int], name: str) -> None:
         local = localized(closed, places, name)
-        for aval in (*closed.in_avals, *closed.out_avals):
-            if not is_plain(aval.dtype):
+        cut = zip((*closed.in_avals, *closed.out_avals), (*places, *local.places), strict=True)
+        for aval, place in cut:
+            if place is not None and not is_plain(aval.dtype):
                 raise NotImplementedError(
                     f"{name}: arrays of type {aval.short()} are not supported between processes; use their words "
                     "(jax.random.key_data)"
                 )
         self.name, self.local = name, local
+        self.donated = tuple(donated)
         self.out_avals, self.out_places = closed.out_avals, local.places
         program = compile_jaxpr(local.closed, tuple(donated), name, False)
         self.kept = program.kept
@@ -89,8 +93,11 @@ class Program:
         if not self.compared:
             compare(self.print_, self.local.closed, self.name, self.processes)
             self.compared = True
-        given = [x.stacked if isinstance(x, GlobalArray) else hooks.asarray(x) for x in args]
+        given = [x.stacked if isinstance(x, GlobalArray) else words_of(hooks.asarray(x)) for x in args]
         outs = self.run(given if self.kept is None else [given[k] for k in self.kept])
+        for k in self.donated:
+            if isinstance(args[k], GlobalArray):
+                args[k].delete()
         return [
             y if p is None else GlobalArray(a, place_of(p), y)
             for y, a, p in zip(outs, self.out_avals, self.out_places, strict=True)
@@ -107,12 +114,29 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], donated: Sequence[int] = (), n
         donated = [k + len(found) for k in donated]
         args = [*found, *args]
     places = tuple(x.sharding if isinstance(x, GlobalArray) else None for x in args)
+    check_committed(args, places, name)
     if not any(p is not None for p in places) and not concerns(closed):
         return hooks.run(closed, args)
     label = name or getattr(closed.jaxpr.debug_info, "func_name", None) or "program"
     key = ("between processes", places, tuple(donated))
     program = closed.cached(key, lambda: Program(closed, places, donated, str(label)))
     return program(args)
+
+
+def check_committed(args: Sequence[Any], places: Sequence[Any], name: str | None) -> None:
+    """ValueError for arrays that are committed to other devices than those of several processes."""
+    of_several = next((p for p in places if p is not None), None)
+    if of_several is None:
+        return
+    wanted = in_order(of_several)
+    for x in args:
+        place = getattr(getattr(x, "_base_array", x), "_device", None)
+        if place is not None and set(in_order(place)) != set(wanted):
+            ids, others = ([d.id for d in devices] for devices in (wanted, in_order(place)))
+            raise incompatible(
+                f"an argument of {name or 'the program'} with device ids {ids} on platform CPU",
+                f"an argument of shape {typeof(x).str_short()} with device ids {others} on platform CPU",
+            )
 
 
 def evaluate(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -133,7 +157,8 @@ def evaluate(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> A
         if key is not None:
             make_room(_eager, MAX_PROGRAMS)
             _eager[key] = closed
-    found = run(closed, args, name=params.get("name") or primitive.name)
+    donated = [k for k, given in enumerate(params.get("donated_invars") or ()) if given]
+    found = run(closed, args, donated, params.get("name") or primitive.name)
     return found if primitive.multiple_results else found[0]
 
 
@@ -150,6 +175,8 @@ def put(x: Any, sharding: Any) -> Any:
                 f"{sorted(d.id for d in sharding.device_set)}, of several processes"
             )
         return evaluate(sharding_constraint_p, (x,), {"sharding": sharding})
+    if hasattr(x, "_base_array") and sharding.is_fully_replicated:
+        return type(x)(x._impl, put(x._base_array, sharding))
     if hasattr(x, "_base_array"):
         raise NotImplementedError("device_put: key arrays can't be spread over processes; use jax.random.key_data")
     values = np.asarray(x)
@@ -161,15 +188,15 @@ def put(x: Any, sharding: Any) -> Any:
 
 
 def _check_same(values: np.ndarray) -> None:
-    """ValueError unless all processes have the same value."""
+    """AssertionError unless all processes have the same value."""
     print_ = (
         hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest() + str((values.shape, values.dtype)).encode()
     )
     found = connection.gathered_bytes(print_, "device_put")
     if any(f != print_ for f in found):
-        raise ValueError(
-            "device_put: a value that is put to several processes must be the same on each of them; use "
-            "jax.make_array_from_process_local_data for parts"
+        raise AssertionError(
+            f"{type(values)} passed to device_put is not the same on each process. Make sure you are passing the same "
+            "value on each process, or use jax.make_array_from_process_local_data for parts."
         )
 
 

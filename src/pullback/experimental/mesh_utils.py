@@ -49,16 +49,30 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """The devices of several machines as an array, whose shape is the product of both. One machine is all there is.
+    """The devices of several machines as an array, whose shape is the product of both: within it, the devices of each
+    machine lie together. Here machines are processes (`process_is_granule`).
 
-    Raises ValueError where `dcn_mesh_shape` asks for more than one, or as create_device_mesh.
+    Raises ValueError without that, where there are not as many processes as `dcn_mesh_shape` asks for, or as
+    create_device_mesh.
     """
-    machines = math.prod(dcn_mesh_shape)
-    if len(tuple(dcn_mesh_shape)) != len(tuple(mesh_shape)):
-        raise ValueError(f"mesh_shape {mesh_shape} and dcn_mesh_shape {dcn_mesh_shape} must be of one length")
-    if machines != 1:
-        raise ValueError(f"Number of slices 1 must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}")
-    return create_device_mesh(mesh_shape, devices, allow_split_physical_axes=allow_split_physical_axes)
+    outer, inner = tuple(dcn_mesh_shape), tuple(mesh_shape)
+    found = list(all_devices() if devices is None else devices)
+    attribute = "process_index" if process_is_granule else "slice_index"
+    granules: dict[Any, list[Device]] = {}
+    for device in found:
+        if not hasattr(device, attribute):
+            raise ValueError(f"Device {device} does not have attribute {attribute}. See `process_is_granule` option.")
+        granules.setdefault(getattr(device, attribute), []).append(device)
+    if math.prod(outer) != len(granules):
+        raise ValueError(f"Number of slices {len(granules)} must equal the product of dcn_mesh_shape {outer}")
+    rank = max(len(outer), len(inner))
+    outer, inner = ((1,) * (rank - len(shape)) + shape for shape in (outer, inner))
+    keys = sorted(granules) if should_sort_granules_by_key else list(granules)
+    meshes = np.empty((len(keys), *inner), object)
+    for mesh, key in zip(meshes, keys, strict=True):
+        mesh[...] = create_device_mesh(inner, granules[key], allow_split_physical_axes=allow_split_physical_axes)
+    order = [k for pair in zip(range(rank), range(rank, 2 * rank)) for k in pair]
+    return meshes.reshape(*outer, *inner).transpose(order).reshape([m * n for m, n in zip(outer, inner, strict=True)])
 
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handler_dict"]

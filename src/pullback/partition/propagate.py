@@ -108,6 +108,9 @@ class _Pass:
             if cut is not None:
                 self.known[eqn.outvars[0]] = cut
                 self.fixed.add(eqn.outvars[0])
+        elif name == "shard_map":
+            for var, spec in zip(eqn.outvars, eqn.params["out_specs"]):
+                self.learn(var, cut_by(NamedSharding(eqn.params["mesh"], spec), var.aval, self.mesh))
         elif name in CONTROL:
             for var, cut in zip(eqn.outvars, CONTROL[name](eqn, [self.read(a) for a in eqn.invars], self.mesh)):
                 self.learn(var, cut)
@@ -130,6 +133,10 @@ class _Pass:
             return
         if name == "sharding_constraint":
             self.learn(eqn.invars[0], self.known.get(eqn.outvars[0]))
+        elif name == "shard_map":
+            for k in unknown:
+                sharding = NamedSharding(eqn.params["mesh"], eqn.params["in_specs"][k])
+                self.learn(eqn.invars[k], cut_by(sharding, eqn.invars[k].aval, self.mesh))
         elif name == "scan":
             n, m = eqn.params["num_consts"], eqn.params["num_carry"]
             for atom, var in zip(eqn.invars[n : n + m], eqn.outvars[:m]):

@@ -11,6 +11,9 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from pullback import lax
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.keys import replace_keys
 from pullback.core.extended import of_words
@@ -39,6 +42,8 @@ from pullback.partition.propagate import (
 from pullback.sharding import NamedSharding
 from pullback.util.dtypes import is_extended
 from pullback.util.logs import PROGRAMS, warn
+
+WATCHING = ("debug_callback", "debug_print")  # what shows values, and gives none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,13 +190,23 @@ class _Writer:
 
     def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
         """What no rule cuts: on all of every operand, the same on all devices."""
-        if any(extent(axes, self.mesh) > 1 for x in operands for axes in x.cut):
+        if eqn.primitive.name not in WATCHING and any(
+            extent(axes, self.mesh) > 1 for x in operands for axes in x.cut
+        ):
             warn(
                 PROGRAMS,
                 f"partitioning: {eqn.primitive.name} has no rule for operands that are cut; they are gathered, and it "
                 f"is computed on every device ({eqn.source})",
             )
         inputs = [x.moved(whole(len(x.cut)), self.mesh) for x in operands]
+        if eqn.primitive.name in WATCHING:  # what all devices have, one of them shows
+            number = lax.axis_index(tuple(self.mesh))
+
+            def shown(*xs: Any) -> list[Any]:
+                return self.bound(eqn, xs, eqn.params)
+
+            lax.cond(lax.eq(number, np.int32(0)), shown, lambda *_: list[Any](), *inputs)
+            return []
         outs = self.bound(eqn, inputs, eqn.params)
         return [_Value(y, whole(len(v.aval.shape)), v.aval) for y, v in zip(outs, eqn.outvars, strict=True)]
 

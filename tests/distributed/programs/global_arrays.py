@@ -7,6 +7,7 @@ import numpy as np
 import pullback as jax
 import pullback.numpy as jnp
 from pullback.experimental import multihost_utils as together
+from pullback.experimental.mesh_utils import create_hybrid_device_mesh
 from pullback.sharding import NamedSharding
 from pullback.sharding import PartitionSpec as P
 
@@ -85,7 +86,7 @@ assert gathered.is_fully_replicated and np.array_equal(gathered, table)
 columns = jax.device_put(np.arange(4.0 * n).reshape(4, n), NamedSharding(mesh, P(None, "i")))
 assert np.array_equal(whole(jax.device_put(columns, NamedSharding(mesh, P()))), np.arange(4.0 * n).reshape(4, n))
 if count > 1:
-    raises(ValueError, lambda: jax.device_put(np.full(n, rank), rows), "must be the same on each")
+    raises(AssertionError, lambda: jax.device_put(np.full(n, rank), rows), "not the same on each process")
 
 # Computing with them.
 assert np.array_equal(whole(put * 2 + 1), table * 2 + 1) and (put * 2).sharding == rows
@@ -124,6 +125,34 @@ joined = together.host_local_array_to_global_array(np.full((2 * local, 2), rank)
 assert joined.shape == (2 * n, 2)
 assert np.array_equal(together.global_array_to_host_local_array(joined, mesh, P("i")), np.full((2 * local, 2), rank))
 assert together.global_array_to_host_local_array(joined, mesh, P()).shape == (2 * n, 2)
+
+# Programs ahead of time, donation, types, keys, what is shown, and where shard_map's results lie.
+compiled = jax.jit(lambda x: 2 * x, in_shardings=rows, out_shardings=rows).lower(x).compile()
+assert np.array_equal(whole(compiled(x)), 2 * table)
+given = jax.make_array_from_callback((2 * n, 3), rows, lambda index: table[index])
+assert np.array_equal(whole(jax.jit(lambda x: x + 1, donate_argnums=0)(given)), table + 1) and given.is_deleted()
+ring = [(k, (k + 1) % n) for k in range(n)]
+turn = jax.shard_map(lambda x: jax.lax.ppermute(x, "i", ring), mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+moved = jax.jit(turn)(x)
+assert moved.sharding.is_equivalent_to(rows, 2) and moved.addressable_data(0).shape == (2, 3)
+assert np.array_equal(whole(moved), np.roll(table, 2, 0))
+explicit = jax.make_mesh((n,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
+with jax.set_mesh(explicit):
+    typed = jax.make_array_from_callback((2 * n, 3), NamedSharding(explicit, P("i")), lambda index: table[index])
+    assert jax.typeof(typed).sharding.spec == P("i", None)
+key = jax.random.key(0)
+normal = jax.jit(lambda key: jax.random.normal(key, (n,)), out_shardings=rows)
+assert np.array_equal(whole(normal(key)), jax.random.normal(key, (n,)))
+assert np.array_equal(whole(normal(jax.device_put(key, everywhere))), jax.random.normal(key, (n,)))
+seen = []
+jax.jit(lambda x: (jax.debug.callback(seen.append, x.sum()), x * 2)[1])(x).block_until_ready()
+jax.effects_barrier()
+assert [float(s) for s in seen] == ([table.sum()] if rank == 0 else [])
+if count > 1:
+    raises(ValueError, lambda: jax.jit(lambda x: x, in_shardings=rows)(table), "non-trivial shardings for numpy inputs")
+    raises(ValueError, lambda: x + jax.device_put(table, jax.local_devices()[0]), "incompatible devices")
+hybrid = create_hybrid_device_mesh((local,), (count,), process_is_granule=True)
+assert list(hybrid) == devices
 
 # pmap: each process maps over its own devices.
 summed = jax.pmap(lambda x: (jax.lax.psum(x, "i"), jax.lax.axis_index("i")), "i")

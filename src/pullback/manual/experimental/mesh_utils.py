@@ -18,13 +18,16 @@ Raises:
 Arguments:
     mesh_shape, dcn_mesh_shape: sequences of integers: devices within a machine, and machines.
     devices: sequence of Device; None for all.
-    process_is_granule, should_sort_granules_by_key, allow_split_physical_axes: have no effect.
+    process_is_granule: whether a machine is a process, as it must be here.
+    should_sort_granules_by_key: whether processes come in order of their numbers, not of the devices given.
+    allow_split_physical_axes: has no effect.
 Returns:
     NumPy array of Device, whose shape is the product of both.
 Raises:
-    ValueError where dcn_mesh_shape asks for more than one machine, and unless the shape uses each device.
+    ValueError unless dcn_mesh_shape has as many machines as there are, and the shape uses each device.
 
->>> jax.experimental.mesh_utils.create_hybrid_device_mesh((1,), (1,), jax.devices()[:1]).shape
+>>> create = jax.experimental.mesh_utils.create_hybrid_device_mesh
+>>> create((1,), (1,), jax.devices()[:1], process_is_granule=True).shape
 (1,)
 """,
 }

@@ -77,6 +77,7 @@ with _collector_rests(all_stays=True):
         process_index,
         process_indices,
     )
+    from pullback.util import config as _config
     from pullback.util import dtypes
     from pullback.util.config import (
         check_tracer_leaks,
@@ -175,20 +176,62 @@ _ELSEWHERE = {
 
 
 if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is loaded when it is first used
+    from pullback import ad_checkpoint as ad_checkpoint
+    from pullback import api_util as api_util
+    from pullback import custom_batching as custom_batching
+    from pullback import custom_derivatives as custom_derivatives
     from pullback import debug as debug
+    from pullback import distributed as distributed
+    from pullback import dlpack as dlpack
     from pullback import errors as errors
+    from pullback import example_libraries as example_libraries
+    from pullback import experimental as experimental
+    from pullback import export as export
+    from pullback import extend as extend
+    from pullback import ffi as ffi
+    from pullback import flatten_util as flatten_util
     from pullback import image as image
+    from pullback import interpreters as interpreters
+    from pullback import memory as memory
+    from pullback import monitoring as monitoring
     from pullback import nn as nn
     from pullback import ops as ops
     from pullback import profiler as profiler
     from pullback import random as random
+    from pullback import ref as ref
     from pullback import scipy as scipy
     from pullback import sharding as sharding
+    from pullback import stages as stages
+    from pullback import test_util as test_util
+    from pullback import typing as typing
+    from pullback import version as version
+    from pullback.api.environment import print_environment_info as print_environment_info
+    from pullback.api.global_arrays import make_array_from_callback as make_array_from_callback
+    from pullback.api.global_arrays import make_array_from_process_local_data as make_array_from_process_local_data
+    from pullback.api.global_arrays import make_array_from_single_device_arrays as make_array_from_single_device_arrays
     from pullback.api.mesh import make_mesh as make_mesh
     from pullback.api.progress_bar import progress as progress
+    from pullback.api.pullbacks import ad as ad
+    from pullback.api.shard_map import shard_map as shard_map
+    from pullback.api.smap import smap as smap
+    from pullback.jax_names.install import install_as_jax as install_as_jax
+    from pullback.numpy._windows import ds as ds
+    from pullback.ref import Ref as Ref
+    from pullback.ref import empty_ref as empty_ref
+    from pullback.ref import free_ref as free_ref
+    from pullback.ref import freeze as freeze
+    from pullback.ref import new_ref as new_ref
     from pullback.reports import report as report
+    from pullback.runtime.arrays.native_hooks import Shard as Shard
     from pullback.sharding import NamedSharding as NamedSharding
     from pullback.sharding import PartitionSpec as P
+    from pullback.sharding import reshard as reshard
+    from pullback.sharding import set_mesh as set_mesh
+    from pullback.util.config import allow_f16_reductions as allow_f16_reductions
+    from pullback.util.config import array_garbage_collection_guard as array_garbage_collection_guard
+    from pullback.util.config import auto_pcast as auto_pcast
+    from pullback.util.config import jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions
+    from pullback.util.config import remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type
 
 
 def __getattr__(name: str):
@@ -314,4 +357,5 @@ __all__ = [
     "vmap",
 ]
 
-_add_pages(globals(), _PAGES)
+_options = {name: vars(_config)[name] for name, (module, _) in _ELSEWHERE.items() if module == _config.__name__}
+_add_pages({**globals(), **_options}, _PAGES)

@@ -67,6 +67,12 @@ def test_pyright(tmp_path):
     assert ran.returncode == 0, ran.stdout
 
 
+def test_type_checkers_see_names_that_are_loaded_late():
+    block = next(n for n in ast.parse(Path(pullback.__file__).read_text()).body if isinstance(n, ast.If))
+    seen = {name.asname for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    assert {*pullback._LAZY, *pullback._ELSEWHERE} - seen == {"lib"}  # which has no names
+
+
 @pytest.mark.parametrize("where", MODULES)
 def test_stubs_say_what_functions_take(where):
     """Written anew by `python -m tools.stubs` where this fails."""

@@ -111,7 +111,7 @@ PAGES = [(package, name) for package, pages in PACKAGES.items() for name in page
 def public_functions(package: str) -> list[str]:
     """Names of a package's public functions: classes and constants have no pages."""
     module = importlib.import_module(package)
-    names = getattr(module, "__all__", None) or dir(module)
+    names = {*(getattr(module, "__all__", None) or dir(module)), *getattr(module, "_ELSEWHERE", ())}  # loaded late
     functions = [n for n in names if not n.startswith("_") and callable(getattr(module, n))]
     return [
         n
@@ -153,7 +153,7 @@ def test_page(package, name):
 def public_classes(package: str) -> list[str]:
     """Names of a package's public classes, but for errors, enumerations, dtypes, and records, whose fields say all."""
     module = importlib.import_module(package)
-    names = getattr(module, "__all__", None) or dir(module)
+    names = {*(getattr(module, "__all__", None) or dir(module)), *getattr(module, "_ELSEWHERE", ())}  # loaded late
     found = {n: getattr(module, n) for n in names if not n.startswith("_") and inspect.isclass(getattr(module, n))}
     plain = (BaseException, enum.Enum, tuple, jax.core.Effect)
     return [

@@ -12,6 +12,8 @@ import numpy as np
 import scipy
 
 from pullback.api.threads import get_num_threads
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.devices import devices, local_device_count, process_count
 from pullback.version import __version__, jax_version
 
@@ -104,3 +106,5 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 __all__ = ["environment", "print_environment_info"]
+
+add_pages(globals(), PAGES)

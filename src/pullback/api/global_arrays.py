@@ -10,6 +10,8 @@ import numpy as np
 
 from pullback.api.values import device_put
 from pullback.core import ShapedArray, hooks
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import process_count
 from pullback.runtime.arrays.placement import place_of
@@ -179,3 +181,5 @@ def _global_shape(
 
 
 __all__ = ["make_array_from_callback", "make_array_from_process_local_data", "make_array_from_single_device_arrays"]
+
+add_pages(globals(), PAGES)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.devices import devices as all_devices
 from pullback.sharding import AxisType, Mesh
 
@@ -37,3 +39,5 @@ def make_mesh(
         raise ValueError(f"Number of devices {len(found)} must be >= the product of mesh_shape {shape}")
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     return Mesh(np.array(found[:wanted], dtype=object).reshape(shape), names, types)
+
+add_pages(globals(), PAGES)

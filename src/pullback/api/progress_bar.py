@@ -22,6 +22,8 @@ import warnings
 from typing import Any, TextIO
 
 from pullback._ext import _core
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.util.locks import Lock
 
 DELAY = 0.5  # seconds; what takes less is over before anybody could read it
@@ -302,3 +304,5 @@ def _clock(seconds: float) -> str:
 
 
 __all__ = ["progress"]
+
+add_pages(globals(), PAGES)

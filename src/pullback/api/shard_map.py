@@ -21,6 +21,8 @@ from pullback.core.types import type_on_mesh, vma_of
 from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
 from pullback.lax.collectives.sharding import is_concrete, out_placed
 from pullback.lax.collectives.states import entered, left
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, get_abstract_mesh
 from pullback.sharding._specs import all_names_of, parts_of, state_of
@@ -339,3 +341,5 @@ def _check_devices(x: Any, mesh: Mesh, name: str, number: int) -> None:
             f"{x.aval.short()} and with device ids {here} on platform CPU and shard_map's mesh with device ids "
             f"{there} on platform CPU"
         )
+
+add_pages(globals(), PAGES)

@@ -11,6 +11,8 @@ import numpy as np
 from pullback.api import _arguments as arguments
 from pullback.api.shard_map import shard_map
 from pullback.api.vmap import check_axes_tree
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.sharding import PartitionSpec
 from pullback.util.pytree import broadcast_prefix, tree_leaves, tree_structure, tree_unflatten
 
@@ -72,3 +74,5 @@ def _specs(axes: Any, tree: Any, name: Any) -> Any:
 
 
 __all__ = ["Infer", "InferFromArgs", "smap"]
+
+add_pages(globals(), PAGES)

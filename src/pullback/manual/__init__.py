@@ -36,5 +36,7 @@ def add_pages(namespace: Mapping[str, Any], pages: Mapping[str, str]) -> None:
         function = namespace.get(name)
         if function is not None and id(function) not in done:
             done.add(id(function))
+            if page.strip() in (function.__doc__ or ""):
+                continue  # it came from another module
             cleaned = (function.__doc__ or "").replace("\n    ", "\n").rstrip()  # pages are not indented
             function.__doc__ = f"{cleaned}\n\n{completed(page)}"

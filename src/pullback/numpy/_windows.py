@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.util.pytree import register_pytree_node
 
 
@@ -61,3 +63,5 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
     if size is None:
         start, size = 0, start
     return Slice(start, size, 1 if stride is None else stride)
+
+add_pages(globals(), PAGES)

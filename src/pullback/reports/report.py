@@ -16,6 +16,8 @@ from pullback.core import Array, Tracer
 from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
 from pullback.core.source import SourceInfo
 from pullback.loops.schedule.machine import host
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.partition.report import Collective
 from pullback.reports.page import page
 from pullback.runtime.programs.measured import Kernel, Measured, instructions, measure
@@ -268,3 +270,5 @@ def _time(ns: float) -> str:
 
 
 __all__ = ["Report", "report"]
+
+add_pages(globals(), PAGES)

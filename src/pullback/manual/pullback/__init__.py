@@ -1,6 +1,6 @@
 """Pages of `pullback`."""
 
 from pullback.manual import by_name
-from pullback.manual.pullback import classes, devices, transformations
+from pullback.manual.pullback import classes, devices, late, transformations
 
-PAGES = by_name(classes.PAGES, devices.PAGES, transformations.PAGES)
+PAGES = by_name(classes.PAGES, devices.PAGES, late.PAGES, transformations.PAGES)

@@ -193,7 +193,7 @@ Arguments:
 Returns:
     Context manager.
 Raises:
-    TypeError or ValueError for other values, where the block is entered.
+    ValueError for text, where the block is entered; other values count by their truth.
 
 >>> with jax.disable_jit():
 ...     jax.jit(lambda x: print(int(x)))(3)
@@ -205,7 +205,7 @@ Arguments:
 Returns:
     Context manager.
 Raises:
-    TypeError or ValueError for other values, where the block is entered.
+    ValueError for text, where the block is entered; other values count by their truth.
 
 >>> with jax.enable_x64(True):
 ...     print(jnp.array(1.0).dtype)
@@ -217,7 +217,7 @@ Arguments:
 Returns:
     Context manager.
 Raises:
-    TypeError or ValueError for other values, where the block is entered.
+    ValueError for text, where the block is entered; other values count by their truth.
 
 >>> with jax.debug_nans(True):
 ...     try:
@@ -232,7 +232,7 @@ Arguments:
 Returns:
     Context manager.
 Raises:
-    TypeError or ValueError for other values, where the block is entered.
+    ValueError for text, where the block is entered; other values count by their truth.
 
 >>> with jax.debug_infs(True):
 ...     try:
@@ -247,7 +247,7 @@ Arguments:
 Returns:
     Context manager.
 Raises:
-    TypeError or ValueError for other values, where the block is entered.
+    ValueError for text, where the block is entered; other values count by their truth.
 
 >>> with jax.default_device(jax.devices()[0]):
 ...     x = jnp.ones(2)
@@ -305,6 +305,17 @@ Raises:
 ...         print("ranks differ")
 ranks differ
 """,
+    "array_garbage_collection_guard": """
+Arguments:
+    new_val: 'allow', 'log' or 'fatal': what happens to arrays that only the garbage collector can free.
+Returns:
+    Context manager.
+Raises:
+    ValueError for other values.
+
+>>> with jax.array_garbage_collection_guard("log"):
+...     x = jnp.ones(2)
+""",
     "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device": """
 Arguments:
     new_val: 'allow', 'log', 'disallow', 'log_explicit' or 'disallow_explicit'.
@@ -331,11 +342,12 @@ Arguments:
 Returns:
     Context manager.
 Raises:
-    TypeError or ValueError for other values, where the block is entered.
+    ValueError for text, where the block is entered; other values count by their truth.
 
 >>> with jax.check_tracer_leaks(True):
 ...     x = jax.jit(lambda x: x + 1)(1)
 """,
+    "allow_f16_reductions auto_pcast jax2tf_associative_scan_reductions remove_size_one_mesh_axis_from_type "
     "enable_custom_prng explain_cache_misses log_compiles softmax_custom_jvp threefry_partitionable": """
 Arguments:
     new_val: bool.
@@ -366,7 +378,7 @@ Arguments:
 Returns:
     Context manager.
 Raises:
-    TypeError or ValueError for other values, where the block is entered.
+    ValueError for text, where the block is entered; other values count by their truth.
 
 >>> with jax.thread_guard(False):
 ...     x = jnp.ones(2)

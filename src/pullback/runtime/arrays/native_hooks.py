@@ -12,6 +12,8 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core.avals import ShapedArray, typeof
 from pullback.core.tracer import Tracer
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.layouts import format_of, layout_of, with_layout
@@ -202,3 +204,5 @@ _core.set_hooks(
     device=Device,
     placement=placement_of,
 )
+
+add_pages(globals(), PAGES)

@@ -257,3 +257,28 @@ def test_private_modules_are_attributes():
     assert lines[6:9] == ["[1, (2, 3)] None", "[2, [1]] ('a', 'b')", "[] None"]
     assert lines[9:11] == ["[[1], 2] Point", "can't tree-flatten type: <class 'int'>"]
     assert lines[11] == "0 None True False"
+
+
+def test_names_that_interpreters_and_wrappers_of_libraries_need():
+    """quax, gpjax, jaxadi, saiunit, orthax and jaxns import these; penzai and scico wrap what the classes and modules
+    of arrays have."""
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import jax, jax.numpy as jnp
+        from jax._src import core, literals, pjit, stages
+        from jaxlib._jax import PjitFunction
+        import jax._src.numpy.linalg, jax._src.numpy.lax_numpy as lax_numpy
+        print(core.Trace.__name__, core.Jaxpr is jax.extend.core.Jaxpr, core.is_constant_dim(3), pjit.jit_p)
+        print(literals.TypedInt(3, "int8"), literals.TypedInt(3, "int8") + 1, stages.Lowered.__name__)
+        print(isinstance(jax.jit(abs), PjitFunction), isinstance(abs, PjitFunction))
+        print([x.dtype.name for x in jax._src.numpy.util.promote_dtypes_inexact(jnp.arange(2), 1)])
+        print(lax_numpy.split is jnp.split, jax._src.numpy.linalg is jnp.linalg)
+        print("pad" in vars(jnp), "linalg" in vars(jnp), jax.Array.all.__name__, hasattr(jax.Array, "__len__"))
+        print({"T", "shape", "at", "dtype", "__add__", "__getitem__", "sum"} <= set(dir(jax.Array)))
+        print(jax._src.sharding_impls.canonicalize_sharding(jax.typeof(jnp.ones(2)).sharding, "f"))
+        """)
+    assert lines == [
+        "Interpreter True True jit", "TypedInt(3, dtype=int8) 4 Lowered", "True False", "['float32', 'float32']",
+        "True True", "True True all False", "True", "None",
+    ]  # fmt: skip

@@ -54,19 +54,26 @@ hooks = Hooks()
 
 def install_operators(table: dict[str, Callable]) -> None:
     """Set the functions behind `+`, `==`, `[]`, ... of arrays and tracers; names are 'add', 'radd', ..., 'getitem'."""
-    from pullback.core.tracer import Tracer, make_operator
+    from pullback.core.tracer import Array, Tracer, make_operator
 
     _core.set_operators(dict(table))
     for name, function in table.items():
-        setattr(Tracer, f"__{name}__", make_operator(name, function))
+        operator = make_operator(name, function)
+        setattr(Tracer, f"__{name}__", operator)
+        if name != "iter":  # the class of all arrays is not iterable: those without axes are not
+            setattr(Array, f"__{name}__", operator)
 
 
 def install_methods(table: dict[str, Any]) -> None:
     """Set methods and properties of arrays and tracers: functions, or property objects. What arrays have of their own
-    (T) stays."""
-    from pullback.core.tracer import Tracer
+    (T) stays. The class that stands for both has them all: libraries wrap what they find there."""
+    from pullback.core.tracer import Array, Tracer
 
     for name, attribute in table.items():
         if name not in vars(_core.Array):
             _core.set_array_attribute(name, attribute)
         setattr(Tracer, name, attribute)
+        setattr(Array, name, attribute)
+    for name, attribute in vars(_core.Array).items():
+        if not name.startswith("_"):
+            setattr(Array, name, attribute)

@@ -17,10 +17,13 @@ ELSEWHERE = {
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt
     "mesh": "pullback.sharding",  # flax, orbax: Mesh
     "nn": "pullback.nn",  # haiku
-    "numpy": "pullback.numpy",  # tinygp, jaxopt
+    "numpy.fft": "pullback.numpy.fft",
+    "numpy.lax_numpy": "pullback.numpy",
+    "numpy.linalg": "pullback.numpy.linalg",
     "random": "pullback.random",  # numpyro
     "scipy": "pullback.scipy",  # numpyro, jaxopt
     "source_info_util": "pullback.extend.source_info_util",  # equinox
+    "stages": "pullback.stages",  # jaxadi
     "typing": "pullback.typing",  # jaxtyping
 }
 

@@ -191,9 +191,9 @@ def test_specs_that_contradict_the_types_of_arguments():
         for fits in (P("a"), P("a", None), P(("a",))):
             np.testing.assert_array_equal(f(fits)(x), 2 * np.asarray(x))
         for wrong in (P(), P("b"), P("a", "b"), P(None, "a"), P(("a", "b"))):
-            with pytest.raises(ValueError, match=r"array 0, an f32\[8(@a)?,4\] that lies as P\('a'"):
+            with pytest.raises(ValueError, match=r"does not match the specs of the input: P\('a'.*array 0"):
                 f(wrong)(x)
-        with pytest.raises(ValueError, match="array 0, an f32"):
+        with pytest.raises(ValueError, match="for array 0 of"):
             f(P("a"))(X)
     np.testing.assert_array_equal(jax.vmap(over(P("a")), 1, 1)(x), 2 * np.asarray(x))
     np.testing.assert_array_equal(jax.vmap(over(P()))(x), 2 * np.asarray(x))
@@ -201,7 +201,7 @@ def test_specs_that_contradict_the_types_of_arguments():
     np.testing.assert_array_equal(jax.grad(lambda x: over(P("a"))(x).sum())(x), np.full((8, 4), 2))
     np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: over(P("a"))(x).sum()))(x), np.full((8, 4), 2))
     for wrong in (jax.vmap(over(P("b"))), lambda x: jax.jvp(over(P("b")), (x,), (x,)), jax.vmap(over(P("b")), 1)):
-        with pytest.raises(ValueError, match="array 0, an f32"):
+        with pytest.raises(ValueError, match="for array 0 of"):
             wrong(x)
     np.testing.assert_array_equal(over(P("b"), axis_names={"b"})(x), 2 * np.asarray(x))  # `a` stays explicit
 
@@ -385,7 +385,7 @@ def test_meshes_are_set_outside_of_transformations():
             return x
 
     for transformed in (jax.jit(f), jax.grad(f)):
-        with pytest.raises(ValueError, match="set_mesh: a mesh is set outside"):
+        with pytest.raises(ValueError, match="`set_mesh` can only be used outside"):
             transformed(1.0)
     assert jax.sharding.get_mesh().empty and jax.sharding.get_mesh().axis_names == ()
 
@@ -393,15 +393,15 @@ def test_meshes_are_set_outside_of_transformations():
 @pytest.mark.parametrize(
     "specs, error, match",
     [
-        ({"in_specs": P(None, "i"), "out_specs": P()}, ValueError, "not evenly divisible by 4"),
+        ({"in_specs": P(None, "i"), "out_specs": P()}, ValueError, "are not evenly divisible"),
         ({"in_specs": P("i"), "out_specs": P()}, ValueError, "depends on the device"),
-        ({"in_specs": P("j"), "out_specs": P()}, ValueError, "not among the axes"),
+        ({"in_specs": P("j"), "out_specs": P()}, ValueError, r"must refer to an axis marked as manual.*refers to 'j'"),
         ({"in_specs": P("i", "i"), "out_specs": P()}, jax.sharding.DuplicateSpecError, "twice"),
         ({"in_specs": P(None, None, "i"), "out_specs": P()}, ValueError, "only 2 dimensions"),
         ({"in_specs": P("i"), "out_specs": P(None, None, "i")}, ValueError, "result of shape"),
         ({"in_specs": (P("i"), P()), "out_specs": P()}, ValueError, "prefix|different lengths"),
         ({"out_specs": P("i")}, ValueError, "Explicit"),
-        ({"in_specs": ("i",), "out_specs": P()}, TypeError, "PartitionSpecs"),
+        ({"in_specs": ("i",), "out_specs": P()}, TypeError, r"must be a pytree of `jax\.sharding\.PartitionSpec`"),
     ],
 )
 def test_errors(specs, error, match):

@@ -99,6 +99,7 @@ AMBIGUOUS = (
     (lambda x, y: x + y, (P("x"), P(None, "x")), "produces an illegally sharded result: f32[8@x,8@x]"),
     (lambda x, y: x @ y, (P(None, "x"), P("x")), "Contracting dimensions are sharded and it is ambiguous"),
     (lambda x, y: x @ y, (P(None, "x"), P("y")), "contracting dimensions to have consistent sharding, got ('x',) and"),
+    (lambda x, y: jnp.einsum("bi,bi->b", x, y), (P("x"), P("y")), "batch dimensions to have the consistent sharding"),
     (lambda x: x.reshape(64), (P(None, "x"),), "This reshape is not supported"),
     (lambda x: x.reshape(16, 4), (P("x"),), "This reshape is not supported"),
     (lambda x: x.at[0].set(1.0), (P("x"),), "dynamic_update_slice operand sharding must be equal"),
@@ -229,7 +230,7 @@ def test_equal_meshes_are_one_object():
 def test_parts_of_an_array_have_one_dtype():
     layout, devices = NamedSharding(MESH, P()), list(MESH.devices.flat)
     parts = [jax.device_put(np.zeros(2, np.float32), d) for d in devices[1:]]
-    with pytest.raises(ValueError, match="one dtype, got float32 beside int32"):
+    with pytest.raises(ValueError, match=r"must have matching dtypes\. Got float32, expected int32"):
         odd = jax.device_put(np.zeros(2, np.int32), devices[0])
         jax.make_array_from_single_device_arrays((2,), layout, [odd, *parts])
 

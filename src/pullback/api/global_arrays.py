@@ -92,7 +92,7 @@ def make_array_from_single_device_arrays(
     name = "make_array_from_single_device_arrays"
     sharding = _sharding(name, sharding)
     if not isinstance(arrays, Sequence):
-        raise TypeError(f"{name} `arrays` argument must be a sequence (list or tuple), got {type(arrays)}")
+        raise TypeError(f"jax.{name} `arrays` argument must be a list or tuple, but got {type(arrays)}.")
     by_device: dict[Any, Any] = {}
     for array in arrays:
         places: Any = getattr(array, "devices", lambda: ())()
@@ -100,7 +100,10 @@ def make_array_from_single_device_arrays(
             raise TypeError(f"{name} requires a list of concrete arrays that each lie on one device, got {array!r}")
         (device,) = places
         if device in by_device:
-            raise ValueError(f"{name}: two of the arrays lie on {device}")
+            raise ValueError(
+                "When making an array from single-device arrays, the input arrays must be from distinct devices, but "
+                f"two of the arrays lie on {device}"
+            )
         by_device[device] = array
     if set(by_device) != set(sharding.addressable_devices):
         raise ValueError(
@@ -110,7 +113,9 @@ def make_array_from_single_device_arrays(
     kinds = [array.dtype for array in arrays]
     for kind in kinds:
         if kind != kinds[0]:
-            raise ValueError(f"{name}: the arrays must have one dtype, got {kind} beside {kinds[0]}")
+            raise ValueError(
+                f"Input buffers to `Array` must have matching dtypes. Got {kind}, expected {kinds[0]} ({name})"
+            )
     return _joined(name, shape, sharding, lambda device, _: by_device[device], dtype)
 
 
@@ -129,7 +134,10 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
             if wanted is not None:
                 known = None not in wanted or process_count() > 1
                 if not known or len(wanted) != x.ndim or any(w not in (None, n) for w, n in zip(wanted, x.shape)):
-                    raise ValueError(f"{name}: global_shape {tuple(wanted)} is not the data's, {x.shape}")
+                    raise ValueError(
+                        f"When calling `{name}` on a single process, global_shape should be None or equal to "
+                        f"local_data.shape. Got global_shape={tuple(wanted)} and local_data.shape={x.shape}."
+                    )
             return device_put(x, place)
         shape, offsets = _global_shape(name, x, place, wanted)
 

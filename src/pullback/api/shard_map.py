@@ -77,7 +77,10 @@ def shard_map(
         used = mesh if mesh is not None else current_mesh()
         _check_mesh(mesh, name)
         if used is None:
-            raise ValueError(f"shard_map of {name}: argument 'mesh' was not given, and no mesh was set by set_mesh")
+            raise ValueError(
+                f"shard_map of {name}: argument 'mesh' was not given. The context mesh cannot be empty. Use "
+                "`jax.set_mesh(mesh)` to enter into a mesh context"
+            )
         given, tree = tree_flatten(args)
         with_references = has_references_among(given)
         plain = tree_unflatten(tree, Entrance(given).values) if with_references else args
@@ -124,11 +127,14 @@ def _run(
             f"'mesh', but got {mesh!r} of type {type(mesh)}"
         )
     if not chosen <= set(mesh.axis_names):
-        raise ValueError(f"shard_map of {name}: axis_names {set(chosen)} are not all among the axes of {mesh}")
+        raise ValueError(
+            f"jax.shard_map requires axis_names={chosen} to be a subset of mesh.axis_names="
+            f"{frozenset(mesh.axis_names)} (shard_map of {name})"
+        )
     manual = chosen or frozenset(mesh.axis_names)
     axes = axes_of(mesh, manual)
     leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
-    specs = _specs(f"shard_map of {name}: in_specs", in_specs, args, axes)
+    specs = _specs("shard_map in_specs", in_specs, args, axes)
     _check_types(leaves, specs, mesh, axes, name)
     _check_shapes(leaves, specs, mesh, name)
     if isinstance(mesh, Mesh) and mesh.is_multi_process:
@@ -153,11 +159,15 @@ def _run(
         outs, out_tree = arguments.flatten_result(out, function, "shard_map")
         outs = [y if hasattr(y, "aval") else hooks.asarray(y) for y in outs]
         said = out_specs.made() if hasattr(out_specs, "made") else out_specs
-        found = _specs(f"shard_map of {name}: out_specs", said, out, axes)
+        found = _specs("shard_map out_specs", said, out, axes)
         result[:] = out_tree, [_without_state(spec) for spec in found], found
         for y, spec in zip(outs, result[1], strict=True):
             if len(spec) > y.ndim:
-                raise ValueError(f"shard_map of {name}: out_specs has {spec} for a result of shape {y.shape}")
+                raise ValueError(
+                    f"shard_map applied to the function '{name}' was given an out_specs entry which is too long to be "
+                    f"compatible with the corresponding output value from the function: out_specs has {spec} for a "
+                    f"result of shape {y.shape}"
+                )
         _check_states(outs, found, check, name)
         return [left(y, spec) for y, spec in zip(outs, found, strict=True)]
 
@@ -239,14 +249,16 @@ def _check_shapes(leaves: Sequence[Any], specs: Sequence[PartitionSpec], mesh: A
     for number, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
         if len(spec) > x.ndim:
             raise ValueError(
-                f"shard_map of {name}: in_specs has {spec} for array {number} of shape {x.shape}, which has only "
-                f"{x.ndim} dimensions"
+                f"shard_map applied to the function '{name}' was given an in_specs entry which is too long to be "
+                f"compatible with the corresponding input value: in_specs has {spec} for array {number} of shape "
+                f"{x.shape}, which has only {x.ndim} dimensions"
             )
         for d, names in enumerate(parts_of(spec, x.ndim)):
             if x.shape[d] % (pieces := math.prod(sizes[n] for n in names)):
                 raise ValueError(
-                    f"shard_map of {name}: array {number} has shape {x.shape}, whose dimension {d} is not evenly "
-                    f"divisible by {pieces}, the size of mesh axes {names}"
+                    f"shard_map applied to the function '{name}' was given argument arrays with axis sizes that are "
+                    f"not evenly divisible by the corresponding mesh axis sizes: array {number} has shape {x.shape}, "
+                    f"whose dimension {d} is cut into {pieces} parts by mesh axes {names}"
                 )
 
 
@@ -257,8 +269,9 @@ def _check_results(avals: Sequence[Any], specs: Sequence[PartitionSpec], axes: S
         for axis in axes:
             if axis in vma_of(aval) and axis not in named:
                 raise ValueError(
-                    f"shard_map of {name}: out_specs says by {spec} that a result is the same along mesh axis "
-                    f"{axis!r}, but it depends on the device. Name {axis!r} in the spec, or combine the parts "
+                    f"shard_map applied to the function '{name}' was given out_specs which require replication which "
+                    f"can't be statically inferred given the mesh: {spec} says that a result is the same along mesh "
+                    f"axis {axis!r}, but it depends on the device. Name {axis!r} in the spec, or combine the parts "
                     "(lax.psum, ...); if they are known to be the same, pass check_vma=False"
                 )
 
@@ -296,9 +309,9 @@ def _check_types(
         state = (spec.unreduced, spec.reduced) == (found.unreduced, found.reduced)
         if len(spec) <= x.ndim and (parts_of(spec, x.ndim) != parts_of(found, x.ndim) or not state):
             raise ValueError(
-                f"shard_map of {name}: in_specs has {spec} for array {number}, an {x.aval.short()} that lies as "
-                f"{found} along explicit axes. Leave in_specs out, so that types decide, or give the array the layout "
-                "that is meant, by jax.sharding.reshard"
+                f"in_specs passed to shard_map: {spec} does not match the specs of the input: {found} for array "
+                f"{number} of {name}, {x.aval.str_short()}. Leave in_specs out, so that types decide, or give it "
+                "the layout that is meant, by jax.sharding.reshard"
             )
 
 
@@ -321,10 +334,15 @@ def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[Partit
         if spec is None:
             spec = PartitionSpec()
         if not isinstance(spec, PartitionSpec):
-            raise TypeError(f"{what} must be PartitionSpecs, got {spec!r}")
+            raise TypeError(
+                f"{what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it has {spec!r}"
+            )
         named = all_names_of(spec)
         if unknown := [n for n in named if n not in axes]:
-            raise ValueError(f"{what}: {spec} names {unknown[0]!r}, which is not among the axes {tuple(axes)}")
+            raise ValueError(
+                f"{what} argument must refer to an axis marked as manual ({frozenset(axes)}), but: {spec} refers to "
+                f"{unknown[0]!r}"
+            )
         if len(set(named)) != len(named):
             raise DuplicateSpecError(f"{what}: {spec} names an axis twice")
         out.append(spec)

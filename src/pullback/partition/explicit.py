@@ -191,10 +191,18 @@ def _specs(cuts: Sequence[Cut]) -> str:
 
 def _conflict(name: str, in_avals: Any, cuts: Sequence[Cut], params: dict[str, Any]) -> str:
     if name == "dot_general":
-        (lhs_sum, rhs_sum), _ = params["dimension_numbers"]
-        left, right = (
-            tuple(spec_in_full(cut)[d] for d in dims) for cut, dims in zip(cuts, (lhs_sum, rhs_sum), strict=True)
-        )
+        summed, batch = params["dimension_numbers"]
+
+        def specs(numbers: Any) -> list[tuple[Any, ...]]:
+            return [tuple(spec_in_full(cut)[d] for d in dims) for cut, dims in zip(cuts, numbers, strict=True)]
+
+        left, right = specs(batch)
+        if left != right:
+            return (
+                "dot_general requires lhs batch dimensions and rhs batch dimensions to have the consistent sharding, "
+                f"got {left} and {right}."
+            )
+        left, right = specs(summed)
         return f"dot_general requires contracting dimensions to have consistent sharding, got {left} and {right}."
     said = [cut for cut, a in zip(cuts, in_avals, strict=True) if len(a.shape)]
     return f"{name} got incompatible shardings for broadcasting: {_specs(said)}."
@@ -336,7 +344,7 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
             f"All operands should have the same sharding. Got shardings {_specs([c for _, c in arrays])} of operands "
             f"of {name}"
         )
-    doing = "slicing" if name == "slice" else name
+    doing = {"slice": "slicing", "pad": "padding"}.get(name, name)
     for out in outs:
         for n, axes in zip(out.shape, cut):
             if n % extent(axes, sizes):

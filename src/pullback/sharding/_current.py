@@ -100,10 +100,10 @@ class set_mesh:
 
     def __init__(self, mesh: Mesh | None) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"set_mesh: expected a Mesh, got {mesh!r}")
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
         if _core.is_tracing():
             raise ValueError(
-                "set_mesh: a mesh is set outside of jit, grad and other transformations only; inside, give the mesh "
+                "`set_mesh` can only be used outside of `jax.jit`, and of other transformations; inside, give the mesh "
                 "to shard_map, or use use_abstract_mesh"
             )
         self._mesh = mesh

@@ -132,6 +132,7 @@ def test_run_a_module_and_code(tmp_path):
     (["run"], 2, "no program is given"), (["run", "-m"], 2, "argument expected for the -m option"),
     (["run", "no_such_file.py"], 2, "can't open file"), (["doctor", "all"], 2, "takes no arguments, got all"),
     (["explain", "a", "b"], 2, "takes one name, got a b"), (["--help"], 0, "launch:"), (["tune", "-h"], 0, "measure"),
+    (["launch", "--help"], 0, "example: python -m pullback launch -n 4"),
     (["--version"], 0, "API of JAX"),
 ])  # fmt: skip
 def test_command_line(arguments, status, message, capsys):

@@ -28,6 +28,11 @@ COMMANDS = {  # name -> (what may follow, what it does)
     "explain": (("[ERROR]",), "what causes an error, and what to do; without a name, a list"),
     "version": (("",), "the version, and whose API it has"),
 }
+EXAMPLES = {  # name -> calls, as its help shows them
+    "run": ("run train.py --epochs 3", "run -m pytest tests"),
+    "launch": ("launch -n 4 train.py --epochs 3",),
+    "explain": ("explain TracerBoolConversionError",),
+}
 HELP = ("-h", "--help", "help")
 
 
@@ -115,7 +120,8 @@ def main(arguments: list[str]) -> int:
         hint = f"; did you mean {close[0]}?" if close else ""
         return _mistake("", f"there is no command {command!r}{hint}" if command else "no command is given")
     if rest[:1] and rest[0] in HELP:
-        print(usage([command]))
+        examples = [f"example: python -m pullback {each}" for each in EXAMPLES.get(command, ())]
+        print("\n".join([usage([command]), *examples]))
         return 0
     if command == "run":
         return run(rest)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -241,3 +242,13 @@ def test_tqdm(at_once):
         pb.jit(lambda x: scan(step, x, 4 * N))(X)
     last = file.getvalue().rstrip().split("\r")[-1]
     assert last.startswith("fit: 100%") and "step/s" in last
+
+
+def test_rates_of_tqdm_count_from_the_first_step_that_was_seen():
+    """The bar is made half a second later, when it is known that the loop takes long."""
+    pytest.importorskip("tqdm", reason="an optional dependency")
+    bar = progress_bar._TqdmBar("fit", 100, 10, time.perf_counter() - 0.5, Terminal(), 0.1)
+    bar.show(20, time.perf_counter())
+    rate = bar._bar.format_dict["rate"]
+    bar.close(False)
+    assert 5 < rate < 25  # 10 steps in half a second

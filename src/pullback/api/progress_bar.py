@@ -253,8 +253,10 @@ class _TqdmBar(_Bar):
             self._bar = make(
                 desc=label, total=total, initial=first, unit="step", unit_scale=True, mininterval=0, **given
             )
-        if hasattr(self._bar, "start_t"):
-            self._bar.start_t -= time.perf_counter() - began
+        if hasattr(self._bar, "start_t"):  # it has been running since then, and its rates count from there
+            passed = time.perf_counter() - began
+            self._bar.start_t -= passed
+            self._bar.last_print_t -= passed
 
     def show(self, step: int, now: float) -> None:
         super().show(step, now)

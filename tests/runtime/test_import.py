@@ -41,6 +41,25 @@ def test_what_is_loaded(tmp_path):
         assert len(ast.literal_eval(compiler)) == 4 * loaded, out.stdout
 
 
+LAPACK = """
+import sys
+import pullback as pb, pullback.numpy as jnp, pullback.scipy.linalg
+print(pb.jit(jnp.linalg.inv)(2 * jnp.eye(3)).sum().item(), [m for m in sys.modules if m.startswith("scipy.linalg")])
+import scipy.linalg.cython_lapack
+from pullback.runtime.programs.libraries import _scipy_extension
+whole = scipy.linalg.cython_lapack
+print(whole is _scipy_extension("cython_lapack"), "dgetrf" in whole.__pyx_capi__)
+"""
+
+
+def test_lapack_without_scipy_linalg(tmp_path):
+    """Its addresses come from two extension modules of a large package; who imports that later finds it whole."""
+    env = os.environ | {"PULLBACK_CACHE_DIR": str(tmp_path)}
+    run = [sys.executable, "-c", LAPACK]
+    out = subprocess.run(run, capture_output=True, text=True, check=True, timeout=120, env=env)
+    assert out.stdout.splitlines() == ["1.5 []", "True True"]
+
+
 WORK = """
 import gc, sys
 import numpy

@@ -49,7 +49,8 @@ def version_of(root: Path) -> str:
 
     All of them: any may have a part in what code is made, a rule of lowering as well as a table of switches.
     """
-    parts = [f"{os.path.relpath(path, root)}:{size}:{time}" for path, size, time in sorted(_sources(str(root)))]
+    above = len(os.path.join(root, ""))
+    parts = [f"{path[above:]}:{size}:{time}" for path, size, time in sorted(_sources(str(root)))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

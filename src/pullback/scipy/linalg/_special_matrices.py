@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 import pullback.numpy as jnp
 from pullback import lax
@@ -14,6 +14,13 @@ from pullback.numpy._arguments import check_arraylike, promote_dtypes, static_in
 from pullback.util import dtypes
 from pullback.util.errors import ArgumentError
 from pullback.util.static import check_flags
+
+
+def _tables() -> ModuleType:
+    """SciPy's, which takes some 0.2 s to load: when a matrix is asked for."""
+    import scipy.linalg
+
+    return scipy.linalg
 
 
 def block_diag(*arrs: Any) -> Any:
@@ -180,7 +187,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix of order n without its first row, or whole if `full`."""
     check_flags("helmert", full=full)
-    return jnp.asarray(scipy.linalg.helmert(n, full))
+    return jnp.asarray(_tables().helmert(n, full))
 
 
 def _order(name: str, n: Any) -> int:
@@ -193,12 +200,12 @@ def _order(name: str, n: Any) -> int:
 
 def hilbert(n: int) -> Any:
     """Entry (i, j) is 1 / (i + j + 1)."""
-    return jnp.asarray(scipy.linalg.hilbert(_order("hilbert", n)))
+    return jnp.asarray(_tables().hilbert(_order("hilbert", n)))
 
 
 def invhilbert(n: int) -> Any:
     """The inverse of hilbert(n)."""
-    return jnp.asarray(scipy.linalg.invhilbert(_order("invhilbert", n)).astype(np.float64))
+    return jnp.asarray(_tables().invhilbert(_order("invhilbert", n)).astype(np.float64))
 
 
 def leslie(f: Any, s: Any) -> Any:
@@ -220,7 +227,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
     kind = "symmetric" if kind is None else kind
     if kind not in ("symmetric", "lower", "upper"):
         raise ValueError(f"Expected kind to be on of ['symmetric', 'lower', 'upper'], got {kind!r}")
-    return jnp.asarray(scipy.linalg.pascal(n, kind).astype(np.float32))
+    return jnp.asarray(_tables().pascal(n, kind).astype(np.float32))
 
 
 def invpascal(n: int, kind: str | None = None) -> Any:
@@ -228,4 +235,4 @@ def invpascal(n: int, kind: str | None = None) -> Any:
     kind = "symmetric" if kind is None else kind
     if kind not in ("symmetric", "lower", "upper"):
         raise ValueError(f"Expected kind to be on of ['symmetric', 'lower', 'upper'], got {kind!r}")
-    return jnp.asarray(scipy.linalg.invpascal(n, kind).astype(np.float64))
+    return jnp.asarray(_tables().invpascal(n, kind).astype(np.float64))

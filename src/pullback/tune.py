@@ -28,14 +28,27 @@ def measure(report: Callable[[str], None] = lambda text: None) -> dict[str, floa
     times: dict[str, float] = {}
     for name, size in (("second_ns", (first + second) // 2), ("last_ns", second * 2)):
         times[name] = _line(min(size, last // 2), machine)
-        report(f"{name:10} {times[name]:.2f}")
+        report(_said(name, times))
     times["memory_ns"] = _line(last * FROM_MEMORY, machine)
-    report(f"memory_ns  {times['memory_ns']:.2f}")
+    report(_said("memory_ns", times))
     times["shared_ns"] = _line(last * FROM_MEMORY, machine, machine.cores)
-    report(f"shared_ns  {times['shared_ns']:.2f}")
+    report(_said("shared_ns", times))
     times["op_ns"] = _operation(machine)
-    report(f"op_ns      {times['op_ns']:.2f}")
+    report(_said("op_ns", times))
     return times
+
+
+WORDS = {
+    "second_ns": "a line of 64 bytes from the second cache",
+    "last_ns": "a line from the last cache",
+    "memory_ns": "a line from memory, by one core",
+    "shared_ns": "a line from memory, by all cores at once",
+    "op_ns": "an operation on a vector",
+}
+
+
+def _said(name: str, times: dict[str, float]) -> str:
+    return f"{name:9} {times[name]:5.2f} ns  {WORDS[name]}"
 
 
 def _operation(machine: Machine) -> float:
@@ -104,5 +117,5 @@ def main() -> int:
         print(f"pullback tune: nothing is kept: {error}", file=sys.stderr)
         return 1
     print(described(host()))
-    print(f"kept in {path}")
+    print(f"Kept in {path}, for programs that are compiled from now on; remove the file to undo it.")
     return 0

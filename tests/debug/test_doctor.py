@@ -49,3 +49,13 @@ def test_more_threads_than_cores():
         assert any("threads run on" in finding.what for finding in doctor.advice())
     finally:
         pullback.set_num_threads(before)
+
+
+def test_files_in_the_folders_of_compiled_programs_are_counted(tmp_path):
+    from pullback.api.environment import _folder
+
+    (tmp_path / "b1").mkdir()
+    (tmp_path / "machine.json").write_bytes(b"12")
+    (tmp_path / "b1" / "program").write_bytes(b"345")
+    assert _folder(tmp_path) == (2, 5)
+    assert _folder(tmp_path / "none") == (0, 0)

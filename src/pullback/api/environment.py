@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -61,10 +62,12 @@ def _blas() -> str:
 
 
 def _folder(folder: Path) -> tuple[int, int]:
-    try:
-        sizes = [entry.stat().st_size for entry in os.scandir(folder) if entry.is_file()]
-    except OSError:
-        return 0, 0
+    """How many files there are in a folder and those within, and their bytes."""
+    sizes = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # another process has just removed it
+                sizes.append(os.stat(os.path.join(place, name)).st_size)
     return len(sizes), sum(sizes)
 
 

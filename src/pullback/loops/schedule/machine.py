@@ -220,6 +220,12 @@ def described(machine: Machine) -> str:
     for field in fields(machine):
         value = getattr(machine, field.name)
         if isinstance(value, Cache):
-            value = ", ".join(f"{name} {number:g}" for name, number in asdict(value).items())
-        lines.append(f"{field.name:12} {value:g}" if isinstance(value, float) else f"{field.name:12} {value}")
+            value = ", ".join(f"{name} {_rounded(number)}" for name, number in asdict(value).items())
+        lines.append(f"{field.name:12} {_rounded(value)}")
     return "\n".join(lines)
+
+
+def _rounded(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -68,6 +68,11 @@ R = TypeVar("R", covariant=True)
 _unspecified: Any = Unspecified()
 
 
+def _is_traced(x: Any) -> bool:
+    """Whether an argument is a traced value, or an array or keys of several processes."""
+    return isinstance(getattr(x, "_base_array", x), Tracer)
+
+
 class Jitted(Protocol, Generic[P, R]):
     """What `jit` gives, for those who read types: called as the function is, with its result."""
 
@@ -222,7 +227,7 @@ class _Jit:
         refers = any([isinstance(x, Reference) for x in leaves])
         if refers:
             self.check_references(leaves, consts, args, kwargs, statics)
-        traced = refers or current_interpreter() is not eval_interpreter() or any(isinstance(x, Tracer) for x in leaves)
+        traced = refers or current_interpreter() is not eval_interpreter() or any(map(_is_traced, leaves))
         if self.compiler_options is not None:
             self.check_options()
         if (refers or consts) and self.runs_on_cells(leaves, consts):

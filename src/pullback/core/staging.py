@@ -377,8 +377,11 @@ class EvalInterpreter(Interpreter):
                 if arg.interpreter is self:  # an array that lies on several processes
                     return hooks.evaluate_between(primitive, args, params)
                 raise_leak(arg)
-            if type(arg) in extended.array_types and extended.handles(primitive, params):
-                return extended.process(primitive, args, params)
+            if type(arg) in extended.array_types:
+                if extended.handles(primitive, params):
+                    return extended.process(primitive, args, params)
+                if isinstance(getattr(arg, "_base_array", None), Tracer):  # keys that lie on several processes
+                    return hooks.evaluate_between(primitive, args, params)
         if primitive.evaluate is not None:
             return primitive.evaluate(*args, **params)
         return primitive.run(*args, **params)

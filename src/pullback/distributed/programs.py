@@ -19,11 +19,12 @@ from pullback.distributed import connection
 from pullback.distributed.arrays import GlobalArray, from_parts, is_whole_here
 from pullback.distributed.local import concerns, localized
 from pullback.lax.collectives.native import numbered, sites_of
-from pullback.runtime.arrays.arrays import is_plain, words_of
+from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import in_order, incompatible, place_of
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._mesh import is_local
+from pullback.util import dtypes
 from pullback.util.memory import make_room
 
 MAX_PROGRAMS = 1024
@@ -57,11 +58,8 @@ class Program:
         local = localized(closed, places, name)
         cut = zip((*closed.in_avals, *closed.out_avals), (*places, *local.places), strict=True)
         for aval, place in cut:
-            if place is not None and not is_plain(aval.dtype):
-                raise NotImplementedError(
-                    f"{name}: arrays of type {aval.short()} are not supported between processes; use their words "
-                    "(jax.random.key_data)"
-                )
+            if place is not None and aval.dtype == dtypes.float0:
+                raise NotImplementedError(f"{name}: arrays of type {aval.short()} are not supported between processes")
         self.name, self.local = name, local
         self.donated = tuple(donated)
         self.out_avals, self.out_places = closed.out_avals, local.places
@@ -93,15 +91,27 @@ class Program:
         if not self.compared:
             compare(self.print_, self.local.closed, self.name, self.processes)
             self.compared = True
-        given = [x.stacked if isinstance(x, GlobalArray) else words_of(hooks.asarray(x)) for x in args]
+        words = [words_of(x) if is_of_several(x) else words_of(hooks.asarray(x)) for x in args]
+        given = [x.stacked if isinstance(x, GlobalArray) else x for x in words]
         outs = self.run(given if self.kept is None else [given[k] for k in self.kept])
         for k in self.donated:
-            if isinstance(args[k], GlobalArray):
-                args[k].delete()
+            if isinstance(words[k], GlobalArray):
+                words[k].delete()
         return [
-            y if p is None else GlobalArray(a, place_of(p), y)
+            y if p is None else _in_parts(a, p, words_of(y))
             for y, a, p in zip(outs, self.out_avals, self.out_places, strict=True)
         ]
+
+
+def is_of_several(x: Any) -> bool:
+    """Whether an array, or the words of a key array, lie on several processes."""
+    return isinstance(getattr(x, "_base_array", x), GlobalArray)
+
+
+def _in_parts(aval: Any, place: NamedSharding, stacked: Any) -> Any:
+    """The array, or key array, whose parts are here one after the other."""
+    array = GlobalArray(physical(aval), place_of(place), stacked)
+    return array if is_plain(aval.dtype) else dressed(array, aval.dtype)
 
 
 def run(closed: ClosedJaxpr, args: Sequence[Any], donated: Sequence[int] = (), name: str | None = None) -> list[Any]:
@@ -113,7 +123,7 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], donated: Sequence[int] = (), n
         closed, found = hoist_tracers(closed)
         donated = [k + len(found) for k in donated]
         args = [*found, *args]
-    places = tuple(x.sharding if isinstance(x, GlobalArray) else None for x in args)
+    places = tuple(x.sharding if is_of_several(x) else None for x in args)
     check_committed(args, places, name)
     if not any(p is not None for p in places) and not concerns(closed):
         return hooks.run(closed, args)
@@ -175,10 +185,8 @@ def put(x: Any, sharding: Any) -> Any:
                 f"{sorted(d.id for d in sharding.device_set)}, of several processes"
             )
         return evaluate(sharding_constraint_p, (x,), {"sharding": sharding})
-    if hasattr(x, "_base_array") and sharding.is_fully_replicated:
+    if hasattr(x, "_base_array"):  # keys lie where their words do
         return type(x)(x._impl, put(x._base_array, sharding))
-    if hasattr(x, "_base_array"):
-        raise NotImplementedError("device_put: key arrays can't be spread over processes; use jax.random.key_data")
     values = np.asarray(x)
     _check_same(values)
     if is_whole_here(sharding, values.shape):
@@ -246,7 +254,7 @@ def install() -> None:
         return plain_compile(closed, donated, keep_unused, autotune)
 
     def between(args: Sequence[Any]) -> bool:
-        return any([isinstance(x, GlobalArray) for x in args])
+        return any([is_of_several(x) for x in args])
 
     def run_or(plain: Callable[..., Any]) -> Callable[..., Any]:
         def run_either(closed: ClosedJaxpr, args: Sequence[Any]) -> Any:

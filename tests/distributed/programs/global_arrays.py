@@ -144,6 +144,13 @@ key = jax.random.key(0)
 normal = jax.jit(lambda key: jax.random.normal(key, (n,)), out_shardings=rows)
 assert np.array_equal(whole(normal(key)), jax.random.normal(key, (n,)))
 assert np.array_equal(whole(normal(jax.device_put(key, everywhere))), jax.random.normal(key, (n,)))
+keys = jax.random.split(key, n)
+made = jax.jit(lambda key: jax.random.split(key, n), out_shardings=rows)(key)
+for there in (made, jax.device_put(keys, rows)):
+    assert there.shape == (n,) and there.sharding.spec == P("i") and len(there.addressable_shards) == local
+    assert np.array_equal(whole(jax.random.key_data(there)), jax.random.key_data(keys))
+    drawn = jax.jit(lambda keys, x: jax.vmap(jax.random.uniform)(keys) + x.sum())(there, x)
+    assert np.allclose(whole(drawn), jax.vmap(jax.random.uniform)(keys) + table.sum())
 seen = []
 jax.jit(lambda x: (jax.debug.callback(seen.append, x.sum()), x * 2)[1])(x).block_until_ready()
 jax.effects_barrier()

@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -26,14 +25,15 @@ from pullback.numpy._arguments import Array, is_arraylike
 from pullback.numpy._windows import Slice as Window
 from pullback.util import dtypes
 from pullback.util.errors import NonConcreteBooleanIndexError
+from pullback.util.record import record
 
 
-@dataclasses.dataclass(slots=True)
+@record
 class New:
     """A new axis of length 1."""
 
 
-@dataclasses.dataclass(slots=True)
+@record
 class Slice:
     """Elements start, start + step, ... of an axis, `size` in all."""
 
@@ -44,7 +44,7 @@ class Slice:
     skips: bool = False  # whether the step that was asked for leaves elements out
 
 
-@dataclasses.dataclass(slots=True)
+@record
 class Span:
     """Elements start, start + step, ... of an axis, `size` in all, wherever start is."""
 
@@ -54,7 +54,7 @@ class Span:
     step: int
 
 
-@dataclasses.dataclass(slots=True)
+@record
 class At:
     """One element of an axis, which vanishes."""
 
@@ -62,7 +62,7 @@ class At:
     index: Any
 
 
-@dataclasses.dataclass(slots=True)
+@record
 class Advanced:
     """Elements of an axis numbered by an integer array of rank 1 or more."""
 

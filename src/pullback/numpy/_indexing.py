@@ -19,6 +19,7 @@ from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, convert, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, parse
 from pullback.util import dtypes
+from pullback.util.record import record
 
 Mode = lax.GatherScatterMode
 _INT32 = np.dtype(np.int32)
@@ -260,7 +261,7 @@ def _as_in_program(entry: Entry, shape: tuple[Any, ...], wrap: bool) -> Entry:
     return dataclasses.replace(entry, index=np.asarray(min(max(entry.index, -(2**62)), 2**62)))
 
 
-@dataclasses.dataclass(slots=True)
+@record
 class _Layout:
     """How the axes of x[index] arise.
 

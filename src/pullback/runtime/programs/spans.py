@@ -19,9 +19,10 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.util.locks import Lock
+from pullback.util.record import record
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Span:
     """Something that took time: `kind` is "python", "compile", "program", "plan", "eager", "devices" or "kernel"."""
 
@@ -34,7 +35,7 @@ class Span:
     device: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Recording:
     """What a trace holds."""
 
@@ -45,7 +46,7 @@ class Recording:
     lost: int  # spans that were too many
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Known:
     """A kernel of a program with clocks: its name, and what its span says."""
 

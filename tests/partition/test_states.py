@@ -95,6 +95,13 @@ def test_what_needs_the_sum_says_so(fun, error):
         jax.jit(fun)(terms())
 
 
+def test_texts_show_no_values_of_terms():
+    for text in (repr(terms()), str(terms())):
+        assert text.startswith("Array(shape=(4, 4), dtype=float32, sharding=NamedSharding(")
+        assert "unreduced={'y'}" in text
+    assert repr(reshard(terms(), P(None, None))).startswith("Array([[")
+
+
 def test_specs_that_cannot_be():
     with pytest.raises(ShardingTypeError, match="unreduced over"):
         jax.jit(partial(jnp.dot, out_sharding=U))(jax.device_put(X, P("x", None)), Y)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.layouts import format_of, layout_of, with_layout
 from pullback.runtime.arrays.placement import placement_of
-from pullback.sharding import Sharding, SingleDeviceSharding
+from pullback.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.sharding._mesh import is_local
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.notebooks import array_html
@@ -187,6 +187,20 @@ def _size_on_devices(self: Any) -> int:
     return place.num_devices * math.prod(place.shard_shape(self.shape)) * self.dtype.itemsize
 
 
+def _text_of(plain: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The text of an array; of one that is still to be summed over devices, its type and where it lies."""
+
+    def text(self: Any) -> str:
+        place = self._device
+        if isinstance(place, NamedSharding) and place.spec.unreduced:
+            return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={place})"
+        return plain(self)
+
+    return text
+
+
+_core.set_array_attribute("__repr__", _text_of(_core.Array.__repr__))
+_core.set_array_attribute("__str__", _text_of(_core.Array.__str__))
 _core.set_array_attribute("on_device_size_in_bytes", _size_on_devices)
 _core.set_array_attribute("__dlpack__", _dlpack_of)
 _core.set_array_attribute("unsafe_buffer_pointer", _pointer_of)

@@ -192,19 +192,14 @@ def cost(body: Sequence[Stmt], vector: _Lanes | _Squares | None = None) -> float
     for stmt in body:
         match stmt:
             case Loop():
+                if vector is None:
+                    total += _of_loop(stmt)
+                    continue
                 if SQUARE in stmt.attrs and isinstance(vector, Vector):
                     total += extent_of(stmt) * cost(stmt.body, _Squares(vector, extent_of(stmt)))
                     continue
-                scan = stmt.role == "scan" and vector is None and scannable(stmt)
-                lanes = vector or (Vector(stmt) if stmt.role == "vector" or scan else None)
-                inner = cost(stmt.body, lanes) + _expressions(_updates(stmt), lanes)
-                if scan and lanes is not None:
-                    inner += PREFIX * len(stmt.carried) / lanes.lanes
-                turns = extent_of(stmt)
-                if lanes is not None and vector is None and not scan:
-                    turns = -(-turns // lanes.lanes) * lanes.lanes
-                    total += START + (TREE if stmt.carried else 0.0)
-                total += turns * (inner + 0.5 / (lanes.lanes if lanes else 1))
+                inner = cost(stmt.body, vector) + _expressions(_updates(stmt), vector)
+                total += extent_of(stmt) * (inner + 0.5 / vector.lanes)
             case While():
                 total += UNKNOWN_EXTENT * (cost(stmt.body_cond, vector) + cost(stmt.body, vector))
             case If():
@@ -218,6 +213,29 @@ def cost(body: Sequence[Stmt], vector: _Lanes | _Squares | None = None) -> float
             case _:
                 total += 100.0
     return total
+
+
+@fact
+def vector_of(loop: Loop) -> Vector:
+    """A loop as a candidate vector loop."""
+    return Vector(loop)
+
+
+@fact
+def _of_loop(loop: Loop) -> float:
+    """Of a loop that is in no vector loop."""
+    scan = loop.role == "scan" and scannable(loop)
+    lanes = vector_of(loop) if loop.role == "vector" or scan else None
+    inner = cost(loop.body, lanes) + _expressions(_updates(loop), lanes)
+    if lanes is None:
+        return extent_of(loop) * (inner + 0.5)
+    turns, start = extent_of(loop), 0.0
+    if scan:
+        inner += PREFIX * len(loop.carried) / lanes.lanes
+    else:
+        turns = -(-turns // lanes.lanes) * lanes.lanes
+        start = START + (TREE if loop.carried else 0.0)
+    return start + turns * (inner + 0.5 / lanes.lanes)
 
 
 @fact

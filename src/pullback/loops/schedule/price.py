@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from pullback.loops.ir.affine import stride
-from pullback.loops.ir.ir import Buffer, Call, Expr, HostCall, Let, Load, Loop, Run, Stmt, Store, Var
+from pullback.loops.ir.ir import Buffer, Call, Expr, HostCall, Let, Loop, Run, Stmt, Store, Var
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.vectors import varying_vars
-from pullback.loops.ir.visit import blocks, nodes, statements
+from pullback.loops.ir.visit import access_nodes, blocks, statements
 
 from .cost import AllLanes, cost
 from .machine import Machine
@@ -61,15 +62,16 @@ def price(stmt: Stmt, machine: Machine) -> Price:
     wide = machine.vector_bytes / (4 * LANES)
     found.compute = machine.op_ns * cost((stmt,)) / wide
     accesses = list(_accesses((stmt,), [], {}, machine.vector_bytes // 4))
+    lines_of = _Lines(accesses, machine, machine.line)
     sizes = (("second", machine.first, machine.second.line_ns), ("last", machine.second, machine.last.line_ns))
     for source, cache, line_ns in (*sizes, ("memory", machine.last, machine.memory_ns)):
-        lines, jumps = _missed(accesses, cache.bytes, machine)
+        lines, jumps = _missed(lines_of, cache.bytes)
         found.moved[source] = lines * machine.line
         found.fetch += (lines - jumps) * line_ns
         found.waits += jumps * machine.far * line_ns
         if source == "memory":
             found.shared = lines * machine.shared_ns
-    found.waits += _missed(accesses, PAGE * machine.pages, replace(machine, line=PAGE))[0] * machine.page_ns
+    found.waits += _missed(_Lines(accesses, machine, PAGE), PAGE * machine.pages)[0] * machine.page_ns
     found.tasks = _tasks((stmt,))
     alone = overlapped(found.compute, found.fetch) + found.waits
     # At the end, threads wait for the last of the tasks: for half of one each.
@@ -100,7 +102,7 @@ def least(stmt: Stmt, machine: Machine) -> float:
     wide = machine.vector_bytes / (4 * LANES)
     compute = machine.op_ns * cost((stmt,), AllLanes((stmt,))) / wide
     accesses = _accesses((stmt,), [], {}, LANES)
-    lines = _total([(access.buffer, access.lines(0, machine.line)) for access in accesses], machine.line)
+    lines = _total([(access.buffer, access.lines(machine.line)[0]) for access in accesses], machine.line)
     size = lines * machine.line
     far = machine.last.bytes < size
     alone = max(compute, lines * source_ns(size, machine))
@@ -114,7 +116,7 @@ def touched(stmt: Stmt, machine: Machine) -> dict[Buffer, float]:
     found: dict[Buffer, float] = {}
     for access in _accesses((stmt,), [], {}, LANES):
         most = max(1.0, access.buffer.size * ITEMSIZE[access.buffer.dtype] / machine.line)
-        lines = min(found.get(access.buffer, 0.0) / machine.line + access.lines(0, machine.line), most)
+        lines = min(found.get(access.buffer, 0.0) / machine.line + access.lines(machine.line)[0], most)
         found[access.buffer] = lines * machine.line
     return found
 
@@ -140,20 +142,21 @@ class _Access:
     item: int
     around: list[tuple[int, int, int | None]]
 
-    def lines(self, outermost: int, line: int) -> float:
-        """Lines touched by all iterations of the loops from number `outermost` on."""
-        near, far = self.item, 1.0
-        for _, n, step in self.around[outermost:]:
+    def lines(self, line: int) -> list[float]:
+        """Lines touched by all iterations of the loops from each number on; last, by one iteration of all."""
+        near, far, most = self.item, 1.0, max(1.0, self.buffer.size * self.item / line)
+        found = [min(max(1.0, near / line), most)]
+        for _, n, step in reversed(self.around):
             if step is None:
                 far *= n
-            elif step == 0 or n <= 1:
-                continue
-            elif abs(step) < line:
-                near += abs(step) * (n - 1)
-            else:
-                far *= n
-        lines = far * max(1.0, near / line)
-        return min(lines, max(1.0, self.buffer.size * self.item / line))
+            elif step != 0 and n > 1:
+                if abs(step) < line:
+                    near += abs(step) * (n - 1)
+                else:
+                    far *= n
+            found.append(min(far * max(1.0, near / line), most))
+        found.reverse()
+        return found
 
     def jumps(self, machine: Machine) -> float:
         """The share of its lines that are not foreseen: the first ones after a step to another page, one of too many,
@@ -179,23 +182,39 @@ class _Access:
         return math.prod(n for _, n, _ in self.around[:outermost])
 
 
-def _accesses(body: Sequence[Stmt], around: list[Loop], definitions: dict[Var, Expr], lanes: int) -> Iterator[_Access]:
+class _Around:
+    """A loop around accesses, and what is asked of it for each of them."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop, self.varying, self.memo = loop, varying_vars(loop), dict[int, bool]()
+        self.by = dict(loop.attrs).get(BY, 1) if loop.attrs else 1
+
+    def step(self, index: Expr, definitions: dict[Var, Expr]) -> int | None:
+        step = stride(index, self.loop.var, self.varying, definitions, self.memo)
+        return None if step is None else step * self.by
+
+
+def _accesses(
+    body: Sequence[Stmt], around: list[_Around], definitions: dict[Var, Expr], lanes: int
+) -> Iterator[_Access]:
     """All of `body`; those in one loop that differ by a constant, as neighbours do, once."""
     found: dict[tuple, _Access] = {}
     for stmt in body:
+        kind = type(stmt)
         if isinstance(stmt, Let) and stmt.var.dtype == "i64":
             definitions[stmt.var] = stmt.value
-        inner = [*around, stmt] if isinstance(stmt, Loop) else around
-        places = [(x.buffer, x.index) for x in nodes(stmt) if isinstance(x, Load)]
-        for buffer, index in [*places, *([(stmt.buffer, stmt.index)] if isinstance(stmt, Store) else [])]:
+        inner = [*around, _Around(stmt)] if isinstance(stmt, Loop) else around
+        for access in access_nodes(stmt):
+            buffer, index = access.buffer, access.index
             item = ITEMSIZE[buffer.dtype]
-            steps = [_step(index, loop, definitions) for loop in inner]
+            steps = [each.step(index, definitions) for each in inner]
             scaled = [None if step is None else step * item for step in steps]
-            if (len(inner), buffer, *scaled) not in found:
-                found[len(inner), buffer, *scaled] = _Access(buffer, item, _walk(inner, scaled, lanes))
+            key = (len(inner), buffer, *scaled)
+            if key not in found:
+                found[key] = _Access(buffer, item, _walk([each.loop for each in inner], scaled, lanes))
         if isinstance(stmt, Loop):
             yield from _accesses(stmt.body, inner, definitions, lanes)
-        elif not isinstance(stmt, (Let, Store, Call, HostCall, Run)):
+        elif kind is not Let and kind is not Store and not isinstance(stmt, (Call, HostCall, Run)):
             for name in ("then", "orelse", "body_cond", "body"):
                 yield from _accesses(getattr(stmt, name, ()), around, definitions, lanes)
     yield from found.values()
@@ -215,42 +234,60 @@ def _walk(loops: Sequence[Loop], steps: Sequence[int | None], lanes: int) -> lis
     return walk + at_once
 
 
-def _step(index: Expr, loop: Loop, definitions: dict[Var, Expr]) -> int | None:
-    step = stride(index, loop.var, varying_vars(loop), definitions, {})
-    return step if step is None or not loop.attrs else step * dict(loop.attrs).get(BY, 1)
+class _Lines:
+    """The lines, of one length, that accesses touch: found once for all caches, and only where one asks."""
+
+    def __init__(self, accesses: Sequence[_Access], machine: Machine, line: int) -> None:
+        self.accesses, self.machine, self.line = accesses, machine, line
+        self.most = line * _total([(access.buffer, math.inf) for access in accesses], line)  # bytes of whole buffers
+
+    @cached_property
+    def lines(self) -> list[list[float]]:
+        """Of each access, from each of the loops around it on."""
+        return [access.lines(self.line) for access in self.accesses]
+
+    @cached_property
+    def jumps(self) -> list[float]:
+        """Of each access, the share of its lines that are not foreseen."""
+        return [access.jumps(self.machine) for access in self.accesses]
+
+    @cached_property
+    def inside(self) -> dict[int, float]:
+        """The bytes that one iteration of each loop touches."""
+        inside: dict[int, dict[tuple, tuple[Buffer, float]]] = {}
+        for access, lines in zip(self.accesses, self.lines):
+            for depth, (key, _, _) in enumerate(access.around, 1):
+                each = inside.setdefault(key, {})
+                name = (access.buffer, *access.around[depth:])
+                known = each.get(name)
+                each[name] = access.buffer, lines[depth] if known is None else max(lines[depth], known[1])
+        return {key: _total(each.values(), self.line) * self.line for key, each in inside.items()}
 
 
-def _missed(accesses: Sequence[_Access], size: int, machine: Machine) -> tuple[float, float]:
+def _missed(touched: _Lines, size: int) -> tuple[float, float]:
     """Lines that come into a cache of `size` bytes, and how many of them are not foreseen.
 
     What one iteration of a loop touches, if it fits, is still there in the next one; so of such a loop each line comes
     once.
     """
-    line = machine.line
-    inside: dict[int, dict[tuple, tuple[Buffer, float]]] = {}
-    for access in accesses:
-        for depth, (key, _, _) in enumerate(access.around):
-            each = inside.setdefault(key, {})
-            name = (access.buffer, *access.around[depth + 1 :])
-            lines = access.lines(depth + 1, line)
-            each[name] = access.buffer, max(lines, each.get(name, (access.buffer, 0.0))[1])
-    fits = {key: _total(each.values(), line) * line <= size for key, each in inside.items()}
+    if touched.most <= size:  # what fits as a whole is there from before
+        return 0.0, 0.0
+    inside, line = touched.inside, touched.line
     total = jumps = 0.0
     found: dict[tuple, tuple[Buffer, float]] = {}  # that come once, of whole nests
     far: dict[tuple, tuple[Buffer, float]] = {}  # of these, those that are not foreseen
-    share = [access.jumps(machine) for access in accesses]
-    for access, unseen in zip(accesses, share):
-        depth = next((k for k, (key, _, _) in enumerate(access.around) if fits[key]), len(access.around))
+    for access, lines_from, unseen in zip(touched.accesses, touched.lines, touched.jumps):
+        depth = next((k for k, (key, _, _) in enumerate(access.around) if inside[key] <= size), len(access.around))
+        lines = lines_from[depth]
         if depth == 0:
             name = (access.buffer, *access.around)
-            lines = access.lines(0, line)
             found[name], far[name] = (access.buffer, lines), (access.buffer, lines * unseen)
         else:
-            lines = access.lines(depth, line) * access.again(depth)
+            lines *= access.again(depth)
             total += lines
             jumps += lines * unseen
     once, jumped = _total(found.values(), line), _total(far.values(), line)
-    if once * line > size:  # what fits as a whole is there from before
+    if once * line > size:
         total, jumps = total + once, jumps + jumped
     return total, jumps
 

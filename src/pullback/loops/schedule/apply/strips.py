@@ -39,7 +39,7 @@ from pullback.loops.schedule.apply.columns import FAR
 from pullback.loops.schedule.apply.descent import Descent, i64, times_plus
 from pullback.loops.schedule.apply.partials import merged, neutrals
 from pullback.loops.schedule.apply.short_rows import with_rows_apart
-from pullback.loops.schedule.cost import Vector
+from pullback.loops.schedule.cost import vector_of
 from pullback.loops.schedule.machine import CORES, NOMINAL
 from pullback.loops.schedule.sketch import Form, part_of, row_by_row, tasks
 from pullback.loops.schedule.space import Axis, accesses_of, axis_of, known_extent
@@ -133,7 +133,7 @@ class _Strip:
         """Columns of a strip: what there is room for of all that the loops read and write."""
         loops = [stmt for stmt in self.column.body if isinstance(stmt, Loop)]
         height = max(known_extent(loop) for loop in loops)
-        across = Vector(self.column)
+        across = vector_of(self.column)
         walked = {b for b, index in accessed(loops) if b in self.scratch or across.step(index) != 0}
         width = self.room // (height * sum(ITEMSIZE[b.dtype] for b in walked))
         width = min([width, *(SCRATCH // (b.size * ITEMSIZE[b.dtype]) for b in self.scratch)])

@@ -40,7 +40,7 @@ from pullback.loops.ir.ir import (
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.vectors import repeatable
 from pullback.loops.ir.visit import Rewriter, Substitute, accessed, expressions, statements, subexpressions, with_blocks
-from pullback.loops.schedule.cost import Vector
+from pullback.loops.schedule.cost import Vector, vector_of
 from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.space import around, extent_of
 
@@ -92,7 +92,7 @@ def _takes_turns(vector: Loop, other: Loop) -> bool:
     n = extent_of(other)
     if not isinstance(other.extent, Const) or not 2 <= n <= TURNS or not _straight(vector):
         return False
-    lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
+    lanes, across = vector_of(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
     return any(lanes.step(index) == n and across.step(index) == 1 for _, index in accessed(vector.body))
 
 
@@ -124,7 +124,7 @@ def _crossing(vector: Loop, other: Loop) -> int:
         return 0
     if vector.extent.value < FEW or other.extent.value < FEW:
         return 0
-    lanes = Vector(vector)
+    lanes = vector_of(vector)
     far = [
         (buffer, index)
         for buffer, index in accessed(vector.body)
@@ -139,7 +139,7 @@ def _crossing(vector: Loop, other: Loop) -> int:
 
 def _crowded(vector: Loop, other: Loop) -> list[Load]:
     """Loads that are contiguous along `other`, and whose lines along `vector` compete for places in the cache."""
-    lanes, across = Vector(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
+    lanes, across = vector_of(vector), Vector(Loop(other.var, other.extent, "parallel", vector.body))
     written = {stmt.buffer for stmt in statements(vector.body) if isinstance(stmt, Store)}
     inside: set[Var] = {stmt.var for stmt in statements(vector.body) if isinstance(stmt, Let)}
     found = []

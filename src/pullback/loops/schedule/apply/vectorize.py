@@ -21,7 +21,7 @@ from pullback.loops.ir.affine import depends
 from pullback.loops.ir.ir import If, Loop, Stmt, While
 from pullback.loops.ir.vectors import vectorizable
 from pullback.loops.ir.visit import statements
-from pullback.loops.schedule.cost import START, TREE, Vector, cost, updating
+from pullback.loops.schedule.cost import START, TREE, cost, updating, vector_of
 from pullback.loops.schedule.space import around, extent_of
 
 
@@ -96,7 +96,7 @@ def _loop(loop: Loop) -> tuple[Loop, float]:
             extent = extent_of(candidate)
             if extent < 2 or not vectorizable(candidate):
                 continue
-            vector = Vector(candidate)
+            vector = vector_of(candidate)
             own = trips * (cost(chain[-1].body, vector) + (updating(loop, vector) if loop.carried else 0))
             own += (trips / extent) * (START + (TREE if loop.carried else 0))
             if own < best_price:

@@ -107,10 +107,10 @@ def signature(value: Any) -> str:
 
 
 def broken(call: str) -> str:
-    """A call in lines of at most 84 characters, which fit the column of text."""
+    """A call in lines of at most 72 characters, which fit the column of text."""
     head, _, _ = call.partition("(")
     indent = " " * min(len(head) + 1, 12)
-    return textwrap.fill(call, 84, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(call, 72, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def members(value: Any) -> str:
@@ -229,7 +229,8 @@ def write_all(folder: Path) -> None:
     for name, title in MODULES.items():
         write_module(folder, name, title)
     rows = [f"| [`{name}`]({name}.md) | {title} |" for name, title in MODULES.items()]
-    toctree = ["```{toctree}", ":hidden:", "", *MODULES, "```"]
+    entries = [f"{name.removeprefix('pullback.')} <{name}>" for name in MODULES]  # the sidebar is narrow
+    toctree = ["```{toctree}", ":hidden:", "", *entries, "```"]
     text = [
         "# Reference",
         "",

@@ -277,6 +277,12 @@ def test_names_that_interpreters_and_wrappers_of_libraries_need():
         print(lax_numpy.split is jnp.split, jax._src.numpy.linalg is jnp.linalg)
         print("pad" in vars(jnp), "linalg" in vars(jnp), jax.Array.all.__name__, hasattr(jax.Array, "__len__"))
         print({"T", "shape", "at", "dtype", "__add__", "__getitem__", "sum"} <= set(dir(jax.Array)))
+        from jax._src.tree_util import _registry
+        for tree in ((1, [2]), {"b": 1, "a": 2}, None, jax.tree_util.Partial(max, 1)):
+            entry = _registry[type(tree)]
+            children, aux = entry.to_iter(tree)
+            assert entry.from_iter(aux, children) == tree or isinstance(tree, jax.tree_util.Partial)
+        assert int not in _registry
         print(jax._src.sharding_impls.canonicalize_sharding(jax.typeof(jnp.ones(2)).sharding, "f"))
         """)
     assert lines == [

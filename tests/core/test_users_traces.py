@@ -99,3 +99,68 @@ def test_a_jaxpr_as_a_function_has_a_name():
     fun = jex.jaxpr_as_fun(jax.make_jaxpr(jnp.sin)(X))
     fun.__name__ = "sine"
     np.testing.assert_allclose(fun(X)[0], np.sin(X), rtol=1e-6)
+
+
+def test_tracers_that_say_their_trace_and_nothing_else():
+    """As quax writes them: the initialiser of Tracer is not called, `_trace` is set, `aval` is a property."""
+
+    class Held(jax.core.Tracer):
+        def __init__(self, trace, value):
+            self._trace = trace
+            self.value = value
+
+        @property
+        def aval(self):
+            return jax.typeof(self.value)
+
+    class Counting(jax.core.Trace):
+        def __init__(self, parent_trace):
+            super().__init__()
+            self.parent_trace = parent_trace
+            self.seen = []
+
+        def process_primitive(self, primitive, tracers, params):
+            self.seen.append(primitive.name)
+            values = [t.value if isinstance(t, Held) else t for t in map(self.full_raise, tracers)]
+            with jex.set_current_trace(self.parent_trace):
+                out = primitive.bind(*values, **params)
+            return [Held(self, x) for x in out] if primitive.multiple_results else Held(self, out)
+
+    x = jnp.arange(3.0)
+    with jex.take_current_trace() as parent:
+        trace = Counting(parent)
+        with jex.set_current_trace(trace):
+            out = jnp.sin(Held(trace, x)) * 2
+    assert out._trace is trace and out.full_lower() is out and out.to_concrete_value() is None
+    assert trace.seen == ["sin", "mul"] and out.value.tolist() == (jnp.sin(jnp.arange(3.0)) * 2).tolist()
+
+
+def test_primitives_whose_rules_are_methods_of_their_class():
+    """As kfac_jax writes them: implementation, types with effects, and several results are the class's."""
+
+    class Tag(jex.Primitive):
+        multiple_results = True
+
+        def __init__(self):
+            super().__init__("users_tag")
+            jax.interpreters.mlir.register_lowering(self, self.lowering)
+            jax.interpreters.ad.primitive_jvps[self] = lambda x, t, k: (self.bind(*x, k=k), t[:k])
+            jax.interpreters.batching.primitive_batchers[self] = lambda x, d, k: (self.bind(*x, k=k), d[:k])
+
+        def impl(self, *args, k):
+            return tuple(args[:k])
+
+        def abstract_eval(self, *avals, k):
+            return avals[:k], jax.core.no_effects
+
+        def lowering(self, _, *args, k):
+            return tuple(args[:k])
+
+    tag = Tag()
+
+    def f(x, y):
+        return tag.bind(2 * x, y, k=1)[0]
+
+    assert f(1.0, 2.0) == jax.jit(f)(1.0, 2.0) == jax.grad(f)(1.0, 2.0) == 2.0
+    assert jax.vmap(f)(jnp.ones(2), jnp.ones(2)).tolist() == [2.0, 2.0]
+    assert "users_tag[k=1]" in str(jax.make_jaxpr(f)(1.0, 2.0))

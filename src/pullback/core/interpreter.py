@@ -55,6 +55,10 @@ class Interpreter:
         """What stands for a value of the user's in this interpreter."""
         return value
 
+    def full_raise(self, value: Any) -> Any:
+        """The value as it is: libraries' interpreters ask what stands for it, and there are no levels."""
+        return value
+
     def call(self, closed, args) -> list:
         """Run a jaxpr without effects as a whole: transform it, once, and hand it to the parent.
 

@@ -115,6 +115,7 @@ class Primitive:
     ] = ()  # of elementwise ones: the kinds of dtypes of each operand, as dtypes.kind_of has them
     scope: Callable = staticmethod(lambda params: contextlib.nullcontext())  # in which its programs have their types
     takes_numbers = False  # whether an implementation and rules of a library's are to have Python's numbers as they are
+    multiple_results = False  # whether results are a list; classes of libraries say so
     call_primitive = False  # as libraries ask: calls are jit_p, whose jaxpr is a parameter
 
     def __init__(
@@ -148,7 +149,7 @@ class Primitive:
         self.transpose = transpose
         self.batch = batch
         self.lower = lower
-        self.multiple_results = multiple_results
+        self.multiple_results = multiple_results or type(self).multiple_results
         self.traits = frozenset(traits)
         self.samples = samples
         self.doc = doc
@@ -164,7 +165,8 @@ class Primitive:
         self.applications: dict[Any, Any] = {}  # jaxprs of one equation each (transforms/remembered.py)
         if register:
             registry.setdefault(name, self)
-        if evaluate is None and not isinstance(lower, Inline):
+        self._take_methods()
+        if self.evaluate is None and not isinstance(lower, Inline):
             # Evaluation on concrete arrays remembers plans: repeated calls do not leave C.
             self.bind = _core.JitFunction(  # type: ignore[method-assign]
                 self.process,
@@ -178,6 +180,17 @@ class Primitive:
             self.run = _core.JitFunction(  # type: ignore[method-assign]
                 self.run, self._miss_run, maxsize=1024, warmup=2, static_keywords=True, while_tracing=True
             )
+
+    def _take_methods(self) -> None:
+        """Make rules of what a library's class of primitives has as methods: `impl(*arrays, **params)`, and
+        `abstract_eval(*avals, **params)`, which gives types and effects."""
+        cls = type(self)
+        if cls.impl is not Primitive.impl:
+            self.evaluate = self.impl
+            self.takes_numbers = True
+        types = getattr(cls, "abstract_eval", None)
+        if types is not None:
+            self.abstract_eval = lambda *avals, **params: types(self, *avals, **params)[0]
 
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""

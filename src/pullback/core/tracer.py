@@ -49,12 +49,24 @@ class Tracer:
 
     @property
     def _trace(self):
-        """The interpreter, under the name that libraries ask for."""
+        """The interpreter, under the name that libraries ask for, and set in tracers of their own."""
         return self.interpreter
+
+    @_trace.setter
+    def _trace(self, trace):
+        self.interpreter = trace
 
     def to_concrete(self):
         """The concrete array behind this tracer, or None where there is none."""
         return
+
+    def to_concrete_value(self):
+        """As `to_concrete`, under the name that libraries ask for."""
+        return self.to_concrete()
+
+    def full_lower(self):
+        """What libraries' tracers say that they stand for: here itself."""
+        return self
 
     def describe(self) -> str:
         """For error messages: the type, where the value was made and used, and what it depends on."""

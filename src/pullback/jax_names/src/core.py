@@ -20,8 +20,7 @@ def trace_state_clean() -> bool:
 
 def full_lower(value: Any) -> Any:
     """What a library's own tracer says that it stands for; other values as they are."""
-    lower = getattr(value, "full_lower", None) if isinstance(value, Tracer) else None
-    return lower() if lower else value
+    return value.full_lower() if isinstance(value, Tracer) else value
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,43 @@
 """Stands for jax._src.tree_util: which types are nodes of trees."""
 
-from pullback.util.pytree import flatten_one_level, is_tree_node, prefix_errors
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from pullback.util.pytree import (
+    PyTreeDef,
+    default_registry,
+    flatten_one_level,
+    is_tree_node,
+    prefix_errors,
+    tree_structure,
+)
+
+
+class _Entry(NamedTuple):
+    """How nodes of a type are taken apart and made again (jaxlie)."""
+
+    to_iter: Callable[[Any], tuple[Iterable[Any], Any]]
+    from_iter: Callable[[Any, Iterable[Any]], Any]
 
 
 class _Registry:
-    """`t in _registry`: whether objects of exactly this type are nodes rather than leaves."""
+    """`t in _registry`: whether objects of exactly this type are nodes rather than leaves; `_registry[t]`: how they are
+    taken apart."""
 
     def __contains__(self, nodetype: type) -> bool:
         return is_tree_node(nodetype)
+
+    def __getitem__(self, nodetype: type) -> _Entry:
+        if not is_tree_node(nodetype):
+            raise KeyError(nodetype)
+
+        def from_iter(aux: Any, children: Iterable[Any]) -> Any:
+            parts = list(children)
+            leaf = tree_structure(0)
+            made = PyTreeDef.from_node_data_and_children(default_registry, (nodetype, aux), [leaf] * len(parts))
+            return made.unflatten(parts)
+
+        return _Entry(flatten_one_level, from_iter)
 
 
 _registry = _Registry()

@@ -9,6 +9,7 @@ import pullback as jax
 from pullback import tune
 from pullback.loops.ir import Builder
 from pullback.loops.schedule import machine as machines
+from pullback.loops.schedule import price as pricing
 from pullback.loops.schedule.machine import AVX2_SERVER, AVX512_SERVER, LAPTOP, NOMINAL, TINY, host, using
 from pullback.loops.schedule.price import price
 
@@ -52,6 +53,16 @@ def test_what_a_cache_holds_is_fetched_once():
     small = price(walk(16, 16, True), NOMINAL)
     assert small.moved == {"second": 0, "last": 0, "memory": 0}
     assert price(walk(200, 200, True), TINY).moved["memory"] > 0
+
+
+def test_lines_are_found_once_for_all_caches(monkeypatch):
+    """And not at all for what the first one holds: most nests of small programs."""
+    asked, lines = [], pricing._Access.lines
+    monkeypatch.setattr(pricing._Access, "lines", lambda self, line: asked.append(line) or lines(self, line))
+    price(walk(16, 16, True), NOMINAL)
+    assert asked == []
+    price(walk(20_000, 5000, True), NOMINAL)
+    assert sorted(asked) == [NOMINAL.line] * 2 + [pricing.PAGE] * 2
 
 
 def test_another_machine_for_a_while():

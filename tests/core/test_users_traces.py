@@ -135,6 +135,43 @@ def test_tracers_that_say_their_trace_and_nothing_else():
     assert trace.seen == ["sin", "mul"] and out.value.tolist() == (jnp.sin(jnp.arange(3.0)) * 2).tolist()
 
 
+def test_custom_rules_can_be_bound_again_below_with_other_functions():
+    """As quax does it: the call and the flat rule are wrapped by transformations of linear_util."""
+    from pullback.extend import linear_util as lu
+
+    @lu.transformation_with_aux
+    def counted(*args):
+        outs = yield args, {}
+        yield outs, len(outs)
+
+    class Passing(NamingTrace):
+        def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+            values = [self.below(t) for t in tracers]
+            (fun, n1), (jvp, n2) = counted(fun), counted(jvp)
+            params = {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros}
+            outs = primitive.bind_with_trace(self.parent_trace, values, [jax.typeof(v) for v in values], params)
+            self.names.append(lu.merge_linear_aux(n1, n2))
+            return [NamingTracer(self, x) for x in outs]
+
+    @jax.custom_jvp
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 7 * tangents[0]))
+
+    def through(x):
+        with jex.take_current_trace() as parent:
+            trace = Passing(parent)
+            with jex.set_current_trace(trace):
+                out = f(NamingTracer(trace, x), 2.0)
+        names.extend(trace.names)
+        return out.value
+
+    names = []
+    assert float(through(jnp.float32(0.5))) == float(jnp.sin(0.5) * 2) and names == [(True, 1)]
+    assert jax.grad(through)(0.5) == 7 and names[1:] == [(False, 2)]
+
+
 def test_primitives_whose_rules_are_methods_of_their_class():
     """As kfac_jax writes them: implementation, types with effects, and several results are the class's."""
 

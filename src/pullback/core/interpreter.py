@@ -15,7 +15,10 @@ from pullback._ext import _core
 
 
 class WrittenOut:
-    """A flat function as interpreters of users are given it: with `call_wrapped`."""
+    """A flat function as interpreters of users are given it: with `call_wrapped`, and what transformations of
+    `linear_util` read."""
+
+    debug_info: Any = None
 
     def __init__(self, f: Any):
         self.f = f
@@ -70,7 +73,7 @@ class Interpreter:
         rule = getattr(self, "process_custom_jvp_call", None)
         if rule is None:
             raise NotImplementedError(f"{type(self).__name__} has no process_custom_jvp_call")
-        return rule(custom, WrittenOut(fun), WrittenOut(jvp), args, symbolic_zeros=False)
+        return rule(custom.primitive, WrittenOut(fun), WrittenOut(custom.flat_jvp(jvp)), args, symbolic_zeros=False)
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args) -> list:
         """Run flat `fun(*args) -> list`, which has a custom reverse derivative."""
@@ -78,7 +81,7 @@ class Interpreter:
         if rule is None:
             raise NotImplementedError(f"{type(self).__name__} has no process_custom_vjp_call")
         wrapped = [WrittenOut(f) for f in (fun, fwd, bwd)]
-        return rule(custom, *wrapped, args, out_trees=None, symbolic_zeros=False)
+        return rule(custom.primitive, *wrapped, args, out_trees=None, symbolic_zeros=False)
 
     @property
     def main(self) -> Interpreter:

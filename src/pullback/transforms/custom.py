@@ -29,6 +29,7 @@ from pullback.core import (
     trace,
     typeof,
     types,
+    using,
 )
 from pullback.core.avals import Reference
 from pullback.core.interpreter import WrittenOut
@@ -59,6 +60,31 @@ def _traced(fun: Any, args: Sequence[Any], rules: Sequence[Any]) -> tuple[Closed
 
 class CustomJVP:
     """The operations of interpreters on calls with a custom jvp."""
+
+    primitive: Primitive  # for interpreters of users
+
+    @staticmethod
+    def flat_jvp(jvp):
+        """The rule as interpreters of users have it: of primals and tangents in one list, and so its results."""
+
+        def flat(*values):
+            half = len(values) // 2
+            outs, outs_dot = jvp(values[:half], values[half:])
+            return [*outs, *[hooks.zeros(t.aval) if type(t) is Zero else t for t in outs_dot]]
+
+        flat.paired = jvp  # type: ignore[attr-defined]
+        return flat
+
+    @staticmethod
+    def paired_jvp(flat):
+        """The rule that such a one stands for."""
+
+        def jvp(primals, tangents):
+            outs = flat(*primals, *[hooks.zeros(t.aval) if type(t) is Zero else t for t in tangents])
+            half = len(outs) // 2
+            return outs[:half], outs[half:]
+
+        return jvp
 
     @staticmethod
     def stage_jvp(interpreter, fun, jvp, args):
@@ -102,6 +128,8 @@ class CustomJVP:
 
 class CustomVJP:
     """The operations of interpreters on calls with a custom vjp."""
+
+    primitive: Primitive
 
     @staticmethod
     def stage_vjp(interpreter, fun, fwd, bwd, args):
@@ -297,9 +325,18 @@ class _Ruled(Primitive):
         functions = [fun.f if isinstance(fun, WrittenOut) else fun.call_wrapped for fun in params["subfuns"]]
         if self is custom_jvp_call_p:
             fun, jvp = functions
+            ours = isinstance(params["subfuns"][1], WrittenOut)
+            jvp = getattr(jvp, "paired", jvp) if ours else CustomJVP.paired_jvp(jvp)
             return current_interpreter().process_custom_jvp(CustomJVP, fun, jvp, args)
         fun, fwd, bwd = functions
         return current_interpreter().process_custom_vjp(CustomVJP, fun, fwd, bwd, args)
+
+    def bind_with_trace(self, trace, args, *rest):
+        """`bind` under a given interpreter, of functions or of the parameters of an equation."""
+        if "subfuns" not in rest[-1]:
+            return super().bind_with_trace(trace, args, *rest)
+        with using(trace):
+            return self.bind(*args, **rest[-1])
 
 
 def _of_operands(rules, count):
@@ -339,6 +376,7 @@ custom_jvp_call_p = _Ruled(
     lower=Inline(_call_by_jaxpr),
     effects=_call_effects,
 )
+CustomJVP.primitive = custom_jvp_call_p
 custom_jvp_call_p.discharge = functools.partial(_discharge, custom_jvp_call_p)
 
 custom_vjp_call_p = _Ruled(
@@ -355,6 +393,7 @@ custom_vjp_call_p = _Ruled(
     lower=Inline(_call_by_jaxpr),
     effects=_call_effects,
 )
+CustomVJP.primitive = custom_vjp_call_p
 custom_vjp_call_p.discharge = functools.partial(_discharge, custom_vjp_call_p)
 
 

@@ -129,7 +129,9 @@ def test_tracers_that_say_their_trace_and_nothing_else():
     x = jnp.arange(3.0)
     with jex.take_current_trace() as parent:
         trace = Counting(parent)
+        assert jex.trace_ctx.trace is not trace
         with jex.set_current_trace(trace):
+            assert jex.trace_ctx.trace is trace
             out = jnp.sin(Held(trace, x)) * 2
     assert out._trace is trace and out.full_lower() is out and out.to_concrete_value() is None
     assert trace.seen == ["sin", "mul"] and out.value.tolist() == (jnp.sin(jnp.arange(3.0)) * 2).tolist()

@@ -18,11 +18,22 @@ from pullback.util.errors import InconclusiveDimensionOperation
 no_axis_name = object()
 literalable_types = set(pytype_aval_mappings)
 array_types = {np.ndarray, np.generic, _core.Array}
-trace_ctx = current_interpreter  # what JAX keeps in an object, a function tells here
 Value = Any
 Effects = frozenset[Any]
 ParamDict = dict[str, Any]
 OutputType = Any
+
+
+class _TraceContext:
+    """What is in force in this thread."""
+
+    @property
+    def trace(self) -> Any:
+        """The trace that primitives are bound under."""
+        return current_interpreter()
+
+
+trace_ctx = _TraceContext()
 
 
 def gensym() -> Callable[[Any], Var]:

@@ -342,12 +342,3 @@ def test_what_is_known_is_computed_when_tracing_in_part():
     clean, used = pe.dce_jaxpr(closed.jaxpr, [True, False])
     assert used == [True, False] and [e.primitive.name for e in clean.eqns] == ["sin"] and len(clean.invars) == 1
     assert len(pe.dce_jaxpr(closed.jaxpr, [True, False], instantiate=True)[0].invars) == 2
-
-
-def test_layouts_other_than_rows_are_refused():
-    from pullback.experimental.layout import Format, Layout
-
-    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    assert Format(Layout((0, 1)), place).layout.major_to_minor == (0, 1)
-    with pytest.raises(NotImplementedError, match="arrays lie row by row"):
-        jax.device_put(np.ones((2, 2)), Format(Layout((1, 0)), place))

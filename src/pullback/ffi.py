@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from pullback.manual.ffi import PAGES as _PAGES
 from pullback.util import dtypes
 from pullback.util.absent import absent_names
 from pullback.util.errors import JaxRuntimeError
+from pullback.util.record import frozen_record
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
 _CAPSULE = b"xla._CUSTOM_CALL_TARGET"
@@ -216,7 +216,7 @@ def ffi_call(
     return wrapped
 
 
-@dataclass(frozen=True)
+@frozen_record
 class ForeignLowering:
     """A lowering rule: a registered function gets a primitive's operands, and its parameters as attributes."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -32,6 +31,7 @@ from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from pullback.util.record import frozen_record
 from pullback.util.tracebacks import api_boundary
 
 DIALECTS = ("jaxpr", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
@@ -85,7 +85,7 @@ class Wrapped(Protocol):
         """The same, lowered."""
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen_record
 class ArgInfo:
     """What a traced function knows of one leaf of its arguments."""
 

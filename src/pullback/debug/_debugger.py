@@ -12,7 +12,6 @@ import pprint
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -21,12 +20,13 @@ from pullback.core.source import is_users
 from pullback.lax.control.callback import debug_callback, pure_callback
 from pullback.lax.movement.creation import stop_gradient
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
+from pullback.util.record import frozen_record
 
 _SHOWN = 5  # lines before and after the current one that `list` shows
 _SHOWN_AFTER_MOVES = 3  # the same after `up` and `down`
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Frame:
     """A call of one of the user's functions: where it is, its source, its variables."""
 

@@ -48,6 +48,7 @@ from pullback.manual.experimental.checkify import PAGES as _PAGES
 from pullback.transforms.discharge import discharge_program
 from pullback.util import dtypes
 from pullback.util.errors import Explained
+from pullback.util.record import frozen_record
 
 
 class JaxRuntimeError(Explained, ValueError):
@@ -106,7 +107,7 @@ class _Message:
         return f"{shown} (`check` failed)" if self.category is FailedCheckError else shown
 
 
-@dataclass(frozen=True)
+@frozen_record
 class _Site:
     """One check of a program: its message and the avals of what the message shows."""
 
@@ -537,7 +538,7 @@ def _quiet(rule: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-@dataclass(frozen=True)
+@frozen_record
 class _Place:
     """Stands for an array in the result of a rule."""
 

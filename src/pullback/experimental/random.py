@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import pullback.numpy as jnp
 from pullback import random
 from pullback.ref import new_ref
 from pullback.tree_util import register_dataclass
+from pullback.util.record import frozen_record
 
 
 def _shape(size: Any, *arrays: Any) -> tuple[int, ...]:
@@ -21,7 +21,7 @@ def _shape(size: Any, *arrays: Any) -> tuple[int, ...]:
 
 
 @register_dataclass
-@dataclasses.dataclass(frozen=True)
+@frozen_record
 class StatefulPRNG:
     """A generator: a key, and how often it was asked as a `Ref`, which each draw counts up.
 

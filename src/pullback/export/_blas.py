@@ -6,8 +6,9 @@ import ctypes
 import shlex
 import warnings
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from pathlib import Path
+
+from pullback.util.record import frozen_record
 
 # How builds of the libraries spell a Fortran routine. SciPy's wheels bring an OpenBLAS whose names have a prefix.
 _SPELLINGS = ("{}_", "scipy_{}_", "{}")
@@ -15,7 +16,7 @@ _SPELLING_64 = ("{}_64_", "scipy_{}_64_", "{}64_")
 _SYSTEM = (("-lopenblas",), ("-llapack", "-lblas"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Blas:
     """What to tell the linker, and how the routines are spelled."""
 

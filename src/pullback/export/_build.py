@@ -6,7 +6,6 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pullback._ext import _core
@@ -17,9 +16,10 @@ from pullback.export._cpu import Cpu
 from pullback.export._glue import blas_probe, glue
 from pullback.export._header import header
 from pullback.export._program import Program, kernel_object
+from pullback.util.record import frozen_record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Library:
     """What `to_c` has written."""
 

@@ -6,12 +6,11 @@ that it returns an error on a lesser CPU where an unknown instruction would end 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import llvmlite.binding as llvm
 
 from pullback.loops.emit.cpu.target import Target, host_target, target_of_features
 from pullback.util.cpu_levels import LEVELS
+from pullback.util.record import frozen_record
 from pullback.util.switches import switches
 
 # Feature -> (leaf, register, bit) of cpuid; from Intel's and AMD's architecture manuals.
@@ -38,7 +37,7 @@ _CPUID = {
 _OSXSAVE = (1, "c", 27)  # the system has said which registers it saves
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Cpu:
     """A target, what it is called, and the features that it needs beyond what every CPU of its kind has."""
 

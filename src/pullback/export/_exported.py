@@ -25,6 +25,7 @@ from pullback.lax.collectives.sharding import put
 from pullback.lax.records.operands import as_array
 from pullback.util import dtypes
 from pullback.util.pytree import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from pullback.util.record import frozen_record
 
 from . import _format, _meshes
 from ._solving import Solver
@@ -34,7 +35,7 @@ maximum_supported_calling_convention_version = 10
 _PLATFORMS = ("tpu", "cpu", "cuda", "rocm")
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen_record
 class DisabledSafetyCheck:
     """A check of exported functions that is left out."""
 
@@ -58,7 +59,7 @@ class DisabledSafetyCheck:
         return self._impl
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen_record
 class Exported:
     """A function that was traced for arguments of some types. `call` runs it, `serialize` gives it as bytes.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,12 @@ from pullback.runtime.programs.libraries import fortran_address
 from pullback.runtime.programs.making import optimized
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from pullback.util.record import frozen_record
 
 MOST_EXAMPLE_VALUES = 8  # elements of an argument that the example program spells out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Program:
     """One exported function: what C sees, and its code. `slots` are what the code reaches outside of itself."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from pullback.compiler.graph.fuse.access import ir_dtype
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.runtime.arrays.arrays import physical
+from pullback.util.record import frozen_record
 
 # Element type of the loop IR -> (C type, what it is if that does not say it). Complex types are defined by the header.
 C_TYPES: dict[str, tuple[str, str]] = {
@@ -41,7 +41,7 @@ _RESERVED = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Parameter:
     """One leaf of the arguments or of the result."""
 

@@ -9,7 +9,6 @@ called from inside of the program.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pullback.core import Primitive, trace
@@ -17,9 +16,10 @@ from pullback.core.lowering import InlineFunction
 from pullback.ffi import ForeignLowering
 from pullback.lax.control.callback import pure_callback
 from pullback.util.absent import absent_names
+from pullback.util.record import frozen_record
 
 
-@dataclass(frozen=True)
+@frozen_record
 class LoweredFunction:
     """A lowering rule that stands for calling `fun`."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from pullback.core.kinds import ARRAY, DTYPE
 from pullback.nn._normalizing import logsumexp, softmax
 from pullback.util import dtypes
 from pullback.util.errors import ArgumentError
+from pullback.util.record import frozen_record
 
 
 def dot_product_attention(
@@ -154,7 +154,7 @@ def scaled_matmul(
     return jnp.einsum("bmk,bnk->bmn", a, b).astype(dtype)
 
 
-@dataclass(frozen=True)
+@frozen_record
 class BlockScaleConfig:
     """How an operand of `scaled_dot_general` is quantized: along the contracted axis, in blocks with a scale each."""
 

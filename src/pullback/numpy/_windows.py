@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ import numpy as np
 from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
 from pullback.util.pytree import register_pytree_node
+from pullback.util.record import frozen_record
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen_record
 class Slice:
     """Elements start, start + stride, ... of an axis, `size` in all; a pytree of what is an array of start and size."""
 

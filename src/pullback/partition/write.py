@@ -7,7 +7,6 @@ Partitioned.ins, outs   how arguments and results are cut
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -42,11 +41,12 @@ from pullback.partition.propagate import (
 from pullback.sharding import NamedSharding
 from pullback.util.dtypes import is_extended
 from pullback.util.logs import PROGRAMS, warn
+from pullback.util.record import frozen_record
 
 WATCHING = ("debug_callback", "debug_print")  # what shows values, and gives none
 
 
-@dataclasses.dataclass(frozen=True)
+@frozen_record
 class Partitioned:
     """What `partition` gives."""
 

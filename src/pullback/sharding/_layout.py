@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from pullback.util.record import frozen_record
 
 
 class _Auto:
@@ -15,7 +16,7 @@ class _Auto:
         return "AUTO"
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Layout:
     """The order of axes in memory, slowest first, and how elements are tiled; `Layout.AUTO`: as the compiler likes."""
 
@@ -42,7 +43,7 @@ class Layout:
             )
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Format:
     """A layout and a sharding; None leaves the choice open."""
 

@@ -8,13 +8,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.util.locks import Lock
 from pullback.util.notebooks import mesh_html
+from pullback.util.record import frozen_record
 
 # The number of this process among those of the program; distributed.initialize sets it.
 this_process = [0]
@@ -115,7 +115,7 @@ def _not_abstract(name: str) -> property:
     return property(get, doc="Raises ValueError: there are no devices.")
 
 
-@dataclass(frozen=True)
+@frozen_record
 class AbstractDevice:
     """What kind of devices a mesh has."""
 

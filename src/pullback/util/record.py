@@ -1,18 +1,78 @@
-"""Classes of fields that cost little to make, as modules do at import, and little to make instances of."""
+"""Classes of fields that cost little to make, as modules do at import, and little to make instances of.
+
+A dataclass writes its methods as text and compiles them: 0.15 ms for a constructor, 0.6 ms for a frozen class with
+comparisons, and 50 of them took a tenth of `import pullback.numpy`. Most of these classes get no instance in most
+programs. Here the constructor is compiled when the first one is made, and all else are closures over the names.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeVar, dataclass_transform
+import inspect
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass, field, fields
+from operator import attrgetter
+from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
 
-@dataclass_transform(frozen_default=True, eq_default=False)
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
     """A dataclass whose instances are compared by identity, and frozen for the type checker only.
 
-    The run-time guard of a frozen dataclass makes construction three times slower; with comparisons and a text it
-    takes 0.5 ms to make the class, against 0.15.
+    The run-time guard of a frozen dataclass makes construction three times slower.
     """
-    return dataclass(slots=True, eq=False, repr=False)(cls)
+    return _constructed(dataclass(slots=True, eq=False, repr=False, init=False)(cls), frozen=False)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen_record(cls: type[T]) -> type[T]:
+    """A frozen dataclass: instances are compared, hashed and printed by their fields, and cannot be changed."""
+    made: Any = _constructed(dataclass(eq=False, repr=False, init=False)(cls), frozen=True)
+    names = [f.name for f in fields(made)]
+    parts = attrgetter(*names)
+
+    def equal(self: Any, other: Any) -> Any:
+        return parts(self) == parts(other) if other.__class__ is self.__class__ else NotImplemented
+
+    def text(self: Any) -> str:
+        return f"{type(self).__qualname__}({', '.join([f'{name}={getattr(self, name)!r}' for name in names])})"
+
+    def refuse(self: Any, name: str, *value: Any) -> NoReturn:
+        raise FrozenInstanceError(f"cannot {'assign to' if value else 'delete'} field {name!r}")
+
+    methods = {"__eq__": equal, "__hash__": lambda self: hash(parts(self)), "__repr__": text, "__setattr__": refuse,
+               "__delattr__": refuse}  # fmt: skip
+    for name in methods.keys() - cls.__dict__.keys():
+        setattr(made, name, methods[name])
+    return made
+
+
+def _constructed(cls: Any, frozen: bool) -> Any:
+    """`cls` with a constructor that is compiled when it is first called."""
+
+    def first(self: Any, *args: Any, **kwargs: Any) -> None:
+        cls.__init__ = _constructor(cls, frozen)
+        cls.__init__(self, *args, **kwargs)
+
+    cls.__init__, cls.__signature__ = first, _Signature()
+    return cls
+
+
+def _constructor(cls: Any, frozen: bool) -> Callable[..., None]:
+    """That of a dataclass of the same fields."""
+    body: dict[str, Any] = {f.name: field(default=f.default, default_factory=f.default_factory) for f in fields(cls)}
+    body["__annotations__"] = {f.name: f.type for f in fields(cls)}
+    body |= {name: getattr(cls, name) for name in ("__doc__", "__module__", "__qualname__")}
+    if hasattr(cls, "__post_init__"):
+        body["__post_init__"] = cls.__post_init__
+    twin: Any = dataclass(eq=False, repr=False, frozen=frozen)(type(cls.__name__, (), body))
+    return twin.__init__
+
+
+class _Signature:
+    """What `help` and editors show of the class, whose constructor may not be there yet."""
+
+    def __get__(self, instance: Any, cls: Any) -> inspect.Signature:
+        of_init = inspect.signature(_constructor(cls, frozen=False))
+        return of_init.replace(parameters=list(of_init.parameters.values())[1:], return_annotation=of_init.empty)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from pullback.util.record import record
+from pullback.util.record import frozen_record, record
 
 from .cpu_levels import LEVELS
 
@@ -83,7 +82,7 @@ def _cpu(text: str) -> str:
 STAGES = ("jaxpr", "fused", "loops", "llvm", "asm")
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Dump:
     """What to write out: `stages` of programs whose name contains `function` (empty: all), into `folder` (None:
     stderr)."""

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ops import OPS
+from pullback.util.record import frozen_record
 
 _PRODUCTS = frozenset({"square", "integer_pow"})  # math functions of the loops that are multiplications
 _NOTHING = frozenset({"copy", "name", "stop_gradient", "device_put", "sharding_constraint", "stage"})
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Cost:
     """Counts of one run; a loop of unknown length counts as one iteration, of branches the dearest."""
 

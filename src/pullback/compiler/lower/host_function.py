@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pullback.core.lowering import HostCall
+from pullback.util.record import frozen_record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Reference:
     """A primitive's reference with its parameters."""
 
@@ -23,7 +23,7 @@ class Reference:
         return self.primitive.reference(*arrays, **self.params)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class HostFunction:
     """A Python function that a program calls, with the shapes and types of the arrays it gets and fills."""
 

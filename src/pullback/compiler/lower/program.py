@@ -33,11 +33,12 @@ from pullback.core.lowering import HostCall as HostCallKind
 from pullback.core.lowering import Nest, operations_of
 from pullback.core.primitive import NoRule
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder, Function
+from pullback.util.record import frozen_record
 
 RECURSION = 20_000  # frames; a chain of operations in a nest is followed by recursion
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class NestFact:
     """One loop nest or call, for reports."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pullback.compiler.graph.fuse.groups import Group
@@ -23,11 +22,12 @@ from pullback.core.source import SourceInfo
 from pullback.loops.ir import Buffer, Let, Loop
 from pullback.loops.ir.ir import Address, Call, Stmt
 from pullback.loops.ir.visit import statements, stores
+from pullback.util.record import frozen_record
 
 _ADDED = re.compile(r"(_[a-z]+\d+)+$")  # what passes add to a name (loops/ir/fresh.py)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Stored:
     """A value that a nest writes to memory: its type, who reads it, and why it is not computed where it is read."""
 
@@ -36,7 +36,7 @@ class Stored:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Unit:
     """What lowering made of a group of equations."""
 

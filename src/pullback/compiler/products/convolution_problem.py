@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from pullback.compiler.lower.storage import Storage, contiguous
 from pullback.compiler.products.kernels import SIZES, block_shape, kernel_name
 from pullback.loops.ir import Expr
+from pullback.util.record import frozen_record
 
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
@@ -27,7 +27,7 @@ GRAIN = 1 << 18  # multiply-adds that a thread takes at a time
 SLACK = 64  # elements after a copy that lanes may read and drop
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Taps:
     """One dimension of space, for some results: those at first + step * q, q < count, and the taps that meet them."""
 
@@ -37,7 +37,7 @@ class Taps:
     taps: tuple[tuple[int, int, int], ...]  # (tap, phase, offset): reads copy[phase, q + offset]
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Dimension:
     """One dimension of space: how x is copied, and the parts into which results fall."""
 
@@ -76,7 +76,7 @@ def dimension(size: int, window: int, count: int, stride: int, low: int, x_dilat
     return Dimension(size, 1 if split else x_dilation, stride if not split else 1, begin, extent, tuple(parts))
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Problem:
     """A convolution in canonical order: x[n, c, space], w[f, c, window], out[n, f, space]."""
 
@@ -103,7 +103,7 @@ class Problem:
         return row, at, b.index(group) * self.features + f if self.groups * self.batches > 1 else f
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Copy:
     """x[row, channel, phase..., position...] in memory, by strides."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from pullback.compiler.products.tile_kernels import STEP, tile_kernel_name, tile
 from pullback.compiler.products.tiles import kind_of, word_of
 from pullback.loops.ir import Expr
 from pullback.loops.schedule.machine import host
+from pullback.util.record import frozen_record
 
 LEAST = 16  # contracted elements of a window, and results of it: for fewer tiles are nearly empty
 TILE = 1 << 16  # bytes of results in float32 between the kernel and the place of them
@@ -42,7 +43,7 @@ def suits(p: Problem) -> bool:
     return p.features >= 4 and depth * math.prod(p.w.shape[2:]) >= LEAST
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Rows:
     """What the rows of a tile are: results so far apart in the copy of x."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,7 +59,7 @@ from pullback.lax.records.rules import (
     unbroadcast,
 )
 from pullback.util import dtypes
-from pullback.util.record import record
+from pullback.util.record import frozen_record, record
 
 __all__ = [
     "BOOL",
@@ -338,7 +337,7 @@ class AccuracyMode(enum.Enum):
     DEFAULT = 2
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Tolerance:
     """Allowed errors of an elementary function; at least one must be given (ValueError), none negative."""
 

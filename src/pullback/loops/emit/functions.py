@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pullback.loops.ir.ir import (
@@ -31,6 +30,7 @@ from pullback.loops.ir.tiles import INSTRUCTIONS
 from pullback.loops.ir.types import REAL_OF
 from pullback.loops.ir.vectors import varying_vars
 from pullback.loops.ir.visit import expressions, stored, subexpressions
+from pullback.util.record import frozen_record
 
 from .access import VectorIndex
 from .code import Code
@@ -70,7 +70,7 @@ def loads_of(store: Store) -> set[Buffer]:
     return {x.buffer for x in subexpressions((store.index, store.value)) if isinstance(x, Load)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Steps:
     """A loop that is counted for the user: its number in the program, and what its iterations are."""
 

@@ -7,13 +7,13 @@ moved into the buffer, since it may be performed without need.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pullback.loops.ir.ir import Expr, Load, Op
 from pullback.loops.ir.visit import operands
+from pullback.util.record import frozen_record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Guard:
     """Needed only if every (condition, polarity) of `chain` holds."""
 

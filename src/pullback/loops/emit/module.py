@@ -41,6 +41,7 @@ from pullback.loops.ir.ir import (
 from pullback.loops.ir.print import EMBEDDED_BYTES
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.loops.ir.visit import accesses, blocks, free_vars, loaded, stored
+from pullback.util.record import frozen_record
 
 from .access import VectorIndex
 from .cpu.target import Target
@@ -56,7 +57,7 @@ from .vector_loops import VectorFunctionEmitter
 _QUICK = "noinline optnone"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Linkage:
     """What a module shows to the outside.
 

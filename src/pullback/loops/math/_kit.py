@@ -12,10 +12,10 @@ that branch when no lane wants it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pullback.loops.ir.ir import Expr
+from pullback.util.record import frozen_record
 
 from ._polynomials import Pieces, Polynomial
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pullback.loops.ir.build import Builder
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Format:
     """A binary float format, and constants in it, split so that the parts sum to the number far beyond its precision.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pullback.util.record import frozen_record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Polynomial:
     """sum coefficients[k] (z - centre)^k approximates `target`(z) on `interval`, weighted error at most 2**-bits.
 
@@ -20,7 +20,7 @@ class Polynomial:
     centre: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Pieces:
     """A function of x on [0, limit] by one polynomial for each of 8 or 16 pieces; an odd one rounds to 1 at the limit.
 

@@ -37,6 +37,7 @@ from pullback.loops.schedule.apply.reorder import rows_first
 from pullback.loops.schedule.apply.strips import short_rows, strips
 from pullback.loops.schedule.apply.tile import tile
 from pullback.loops.schedule.apply.vectorize import vectorize
+from pullback.util.record import frozen_record
 from pullback.util.switches import switches
 
 from .cost import cost, nanoseconds
@@ -76,7 +77,7 @@ LONGEST = 2  # units that a part of a cut nest has: each run of so many is price
 REMEMBERED = 4096  # choices
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Choice:
     """What became of a nest: the form, those of its parts, and what is expected of it and of the others."""
 

@@ -75,6 +75,7 @@ from pullback.loops.ir.visit import (
 )
 from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.unroll import straight_code
+from pullback.util.record import frozen_record
 
 from .cost import computed, operations
 from .machine import NOMINAL
@@ -101,7 +102,7 @@ def interchange(function: Function) -> Function:
     return Function(function.name, (*function.buffers, *work.new.buffers), body) if work.changed else function
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class _Access:
     """One access of a buffer that is written among the steps."""
 

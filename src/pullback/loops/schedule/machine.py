@@ -15,14 +15,15 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pullback.loops.emit.folder import default_folder, read, usable
+from pullback.util.record import frozen_record
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Cache:
     """One level, as far as a core has it to itself."""
 
@@ -36,7 +37,7 @@ class Cache:
         return self.bytes // self.ways
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Operations:
     """What ops take that are no additions, in additions: of as many registers, where nothing else is said.
 
@@ -53,7 +54,7 @@ class Operations:
     quotient: tuple[float, float] = (2.2, 9.0)  # of integers to 32 bits and of 64, of each lane by itself
 
 
-@dataclass(frozen=True)
+@frozen_record
 class Machine:
     """What passes need to know. Times are in ns."""
 

@@ -68,6 +68,7 @@ from pullback.loops.passes.simplify import make_sum
 from pullback.loops.schedule.apply.partials import combining, neutrals
 from pullback.loops.schedule.joining import Joined, Joining
 from pullback.loops.schedule.machine import CORES, NOMINAL
+from pullback.util.record import frozen_record
 
 # ("rows", n) of a loop of threads: its body begins with Lets of the first row and of the number of rows of this
 # iteration, out of n. Nothing else depends on its index, and any rows may be taken at once that are ("least", k) or
@@ -281,7 +282,7 @@ def independent(stmt: Stmt, members: Sequence[Member], results: set[Var]) -> boo
     return not any((reads | writes) & m.writes or writes & m.reads for m in members)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class _Cut:
     """How rows are cut: `blocks` of `size` rows, the last of which may have more or fewer."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pullback._ext import _core
+from pullback.util.record import frozen_record
 
 
 class Temporary:
@@ -21,7 +22,7 @@ class Temporary:
         self.nbytes = nbytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Value:
     """Where an array of the program lies: strides and offset, in bytes, into the memory of `base`.
 

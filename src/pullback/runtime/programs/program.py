@@ -18,7 +18,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,13 +50,14 @@ from pullback.util.locks import Lock
 from pullback.util.logs import PROGRAMS, STAGES, logs_compilations, saying_slow, warn
 from pullback.util.memory import Recent
 from pullback.util.monitoring import record_event_duration_secs
+from pullback.util.record import frozen_record
 from pullback.util.switches import switches
 
 if TYPE_CHECKING:
     from pullback.compiler.lower.program import Lowered
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class MemoryStats:
     """Bytes that one call needs."""
 

@@ -6,7 +6,6 @@ The facts are plain data (runtime/programs/plain.py); whose files are read at al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,10 @@ from pullback.loops.ir import ITEMSIZE, Function
 from pullback.loops.ir.print import EMBEDDED_BYTES
 from pullback.runtime.programs.fingerprint import versions
 from pullback.runtime.programs.plain import decode, encode
+from pullback.util.record import frozen_record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Facts:
     """What is known of a compiled program."""
 

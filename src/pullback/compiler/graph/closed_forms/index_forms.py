@@ -11,7 +11,6 @@ exact, or of one sign.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from pullback.compiler.graph.closed_forms import polynomials as poly
 from pullback.compiler.graph.closed_forms.polynomials import TIME, Poly, TooComplex
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.util import dtypes
+from pullback.util.record import frozen_record
 
 DEPTH = 48  # equations looked through
 MOST_TERMS = 8
@@ -43,7 +43,7 @@ class Term(NamedTuple):
     poly: Poly
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Form:
     """A sum of terms; `exact`: floats hold the numbers of the terms without outside values unrounded."""
 

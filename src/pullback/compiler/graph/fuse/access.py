@@ -12,7 +12,6 @@ Why: equal equations are asked once at which indices they read, a part of what m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pullback.compiler.graph.simplify.cse import params_key
@@ -20,6 +19,7 @@ from pullback.core.jaxpr import JaxprEqn
 from pullback.loops.ir import NAME_OF_NP_DTYPE, Builder, Const, Expr, Load, Op, Read, Var
 from pullback.loops.ir.fold import const_key
 from pullback.loops.ir.visit import subexpressions
+from pullback.util.record import frozen_record
 
 Index = tuple[Expr, ...]
 
@@ -76,7 +76,7 @@ class Interner:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Access:
     """Operand `operand` of an equation is read at `index`; `lazy`: only in a branch of a select."""
 

@@ -17,16 +17,16 @@ columns 1.5). The worst choice: a flux of 13 operations is stored that 16 lanes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pullback.core.avals import ShapedArray
 from pullback.loops.schedule.cost import APART, SQUARE_ACCESS
 from pullback.loops.schedule.machine import NOMINAL, Machine
 from pullback.loops.schedule.price import overlapped, source_ns
 from pullback.loops.schedule.space import LANES
+from pullback.util.record import frozen_record
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Use:
     """What one group wants of a value."""
 

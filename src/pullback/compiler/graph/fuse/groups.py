@@ -13,6 +13,7 @@ from pullback.compiler.graph.fuse.access import Index, variables
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.core.lowering import Nest
 from pullback.loops.ir import Const, Read
+from pullback.util.record import frozen_record
 
 Shape = tuple[int, ...]
 Leaf = tuple[Var, tuple[Shape, ...]]  # an array that is read, and the transpositions on the way from it
@@ -113,7 +114,7 @@ def apart_axes(axes: Index, space: Shape, index: Index, shape: Shape) -> frozens
     return frozenset(apart)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Boundary:
     """Two neighbouring axes that must not become one loop."""
 

@@ -6,16 +6,16 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 
 from pullback.util.cpu_levels import LEVELS
+from pullback.util.record import frozen_record
 from pullback.util.switches import switches
 from pullback.util.tile_permission import tiles_are_ours
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_record
 class Target:
     """A CPU; equal targets share compiled code."""
 

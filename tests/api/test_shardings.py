@@ -9,6 +9,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.experimental import layout
+from pullback.experimental.pjit import pjit
 from pullback.sharding import (
     AbstractMesh,
     AxisType,
@@ -27,6 +28,7 @@ CUT, WHOLE = NamedSharding(MESH, P("X")), NamedSharding(MESH, P())
 X = jnp.arange(8.0)
 Y = jnp.arange(16.0).reshape(4, 4)
 XS, YS = jax.device_put(X, CUT), jax.device_put(Y, CUT)
+STRUCT = jax.ShapeDtypeStruct((8,), float, sharding=WHOLE)
 ON1, ON2 = jax.device_put(X, D[1]), jax.device_put(X, D[2])
 INCOMPATIBLE = "Received incompatible devices for jitted computation"
 
@@ -245,7 +247,35 @@ def test_jit_with_shardings():
         assert jax.jit(f, out_shardings=P("X"))(X).sharding == CUT == jax.jit(f, in_shardings=P("X"))(X).sharding
 
 
+def test_pjit_heeds_the_mesh_that_is_entered():
+    f = pjit(lambda a: (a + 1, jax.sharding.get_abstract_mesh().empty)[0], in_shardings=P("X"), donate_argnums=0)
+    with MESH:
+        assert f(X + 0).sharding == CUT == f.lower(X).compile().input_shardings[0][0]
+        assert [y.sharding for y in (pjit(jnp.sin)(X), pjit(jnp.sin, in_shardings=P("X"), out_shardings=None)(X))] == [
+            WHOLE,
+            WHOLE,
+        ]
+        assert jax.jit(lambda a: f(a))(X).sharding == CUT and f._cache_size() == 1
+        assert jax.vmap(f)(Y).sharding == on(None, "X")
+        with GRID:
+            assert f(X).sharding == on("X", mesh=GRID)
+            lowered = pjit(jnp.sin, out_shardings=(P("X", "Y"))).lower(Y)
+        with pytest.raises(ValueError, match=INCOMPATIBLE):
+            pjit(jnp.sin)(ON1)
+        with pytest.raises(ValueError, match="Mesh context manager should not be used"):
+            pjit(jnp.sin, device=D[1])(X)
+        with pytest.raises(RuntimeError, match=r"^jit requires a non-empty mesh"):
+            jax.jit(jnp.sin, in_shardings=P("X"))(X)
+    assert lowered.compile().output_shardings == on("X", "Y", mesh=GRID) == lowered.compile()(Y).sharding
+    with pytest.raises(RuntimeError, match=r"^pjit requires a non-empty mesh"):
+        f(X)
+    assert not pjit(jnp.sin, in_shardings=None)(X).committed
+
+
 MISTAKES = [
+    (lambda: jax.jit(jnp.sin, in_shardings=CUT).lower(STRUCT), ValueError, "does not match the"),
+    (lambda: jax.jit(jnp.sin, donate_argnums=3), ValueError, "only accepts 1 positional arguments"),
+    (lambda: jax.jit(jnp.sin, donate_argnums=0, static_argnums=0), ValueError, "cannot intersect"),
     (lambda: jax.jit(jnp.sin, out_shardings="nonsense"), TypeError, "out_shardings leaf specifications"),
     (lambda: jax.jit(jnp.sin, in_shardings=3), TypeError, "in_shardings leaf specifications"),
     (lambda: jax.jit(jnp.sin, out_shardings=D[1]), TypeError, "out_shardings leaf specifications"),
@@ -671,6 +701,11 @@ def test_arrays_say_the_layout_that_they_were_given():
         layout.Format(layout.Layout.AUTO, 3)
     with pytest.raises(ValueError, match="order of axes"):
         layout.Layout((0, 0))
+
+
+def test_compiled_functions_say_where_results_lie():
+    info = jax.jit(lambda a: a, out_shardings=CUT).lower(X).compile().out_info
+    assert info.sharding == CUT and info.format.layout.major_to_minor == (0,)
 
 
 def test_what_stages_say_of_arguments_that_are_not_read():

@@ -90,8 +90,9 @@ def resolve_argnums(transformation: str, fun, what: str, argnums, argnames) -> t
         for num in nums:
             if not -len(positional) <= num < len(positional):
                 raise ValueError(
-                    f"{transformation} got {what}_argnums={argnums}, but {function_name(fun)} takes "
-                    f"{len(positional)} positional arguments"
+                    f"{'Jitted function' if transformation == 'jit' else transformation} has "
+                    f"{what}_argnums={as_tuple(argnums)}, but only accepts {len(positional)} positional arguments; the "
+                    f"function is {function_name(fun)}"
                 )
         nums = tuple(n + len(positional) if n < 0 else n for n in nums)
     if not any(p.kind == p.VAR_KEYWORD for p in parameters):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import ClosedJaxpr, hooks
+from pullback.core.avals import type_of_operand
 from pullback.core.jaxpr import subjaxprs
 from pullback.core.tracer import Tracer
 from pullback.lax import sharding_constraint_p
@@ -47,9 +48,9 @@ class Wanted:
     TypeError for leaves that are neither shardings, specs nor None; ValueError for arguments that exclude each other.
     """
 
-    __slots__ = ("backend", "device", "formats", "ins", "key", "outs")
+    __slots__ = ("api", "backend", "device", "formats", "ins", "key", "outs")
 
-    def __init__(self, in_shardings: Any, out_shardings: Any, device: Any, backend: Any) -> None:
+    def __init__(self, in_shardings: Any, out_shardings: Any, device: Any, backend: Any, api: str = "jit") -> None:
         given = in_shardings, out_shardings  # with layouts
         in_shardings, out_shardings = (tree_map(_without_layout, tree) for tree in given)
         for argument, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
@@ -70,7 +71,7 @@ class Wanted:
         if backend is not None and not isinstance(backend, str):
             raise TypeError(f"jit: argument 'backend' must be a string or None, got {backend!r}")
         self.ins = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
-        self.outs, self.device, self.backend = out_shardings, device, backend
+        self.outs, self.device, self.backend, self.api = out_shardings, device, backend, api
         said = [[g.layout if isinstance(g, Format) else None for g in tree_leaves(t)] for t in given]
         self.formats = given if any(layout is not None for layouts in said for layout in layouts) else None
         trees = [tree_flatten(t) for t in (self.ins, self.outs)]
@@ -109,7 +110,10 @@ class Wanted:
         def what(k: int) -> Callable[[], str]:
             return lambda: f"pjit arguments with pytree key path {names()[k]}"
 
-        return [_meant(s, "in_shardings", leaf, what(k)) for k, (s, leaf) in enumerate(zip(given, leaves, strict=True))]
+        return [
+            _meant(s, self.api, "in_shardings", leaf, what(k))
+            for k, (s, leaf) in enumerate(zip(given, leaves, strict=True))
+        ]
 
     def layouts_of_arguments(self, args: tuple[Any, ...], names: Callable[[], Sequence[str]]) -> list[Any]:
         """A Layout, AUTO or None for each leaf of arguments; ValueError for one that does not fit."""
@@ -134,18 +138,20 @@ class Wanted:
         if single is not None or self.outs is None:
             return [single] * len(outs)
         given = flatten_axes("pjit out_shardings", tree, self.outs)
-        return [_meant(s, "out_shardings", x, lambda: "pjit outputs") for s, x in zip(given, outs, strict=True)]
+        return [
+            _meant(s, self.api, "out_shardings", x, lambda: "pjit outputs") for s, x in zip(given, outs, strict=True)
+        ]
 
 
-def _meant(given: Any, argument: str, x: Any, what: Callable[[], str]) -> Any:
+def _meant(given: Any, api: str, argument: str, x: Any, what: Callable[[], str]) -> Any:
     if given is None:
         return None
     if isinstance(given, PartitionSpec):
         given = on_current_mesh(
             given,
             RuntimeError(
-                f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}. You can "
-                "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
+                f"{api} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}. You "
+                "can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
                 f"{argument} and then the mesh context manager is not required."
             ),
         )
@@ -168,7 +174,7 @@ def constrained(values: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
 def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
     """ValueError for an argument that is committed to other places than in_shardings says; single devices are left."""
     for x, s in zip(leaves, wanted, strict=True):
-        place = getattr(x, "_device", None)
+        place = getattr(x, "sharding" if getattr(x, "is_only_a_type", False) else "_device", None)
         if isinstance(x, np.ndarray) and s is not None and not s.is_fully_addressable and not s.is_fully_replicated:
             raise ValueError(
                 "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, either specify a "
@@ -177,12 +183,12 @@ def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
                 "each process, then you can use `jax.make_array_from_callback(...)` to create a `jax.Array` which you "
                 f"can pass to jit. Got arg shape: {x.shape}, arg value: {x}"
             )
-        if s is None or place is None or (isinstance(place, Device) and s.num_devices == 1):
+        if s is None or not isinstance(place, (Device, Sharding)) or (isinstance(place, Device) and s.num_devices == 1):
             continue
         if not x.sharding.is_equivalent_to(s, x.ndim):
             raise ValueError(
                 f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
-                f"arg sharding: {x.sharding} for arg type: {x.aval.str_short()}"
+                f"arg sharding: {x.sharding} for arg type: {type_of_operand(x).str_short()}"
             )
 
 

@@ -1,7 +1,7 @@
 """jit: functions that are traced once per types of their arguments, compiled, and found again in C.
 
 A call goes to `_core.JitFunction`, which looks its arguments' types up and runs the program. What it does not know
-comes to `_Jit.miss`: new types, tracers, an active transformation, wrong arguments.
+comes to `Jit.miss`: new types, tracers, an active transformation, wrong arguments.
 """
 
 from __future__ import annotations
@@ -133,11 +133,17 @@ def jit(  # type: ignore[misc]
     }
     check_flags("jit", keep_unused=keep_unused, inline=inline)
     places = {"in_shardings": in_shardings, "out_shardings": out_shardings, "device": device, "backend": backend}
-    wanted = Wanted(**places)
     if fun is _unspecified:
+        Wanted(**places)  # says what is wrong
         return functools.partial(jit, **options, **places, compiler_options=compiler_options)
-    arguments.check_callable("jit", fun)
-    made = _Jit(fun, **options, wanted=wanted, compiler_options=compiler_options)
+    return jitted(Jit, fun, options, places, compiler_options)
+
+
+def jitted(kind: type[Jit], fun: Callable, options: dict[str, Any], places: dict[str, Any], compiler_options) -> Any:
+    """`fun` jitted as one of a kind, with the arguments of `jit`."""
+    wanted = Wanted(**places, api=kind.api)
+    arguments.check_callable(kind.api, fun)
+    made = kind(fun, **options, wanted=wanted, compiler_options=compiler_options)
     made.asked = {**options, **places, "compiler_options": compiler_options}
     return made.function
 
@@ -146,8 +152,11 @@ def _jit_again(fun: Callable, asked: dict[str, Any]) -> Any:
     return jit(fun, **asked)
 
 
-class _Jit:
+class Jit:
     """One jitted function: its options, its traces, and the C object that users call."""
+
+    api = "jit"  # what users called
+    again: Any = staticmethod(_jit_again)  # how it is made from a pickle
 
     def __init__(
         self,
@@ -173,7 +182,8 @@ class _Jit:
         )
         if set(self.static_nums) & set(self.donate_nums):
             raise ValueError(
-                f"jit: arguments {sorted(set(self.static_nums) & set(self.donate_nums))} are both static and donated"
+                "static_argnums and donate_argnums cannot intersect: arguments "
+                f"{sorted(set(self.static_nums) & set(self.donate_nums))} of {self.name} are both static and donated"
             )
         self.keep_unused = keep_unused
         self.inline = inline
@@ -210,7 +220,7 @@ class _Jit:
             found = getattr(found, part, None)
         # What cloudpickle finds in __main__ is to go by value: the name means something else where it is read.
         by_value = module == "__main__" and "cloudpickle" in str(sys._getframe(1).f_globals.get("__name__"))
-        return name if found is self.function and not by_value else (_jit_again, (self.fun, self.asked))
+        return name if found is self.function and not by_value else (self.again, (self.fun, self.asked))
 
     # calls
 

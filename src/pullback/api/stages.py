@@ -26,9 +26,11 @@ from pullback.runtime.arrays.devices import default_device
 from pullback.runtime.arrays.layouts import laid_out, rows
 from pullback.runtime.programs.canonical import without_rules
 from pullback.runtime.programs.compiler import admit
+from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
+from pullback.util import config
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.record import frozen_record
@@ -129,6 +131,7 @@ class Traced:
         self._taken: tuple[int, ...] | None = None
         self._places = list(places) or [(None, None)] * in_tree.num_leaves  # (the argument's, what in_shardings says)
         self._options = compiler_options
+        self._mesh = current_mesh()  # the one in force, on which results lie that nothing else says anything of
         ins, outs = layouts  # of arguments and results, as was said: a Layout, AUTO or None
         self._layouts = list(ins) or [None] * in_tree.num_leaves, list(outs) or [None] * len(closed.out_avals)
 
@@ -187,7 +190,8 @@ class Traced:
     @functools.cached_property
     def _layout(self) -> Any:
         """How the program is partitioned over a mesh; None if it is not."""
-        return layout_at(self.jaxpr, [a or b for a, b in self._places])
+        with config.mesh_in_force(self._mesh):
+            return layout_at(self.jaxpr, [a or b for a, b in self._places])
 
     def _partitioned_text(self) -> str:
         """One device's program, with the bytes of each collective."""
@@ -373,6 +377,14 @@ class Compiled(_Stage):
         )
 
     @property
+    def out_info(self):
+        """The types of the result, as a tree of ShapeDtypeStruct, with where they lie, and how."""
+        traced = self._traced
+        if any(isinstance(a, AbstractRef) for a in traced.jaxpr.in_avals):
+            return super().out_info
+        return tree_map(lambda a, f: a.update(weak_type=False, sharding=f), traced.out_info, self.output_formats)
+
+    @property
     def input_shardings(self):
         """Where the arguments are taken to be, as (args, kwargs); None for those that the program does not take."""
         return tree_unflatten(self.in_tree, self._taken_inputs)
@@ -384,7 +396,8 @@ class Compiled(_Stage):
     @functools.cached_property
     def _inputs(self) -> list[Any]:
         committed, said = zip(*self._traced._places) if self._traced._places else ((), ())
-        return input_shardings(committed, default_device(), said)
+        with config.mesh_in_force(self._traced._mesh):
+            return input_shardings(committed, default_device(), said)
 
     @property
     def output_shardings(self):
@@ -392,7 +405,8 @@ class Compiled(_Stage):
         places = [a or b for a, b in self._traced._places]
         if self._traced._layout is not None:
             return tree_unflatten(self.out_tree, partitioned_results(self._traced.jaxpr, self._traced._layout))
-        found = output_shardings(self._traced.jaxpr, places, self._traced.fun_name, default_device())
+        with config.mesh_in_force(self._traced._mesh):
+            found = output_shardings(self._traced.jaxpr, places, self._traced.fun_name, default_device())
         return tree_unflatten(self.out_tree, found)
 
     @property
@@ -448,10 +462,14 @@ class Compiled(_Stage):
 
     def call(self, *args, **kwargs):
         """The same as calling the object."""
-        return self._function(*args, **kwargs)
+        return self(*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
-        return self._function(*args, **kwargs)
+        mesh = self._traced._mesh
+        if mesh is None or mesh is current_mesh():
+            return self._function(*args, **kwargs)
+        with config.mesh_in_force(mesh):
+            return self._function(*args, **kwargs)
 
     @api_boundary
     def _checked_call(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:

@@ -38,7 +38,7 @@ def test_records():
     assert a != Node("a") and a == a and hash(a) != hash(b)
     assert dataclasses.replace(b, kind="b").kind == "b" and len(dataclasses.fields(a)) == 3
     assert not hasattr(a, "__dict__") and pickle.loads(pickle.dumps(b)).size == 4
-    assert str(inspect.signature(Node)).startswith("(kind: str, size: int = 3, inside: list[typing.Any] = <factory>)")
+    assert list(inspect.signature(Node).parameters) == ["kind", "size", "inside"]
 
 
 def test_frozen_records():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
@@ -60,14 +60,23 @@ def _constructed(cls: Any, frozen: bool) -> Any:
 
 
 def _constructor(cls: Any, frozen: bool) -> Callable[..., None]:
-    """That of a dataclass of the same fields."""
-    body: dict[str, Any] = {f.name: field(default=f.default, default_factory=f.default_factory) for f in fields(cls)}
-    body["__annotations__"] = {f.name: f.type for f in fields(cls)}
-    body |= {name: getattr(cls, name) for name in ("__doc__", "__module__", "__qualname__")}
+    """That of a dataclass of the same fields, with their defaults, and calls of what makes defaults."""
+    scope: dict[str, Any] = {"_missing": MISSING, "_set": object.__setattr__}
+    scope["_fields"] = {f.name: f for f in fields(cls)}
+    parameters, lines = ["self"], ["pass"]
+    for f in fields(cls):
+        name, default = f.name, f"=_fields[{f.name!r}].default"  # missing, where one is made
+        made = f.default_factory is not MISSING
+        parameters.append(name + default * (made or f.default is not MISSING))
+        given = f"{name} if {name} is not _missing else _fields[{name!r}].default_factory()" if made else name
+        lines.append(f"_set(self, {name!r}, {given})" if frozen else f"self.{name} = {given}")
     if hasattr(cls, "__post_init__"):
-        body["__post_init__"] = cls.__post_init__
-    twin: Any = dataclass(eq=False, repr=False, frozen=frozen)(type(cls.__name__, (), body))
-    return twin.__init__
+        lines.append("self.__post_init__()")
+    exec(f"def __init__({', '.join(parameters)}):\n    " + "\n    ".join(lines), scope)
+    init = scope["__init__"]
+    init.__module__, init.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    init.__annotations__ = {f.name: f.type for f in fields(cls)}
+    return init
 
 
 class _Signature:

@@ -6,6 +6,7 @@ complete.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +17,12 @@ from pullback.util import dtypes
 
 
 class _Functions:
-    """All functions and primitives of lax as attributes; filled when the package's import is complete."""
+    """All functions and primitives of lax as attributes; filled when the package's import is complete. Those of modules
+    that are imported late are looked up."""
 
     def __getattr__(self, name: str) -> Any:
+        if name in getattr(package := sys.modules.get("pullback.lax"), "_WHERE", ()):
+            return getattr(package, name)
         raise AttributeError(f"lax.{name}: there is no such function, or pullback.lax is not imported yet")
 
 

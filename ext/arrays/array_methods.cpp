@@ -157,6 +157,10 @@ PyObject* str(PyObject* self) {
 
 PyObject* format(PyObject* self, PyObject* spec) {
     Array* a = as_array(self);
+    if (!PyUnicode_Check(spec)) {
+        PyErr_Format(PyExc_TypeError, "__format__() argument must be str, not %.200s", Py_TYPE(spec)->tp_name);
+        return nullptr;
+    }
     PyObject* view = numpy_view(a);
     if (!view) return nullptr;
     Ref value = Ref::borrow(view);

@@ -193,6 +193,8 @@ def test_struct_like():
     [
         (lambda: jnp.ones(2)[np.float32(0)], TypeError, "integer or boolean type"),
         (lambda: jnp.ones(2)[jax.random.key(0)], TypeError, "integer or boolean type"),
+        (lambda: jnp.ones(2).__format__(1), TypeError, "must be str"),
+        (lambda: jax.grad(lambda x, y: x, (0, -2))(1.0, 1.0), TypeError, "twice"),
         (lambda: jnp.ravel_multi_index((jnp.array([1.0]), 1), (2, 3), mode="clip"), ValueError, "integer type"),
         (lambda: lax.dynamic_slice(jnp.ones(6), (-1,), (2,), allow_negative_indices=False), ValueError, "negative"),
         (

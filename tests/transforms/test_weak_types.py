@@ -61,6 +61,25 @@ def test_counters_of_fori_loop():
     assert seen[0] == np.int32  # as in JAX, where the number of steps is known
 
 
+BOUNDS = [(jnp.uint8(0), 3), (np.uint8(0), 3), (0, jnp.uint32(3)), (jnp.int8(0), jnp.int32(3))]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_bounds_of_fori_loop_are_of_one_type(bounds):
+    def run(lower, upper):
+        return lax.fori_loop(lower, upper, lambda i, c: c + 1, 0)
+
+    for call in (lambda: run(*bounds), lambda: jax.jit(run)(*bounds), lambda: jax.jit(lambda: run(*bounds))()):
+        with pytest.raises(TypeError, match="must have equal types"):
+            call()
+    assert run(0, jnp.int8(3)) == run(np.int16(0), 3) == 3  # a Python integer goes with signed ones
+
+
+def test_means_of_numbers_over_an_axis_are_weak():
+    assert jax.vmap(lambda x: lax.pmean(2.0, "i"), axis_name="i")(X).weak_type
+    assert not jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(X).weak_type
+
+
 def test_integers_have_jacobians_of_zeros():
     found = jax.jacfwd(lambda x: x.astype(int))(X)
     assert found.dtype == np.int32 and not np.any(found) and found.shape == (3, 3)

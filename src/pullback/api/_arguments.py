@@ -247,7 +247,7 @@ def check_argnums(name: str, argnums) -> int | tuple[int, ...]:
 
 
 def argument_positions(name: str, argnums, count: int) -> list[int]:
-    """argnums as numbers of `count` positional arguments; TypeError or ValueError without it, ValueError if twice."""
+    """argnums as numbers of `count` positional arguments; TypeError or ValueError without it, TypeError if twice."""
     nums = [int(n) for n in (argnums if isinstance(argnums, (tuple, list)) else (argnums,))]
     negative = any(n < 0 for n in nums)
     highest = max((n if n >= 0 else -n - 1 for n in nums), default=-1)
@@ -260,7 +260,7 @@ def argument_positions(name: str, argnums, count: int) -> list[int]:
         )
     nums = [n + count if n < 0 else n for n in nums]
     if len(set(nums)) != len(nums):
-        raise ValueError(f"{name}: argnums={argnums} names an argument twice")
+        raise TypeError(f"{name}: argnums={argnums} names an argument twice")
     return nums
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import axis_env
+from pullback.core import axis_env, hooks
 from pullback.core import axis_size as _size_of
 from pullback.core.avals import type_of_operand
 from pullback.core.primitive import registry
@@ -94,6 +94,11 @@ def _member(x: Any, i: int) -> Any:
     return lax.index_in_dim(x, i, 0, keepdims=False)
 
 
+def _like(x: Any, number: int) -> Any:
+    """The number in the dtype of x, weakly typed where x is."""
+    return hooks.asarray(number, dtype=x.dtype, weak_type=x.weak_type)
+
+
 def for_all(x: Any, size: int) -> Any:
     """x for each of `size` places."""
     return lax.broadcast_in_dim(x, (size, *x.shape), tuple(range(1, x.ndim + 1)))
@@ -153,7 +158,7 @@ def _sum(name: str, doc: str, transpose: Callable) -> Primitive:
         outs = p.bind(*primals, **params)
         return outs, _sum_of_nonzero(p, tangents, outs, params)
 
-    p = _reducing(name, doc, lambda: lax.reduce_sum_p, lambda x, n: lax.mul(x, constant(x, n)), jvp, transpose)
+    p = _reducing(name, doc, lambda: lax.reduce_sum_p, lambda x, n: lax.mul(x, _like(x, n)), jvp, transpose)
     return p
 
 
@@ -273,7 +278,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         size = n * math.prod(leaf.shape[a] for a in names_of(axis_name) if isinstance(a, int))
         if dtypes.kind_of(total.dtype) not in INEXACT:
             total = lax.convert_element_type(total, dtypes.to_inexact_dtype(total.dtype))
-        return lax.div(total, constant(total, size))
+        return lax.div(total, _like(total, size))
 
     totals = _reduce(psum_p, leaves, axis_name, axis_index_groups)
     return pytree.tree_unflatten(treedef, list(map(mean, totals, leaves)))

@@ -131,7 +131,8 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
     """Run `val = body_fun(i, val)` for i from lower to upper - 1; gives the last val.
 
     lower and upper are integers, traced or not; with concrete bounds the loop is reverse-mode differentiable. They may
-    be floats, both. TypeError for bounds that are neither, or of different types.
+    be floats, both. TypeError for bounds that are neither, or of different types; a Python integer goes with any
+    signed one.
     """
     control.check_callable("fori_loop", "body_fun", body_fun)
     for name, bound in (("lower", lower), ("upper", upper)):
@@ -143,12 +144,12 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
                 "lower and upper arguments to fori_loop must have equal types, which are integers (or floats): "
                 f"'{name}' is {aval.short()}"
             )
-    kinds = {typeof(bound).dtype for bound in (lower, upper) if not typeof(bound).weak_type}
-    mixed = len({dtypes.kind_of(typeof(bound).dtype) == "f" for bound in (lower, upper)}) > 1
-    if mixed or (len(kinds) > 1 and not all(isinstance(bound, np.generic) for bound in (lower, upper))):
+    types = [typeof(bound) for bound in (lower, upper)]
+    first, last = (dtypes.canonicalize_dtype(t.dtype) for t in types)
+    signed = all(dtypes.kind_of(t.dtype) == "i" for t in types)
+    if first != last and not (signed and any(t.weak_type for t in types)):
         raise TypeError(
-            "lower and upper arguments to fori_loop must have equal types, got "
-            f"{typeof(lower).dtype.name} and {typeof(upper).dtype.name}"
+            f"lower and upper arguments to fori_loop must have equal types, got {first.name} and {last.name}"
         )
     _refuse_references("fori_loop", init_val)
     control.as_arrays("fori_loop", "init_val", tree_flatten(init_val)[0])

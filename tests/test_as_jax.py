@@ -205,13 +205,18 @@ def test_modules_that_programs_import():
             print(jax.numpy.ones(1).dtype)
             with disable_x64():
                 print(jax.numpy.ones(1).dtype)
-        try:
-            import jax.experimental.pallas
-        except ModuleNotFoundError as error:
-            print(error)
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas import mosaic_gpu, tpu, triton
+        assert (pl.cdiv(7, 2), pl.align_to(5, 4), pl.next_power_of_2(5)) == (4, 8, 8)
+        assert pl.strides_from_shape((2, 3, 4)) == (12, 4, 1) and not isinstance(1, pl.BlockSpec)
+        for use in (pl.pallas_call, pl.BlockSpec, triton.load, tpu.VMEM, mosaic_gpu.kernel):
+            try:
+                use(1)
+            except NotImplementedError as error:
+                print(error)
         """)
-    assert lines[:2] == ["float64", "float32"]
-    assert lines[2].startswith("No module named 'jax.experimental.pallas': pullback stands in for jax")
+    assert lines[:2] == ["float64", "float32"] and len(lines) == 7
+    assert lines[2].startswith("experimental.pallas.pallas_call: belongs to Pallas, whose kernels")
 
 
 def test_private_modules_are_attributes():

@@ -8,7 +8,8 @@ from __future__ import annotations
 REASONS = {
     "mlir": "belongs to MLIR and StableHLO, through which pullback does not compile",
     "xla": "belongs to XLA's runtime, which is not here",
-    "gpu": "belongs to GPUs or TPUs, to Pallas or to cuDNN, and there is none of them",
+    "gpu": "belongs to GPUs or TPUs or to cuDNN, and there is none of them",
+    "pallas": "belongs to Pallas, whose kernels are compiled for GPUs and TPUs through MLIR, which is not here",
     "processes": "is for several processes or machines, and there is one",
     "internal": "is a part of JAX's own implementation, which is another here",
     "unwritten": "is not written yet",
@@ -80,7 +81,8 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "experimental.multihost_utils": {
-        "processes": (
+        "pallas": "belongs to Pallas, whose kernels are compiled for GPUs and TPUs through MLIR, which is not here",
+    "processes": (
             "global_array_to_host_local_array_impl(arr, *, global_mesh, pspec)", "global_array_to_host_local_array_p",
             "gtl_abstract_eval(arr, *, global_mesh, pspec)",
             "host_local_array_to_global_array_impl(arr, *, global_mesh, pspec)", "host_local_array_to_global_array_p",
@@ -96,6 +98,62 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "optimal_step_size(last_step, mean_error_ratio, safety=, ifactor=, dfactor=, order=)",
             "ravel_first_arg(f, unravel, debug_info)", "ravel_first_arg_(fun, *gen_static_args)",
             "runge_kutta_step(func, y0, f0, t0, dt)",
+        ),
+    },
+    "experimental.pallas": {
+        "pallas": (
+            "ANY", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams", "CostEstimate",
+            "DeviceIdType", "Element", "GridSpec", "HOST", "Indirect", "MemoryRef", "MemorySpace", "RevisitMode",
+            "Slice", "Squeezed", "broadcast_to", "core_map", "debug_check", "debug_print", "delay", "ds", "dslice",
+            "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "enable_poison_buffers", "estimate_cost",
+            "get_global", "kernel", "loop", "lower_as_mlir", "multiple_of", "no_block_spec", "num_programs",
+            "pallas_call", "pallas_call_p", "pallas_export_experimental", "program_id", "reciprocal", "run_scoped",
+            "run_state", "select_ref", "semaphore", "semaphore_read", "semaphore_signal", "semaphore_wait", "squeezed",
+            "when", "with_scoped",
+        ),
+    },
+    "experimental.pallas.mosaic_gpu": {
+        "pallas": (
+            "ACC", "Barrier", "BlockSpec", "ClusterBarrier", "CompilerParams", "CopyPartition", "GMEM", "Layout",
+            "LoweringSemantics", "MemorySpace", "Mesh", "NDLoopInfo", "OOBFillMode", "PeerMemRef", "PipelinePipeline",
+            "REGS", "RefType", "RefUnion", "Replicated", "SMEM", "SemaphoreSignal", "SemaphoreType",
+            "ShapeDtypeStruct", "SwizzleTransform", "TMEM", "TMEMLayout", "Tiling", "TilingTransform", "TraceScope",
+            "Transform", "TryClusterCancelResult", "WGMMAAccumulatorRef", "WarpMesh", "as_torch_kernel",
+            "async_copy_scales_to_tmem", "async_copy_smem_to_tmem", "async_copy_sparse_metadata_to_tmem",
+            "async_load_tmem", "async_prefetch", "async_store_smem", "async_store_tmem", "atomic_add", "atomic_and",
+            "atomic_max", "atomic_min", "atomic_or", "atomic_xor", "barrier_arrive", "barrier_test", "barrier_wait",
+            "broadcasted_iota", "cluster_ref", "commit_smem", "commit_smem_to_gmem_group", "commit_tmem",
+            "copy_gmem_to_smem", "copy_smem_to_gmem", "dynamic_scheduling_loop", "emit_pipeline",
+            "emit_pipeline_warp_specialized", "find_swizzle", "format_tcgen05_sparse_metadata",
+            "griddepcontrol_launch_dependents", "griddepcontrol_wait", "inline_mgpu", "kernel", "layout_cast", "load",
+            "multicast_ref", "multimem_load_reduce", "multimem_store", "nd_loop", "planar_snake", "print_layout",
+            "query_cluster_cancel", "remote_ref", "semaphore_signal", "semaphore_signal_multicast",
+            "semaphore_signal_parallel", "semaphore_wait", "set_max_registers", "tcgen05_commit_arrive", "tcgen05_mma",
+            "transform_ref", "transpose_ref", "try_cluster_cancel", "wait_load_tmem", "wait_smem_to_gmem", "warp_map",
+            "wgmma", "wgmma_accumulator_load", "wgmma_wait",
+        ),
+    },
+    "experimental.pallas.tpu": {
+        "pallas": (
+            "ARBITRARY", "BufferType", "BufferedRef", "BufferedRefBase", "CMEM", "CORE_PARALLEL", "ChipVersion",
+            "CompilerParams", "CoreType", "GridDimensionSemantics", "HBM", "InterpretParams", "LoweringException",
+            "MemorySpace", "PARALLEL", "PrefetchScalarGridSpec", "SEMAPHORE", "SMEM", "SUBCORE_PARALLEL",
+            "SemaphoreType", "SideEffectType", "Tiling", "TpuInfo", "VMEM", "VMEM_SHARED", "async_copy",
+            "async_remote_copy", "bitcast", "core_barrier", "create_tensorcore_mesh", "dma_semaphore", "einshape",
+            "emit_pipeline", "emit_pipeline_with_allocations", "force_tpu_interpret_mode", "get_barrier_semaphore",
+            "get_tpu_info", "get_tpu_info_for_chip", "is_tpu_device", "load", "make_async_copy",
+            "make_async_remote_copy", "matmul_acc_lhs", "matmul_pop", "matmul_push_rhs", "pack_elementwise",
+            "prng_random_bits", "prng_seed", "reset_tpu_interpret_mode_state", "roll", "run_on_first_core",
+            "sample_block", "set_tpu_interpret_mode", "stateful_bernoulli", "stateful_bits", "stateful_normal",
+            "stateful_uniform", "stochastic_round", "store", "sync_copy", "to_pallas_key", "touch", "trace_value",
+            "unpack_elementwise", "with_memory_space_constraint",
+        ),
+    },
+    "experimental.pallas.triton": {
+        "pallas": (
+            "CompilerParams", "approx_tanh", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min",
+            "atomic_or", "atomic_xchg", "atomic_xor", "debug_barrier", "dot", "elementwise_inline_asm", "load",
+            "max_contiguous", "store",
         ),
     },
     "experimental.profiler": {
@@ -239,7 +297,8 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "experimental.transfer": {
-        "processes": (
+        "pallas": "belongs to Pallas, whose kernels are compiled for GPUs and TPUs through MLIR, which is not here",
+    "processes": (
             "TransferConnection", "TransferServer", "start_transfer_server",
         ),
     },
@@ -285,7 +344,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "extend.pallas": {
-        "gpu": (
+        "pallas": (
             "GridMapping", "register_lowering_rule(params_cls, rule, platform)",
         ),
     },

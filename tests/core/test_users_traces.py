@@ -64,6 +64,26 @@ def test_primitives_reach_the_trace():
     assert names[-1] == "scan" and np.array_equal(out[0], 4 * X) and out[1].shape == (2, 3)
 
 
+def test_primitives_that_jax_has_not_are_spelled_out():
+    """Rules of libraries are for JAX's primitives."""
+    known = {p for p in (getattr(jax.lax, n, None) for n in dir(jax.lax)) if isinstance(p, jex.Primitive)}
+    known = {p.name for p in known} | {"jit", "custom_jvp_call", "custom_vjp_call"}
+    x = jnp.asarray(np.array([3.0, 0.0, 1.0, 5.0, 0.0], np.float32))
+    for f in (
+        lambda x: jnp.nonzero(x, size=4, fill_value=9)[0],
+        lambda x: jnp.nonzero(jnp.stack([x, x]), size=8)[1],
+        lambda x: jnp.median(x),
+        lambda x: jnp.nanquantile(x, 0.3),
+        lambda x: jnp.partition(x, 2)[2],
+        lambda x: jnp.argpartition(x, 2)[2],
+        lambda x: jnp.linspace(x[0], x[3], 5),
+        jnp.log10,
+    ):
+        out, names = named(f, x)
+        np.testing.assert_allclose(out, f(x), rtol=1e-6)
+        assert set(names) <= known, set(names) - known
+
+
 def test_functions_with_rules_of_their_own():
     assert named(jax.nn.relu, jnp.asarray(X))[1][0] == "custom_jvp_call"
 

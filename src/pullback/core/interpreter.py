@@ -48,6 +48,8 @@ class Interpreter:
         """Run one primitive; args may be tracers of this interpreter, of others, or concrete values."""
         if type(self).process_primitive is Interpreter.process_primitive:
             raise NotImplementedError(f"{type(self).__name__} has no process_primitive")
+        if primitive.spelled_out is not None:  # rules of libraries are for JAX's primitives
+            return primitive.spelled_out(*args, **params)
         return self.process_primitive(primitive, args, params)
 
     def process_primitive(self, primitive, tracers, params: dict) -> Any:

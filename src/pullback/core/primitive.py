@@ -114,6 +114,7 @@ class Primitive:
         str, ...
     ] = ()  # of elementwise ones: the kinds of dtypes of each operand, as dtypes.kind_of has them
     scope: Callable = staticmethod(lambda params: contextlib.nullcontext())  # in which its programs have their types
+    spelled_out: Callable | None = None  # of those that JAX has not: the same in JAX's, for interpreters of libraries
     takes_numbers = False  # whether an implementation and rules of a library's are to have Python's numbers as they are
     multiple_results = False  # whether results are a list; classes of libraries say so
     call_primitive = False  # as libraries ask: calls are jit_p, whose jaxpr is a parameter

@@ -162,7 +162,7 @@ def _unweighted(x: Any, q: Any, method: str, skip_nan: bool) -> Any:
         low = lax.floor(position)
         high = lax.ceil(position)
         high_weight = lax.sub(position, low)
-        low, high = lax.clamp(zero, low, last), lax.clamp(zero, high, last)
+        low, high = [lax.max(zero, lax.min(place, last)) for place in (low, high)]
 
     def pick(where: Any) -> Any:
         index = convert(where, np.dtype(np.int32))

@@ -21,6 +21,7 @@ ELSEWHERE = {
     "numpy.lax_numpy": "pullback.numpy",
     "numpy.linalg": "pullback.numpy.linalg",
     "random": "pullback.random",  # numpyro
+    "random.threefry2x32": "pullback.jax_names.src.threefry",  # quax
     "scipy": "pullback.scipy",  # numpyro, jaxopt
     "source_info_util": "pullback.extend.source_info_util",  # equinox
     "stages": "pullback.stages",  # jaxadi

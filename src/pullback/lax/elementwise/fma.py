@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.lax.elementwise.arithmetic import mul_p
+from pullback.lax.elementwise.arithmetic import add_p, mul_p
 from pullback.lax.records.families import *
 
 __all__ = ["fma_p"]
@@ -48,3 +48,4 @@ fma_p = nary(
     lower=_lowering,
     samples=Samples(low=-2.0, high=2.0, ulp=1),
 )
+fma_p.spelled_out = lambda x, y, z: add_p.bind(mul_p.bind(x, y), z)

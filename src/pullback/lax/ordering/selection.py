@@ -402,6 +402,23 @@ order_statistics_p = Primitive(
 )
 
 
+def _sorted(operand, axis):
+    """(The elements along an axis in order, where they were)."""
+    places = lax.iota(np.int32, operand.shape[axis])
+    places = lax.broadcast_in_dim(places, operand.shape, (axis,))
+    return sort_p.bind(operand, places, dimension=axis, is_stable=True, num_keys=1)
+
+
+def _sorted_at(operand, places, axis):
+    ordered = _sorted(operand, axis)[0]
+    return lax.concatenate([lax.slice_in_dim(ordered, p, p + 1, axis=axis) for p in places], axis)
+
+
+partition_p.spelled_out = lambda operand, kth, axis: _sorted(operand, axis)[0]
+argpartition_p.spelled_out = lambda operand, kth, axis: _sorted(operand, axis)[1]
+order_statistics_p.spelled_out = _sorted_at
+
+
 def partition(operand: Any, kth: int, axis: int) -> Array:
     """Elements along an axis, partitioned at `kth`; in linear time."""
     return partition_p.bind(operand, kth=kth, axis=axis)
@@ -489,6 +506,22 @@ positions_p = Primitive(
         ]
     ),
 )
+
+
+def _sorted_positions(mask, size, dtype):
+    """`positions` by sorting the indices, those where the mask does not hold behind the others."""
+    n, axis = mask.shape[-1], mask.ndim - 1
+    places = lax.broadcast_in_dim(lax.iota(dtype, n), mask.shape, (axis,))
+    count = lax.reduce_sum_p.bind(lax.convert_element_type(mask, dtype), axes=(axis,), out_sharding=None)
+    count = lax.expand_dims(count, (axis,))
+    ordered = lax.sort(lax.select(mask, places, lax.full_like(places, n)), dimension=axis)
+    ordered = lax.pad(ordered, np.asarray(0, dtype), [(0, 0, 0)] * axis + [(0, size - n, 0)])
+    counts = lax.broadcast_in_dim(count, ordered.shape, tuple(range(mask.ndim)))
+    within = lax.lt(lax.broadcasted_iota(dtype, ordered.shape, axis), counts)
+    return [lax.select(within, ordered, lax.full_like(ordered, 0)), count]
+
+
+positions_p.spelled_out = _sorted_positions
 
 
 def positions(mask: Any, size: int, dtype: Any) -> tuple[Array, Array]:

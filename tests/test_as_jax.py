@@ -28,6 +28,7 @@ def pullback(*arguments, cwd=None):
 
 def test_modules_are_the_same_objects():
     lines = python("""
+        import sys
         import pullback
         pullback.install_as_jax()
         pullback.install_as_jax()
@@ -38,6 +39,8 @@ def test_modules_are_the_same_objects():
         print(jax is pullback, jnp is pullback.numpy, lax is pullback.lax, tree_util is pullback.tree_util)
         print(initializers is pullback.nn.initializers, jax.random is pullback.random)
         print(jax.__version__, jax.__version_info__, jaxlib.__version__, jaxlib.version.__version__)
+        jax.image  # loaded when it is asked for
+        assert sys.modules["jax.sharding"] is pullback.sharding and sys.modules["jax.image"] is pullback.image
         assert jax.version.__version_info__ == jax.__version_info__ and jax.version.__version__ == jax.__version__
         print(pullback.numpy.__spec__.name, pullback.numpy.__name__, pullback.installed_as_jax())
         """)

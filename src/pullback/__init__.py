@@ -13,6 +13,7 @@ gradient = jax.grad(loss)
 from __future__ import annotations
 
 import importlib as _importlib
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.manual import add_pages as _add_pages
@@ -237,7 +238,10 @@ if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is lo
 def __getattr__(name: str):
     if name in _LAZY:
         try:
-            return _importlib.import_module(f"pullback.{name}")
+            module = _importlib.import_module(f"pullback.{name}")
+            if _sys.modules.get("jax") is _sys.modules[__name__]:
+                _sys.modules.setdefault(f"jax.{name}", module)  # libraries look there for what `import jax` has loaded
+            return module
         except ModuleNotFoundError as error:
             if error.name != f"pullback.{name}":
                 raise

@@ -90,6 +90,12 @@ _OLD_TREE_NAMES = (
     "tree_unflatten",
 )  # fmt: skip
 
+# What is loaded anyway: libraries look in sys.modules for what `import jax` has loaded.
+_LOADED_WITH_JAX = (
+    "jax.core", "jax.dtypes", "jax.lax", "jax.numpy", "jax.numpy.fft", "jax.numpy.linalg", "jax.sharding", "jax.tree",
+    "jax.tree_util", "jax.version",
+)  # fmt: skip
+
 _finder: _Finder | None = None
 
 
@@ -127,4 +133,6 @@ def install_as_jax() -> None:
         getattr(numpy, name)
     sys.modules["jax.config"] = _ConfigModule("jax.config")
     for name in ("jax", "jaxlib"):
+        importlib.import_module(name)
+    for name in _LOADED_WITH_JAX:
         importlib.import_module(name)

@@ -238,16 +238,16 @@ if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is lo
 def __getattr__(name: str):
     if name in _LAZY:
         try:
-            module = _importlib.import_module(f"pullback.{name}")
+            found = _importlib.import_module(f"pullback.{name}")
             if _sys.modules.get("jax") is _sys.modules[__name__]:
-                _sys.modules.setdefault(f"jax.{name}", module)  # libraries look there for what `import jax` has loaded
-            return module
+                _sys.modules.setdefault(f"jax.{name}", found)  # libraries look there for what `import jax` has loaded
+            return found
         except ModuleNotFoundError as error:
             if error.name != f"pullback.{name}":
                 raise
     if name in _ELSEWHERE:
-        module, found = _ELSEWHERE[name]
-        return getattr(_importlib.import_module(module), found)
+        place, spelled = _ELSEWHERE[name]
+        return getattr(_importlib.import_module(place), spelled)
     if name in ("install_as_jax", "installed_as_jax"):
         return getattr(_importlib.import_module("pullback.jax_names.install"), name)
     if name == "_src" and _importlib.import_module("pullback.jax_names.install").installed_as_jax():

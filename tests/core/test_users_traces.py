@@ -223,3 +223,13 @@ def test_primitives_whose_rules_are_methods_of_their_class():
     assert f(1.0, 2.0) == jax.jit(f)(1.0, 2.0) == jax.grad(f)(1.0, 2.0) == 2.0
     assert jax.vmap(f)(jnp.ones(2), jnp.ones(2)).tolist() == [2.0, 2.0]
     assert "users_tag[k=1]" in str(jax.make_jaxpr(f)(1.0, 2.0))
+
+
+def test_kinds_of_tracers_have_names():
+    seen = []
+    jax.make_jaxpr(lambda x: seen.append(x) or x)(1.0)
+    jax.vmap(lambda x: seen.append(x) or x)(X)
+    jax.jvp(lambda x: seen.append(x) or x, (1.0,), (1.0,))
+    kinds = jax.interpreters.partial_eval.DynamicJaxprTracer, jax.interpreters.batching.BatchTracer
+    kinds += (jax.interpreters.ad.JVPTracer,)
+    assert [[isinstance(x, kind) for kind in kinds] for x in seen] == np.eye(3, dtype=bool).tolist()

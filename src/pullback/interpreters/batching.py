@@ -12,7 +12,8 @@ from typing import Any
 from pullback.api.vmappable import register_vmappable, unregister_vmappable
 from pullback.core import Primitive, hooks, not_mapped
 from pullback.interpreters._tables import RuleTable
-from pullback.transforms.batching import AxisData
+from pullback.transforms.batching import AxisData, BatchTracer
+from pullback.transforms.batching import BatchInterpreter as BatchTrace
 from pullback.util.absent import absent_names
 
 
@@ -66,6 +67,6 @@ def defbroadcasting(primitive: Primitive) -> None:
 __getattr__ = absent_names(__name__)
 
 __all__ = [
-    "axis_primitive_batchers", "bdim_at_front", "defbroadcasting", "defvectorized", "fancy_primitive_batchers",
-    "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
+    "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "defbroadcasting", "defvectorized",
+    "fancy_primitive_batchers", "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]  # fmt: skip

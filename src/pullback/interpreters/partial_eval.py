@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, Jaxpr, ShapedArray, Tracer, current_interpreter, using
+from pullback.core import staging as _staging
 from pullback.extend.linear_util import WrappedFun
 from pullback.transforms import partial_eval as _partial_eval
 from pullback.util.absent import absent_names
+
+DynamicJaxprTracer = _staging.StagedTracer
+JaxprTracer = _partial_eval.UnknownTracer
 
 
 class PartialVal(tuple):
@@ -79,4 +83,7 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool = Fa
 
 __getattr__ = absent_names(__name__)
 
-__all__ = ["ClosedJaxpr", "Jaxpr", "PartialVal", "Tracer", "dce_jaxpr", "trace_to_jaxpr_nounits"]
+__all__ = [
+    "ClosedJaxpr", "DynamicJaxprTracer", "Jaxpr", "JaxprTracer", "PartialVal", "Tracer", "dce_jaxpr",
+    "trace_to_jaxpr_nounits",
+]  # fmt: skip

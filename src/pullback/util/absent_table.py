@@ -81,8 +81,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "experimental.multihost_utils": {
-        "pallas": "belongs to Pallas, whose kernels are compiled for GPUs and TPUs through MLIR, which is not here",
-    "processes": (
+        "processes": (
             "global_array_to_host_local_array_impl(arr, *, global_mesh, pspec)", "global_array_to_host_local_array_p",
             "gtl_abstract_eval(arr, *, global_mesh, pspec)",
             "host_local_array_to_global_array_impl(arr, *, global_mesh, pspec)", "host_local_array_to_global_array_p",
@@ -297,8 +296,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "experimental.transfer": {
-        "pallas": "belongs to Pallas, whose kernels are compiled for GPUs and TPUs through MLIR, which is not here",
-    "processes": (
+        "processes": (
             "TransferConnection", "TransferServer", "start_transfer_server",
         ),
     },
@@ -425,7 +423,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "interpreters.partial_eval": {
         "internal": (
-            "DynamicJaxprTracer", "JaxprTracer", "Val", "custom_partial_eval_rules",
+            "Val", "custom_partial_eval_rules",
             "dce_jaxpr_call_rule(used_outputs, eqn)", "dce_jaxpr_closed_call_rule(used_outputs, eqn)",
             "dce_jaxpr_consts(jaxpr, used_outputs, instantiate=)", "dce_rules", "partial_eval_jaxpr_custom_rules",
             "trace_to_jaxpr_dynamic(fun, in_avals, *, keep_inputs=, lower=, auto_dce=)",

@@ -321,6 +321,9 @@ MISTAKES = [
     (lambda: SingleDeviceSharding("cpu"), TypeError, "must be a device"),
     (lambda: NamedSharding(GRID, P("X", unreduced={"Y"})), ValueError, "unreduced"),
     (lambda: P("X", unreduced={"X"}), ValueError, "overlap"),
+    (lambda: P(("X", ("Y",))), ValueError, "nested tuple"),
+    (lambda: jax.make_array_from_single_device_arrays((8,), CUT, [ON1]), ValueError, "Expected 4 per-device arrays"),
+    (lambda: jax.make_array_from_single_device_arrays((8,), CUT, [XS] * 4), ValueError, "had 4 shard"),
     (lambda: P("X", unreduced="Y"), TypeError, "unreduced"),
 ]
 
@@ -363,7 +366,7 @@ def test_stages():
             with pytest.raises(ValueError, match="disagree with the shardings of arguments"):
                 compiled(ON1)
     assert jax.eval_shape(f, XS).sharding is None
-    with pytest.raises(NotImplementedError, match="device_assignment"):
+    with pytest.raises(ValueError, match=r"calculated from array shardings.*\[0, 1, 2, 3\] .*\[0\]"):
         jax.jit(f).lower(X).compile(device_assignment=D)
     with pytest.raises(jax.errors.JaxRuntimeError, match="no_such"):
         jax.jit(f, compiler_options={"no_such": 1}).lower(X).compile()
@@ -701,6 +704,30 @@ def test_arrays_say_the_layout_that_they_were_given():
         layout.Format(layout.Layout.AUTO, 3)
     with pytest.raises(ValueError, match="order of axes"):
         layout.Layout((0, 0))
+
+
+def test_programs_over_meshes_without_devices_get_them_when_they_are_compiled():
+    place = NamedSharding(MESH.abstract_mesh, P("X"))
+    traced = jax.jit(lambda a: a * 2).trace(jax.ShapeDtypeStruct((8,), float, sharding=place))
+    lowered = traced.lower(lowering_platforms=("cpu",))
+    compiled = lowered.compile(device_assignment=tuple(D))
+    assert compiled.input_shardings[0][0] == CUT == compiled.output_shardings == compiled(XS).sharding
+    backwards = NamedSharding(Mesh(D[::-1], "X"), P("X"))
+    assert lowered.compile(device_assignment=tuple(D[::-1])).output_shardings == backwards
+    with jax.set_mesh(MESH):
+        assert jax.jit(jnp.sin).lower(jax.ShapeDtypeStruct((8,), float, sharding=place)).compile()(XS).sharding == CUT
+    with pytest.raises(RuntimeError, match="device_assignment cannot be `None`"):
+        lowered.compile()
+    with pytest.raises(ValueError, match="size of abstract mesh 4"):
+        lowered.compile(device_assignment=(D[0],))
+    with pytest.raises(ValueError, match="Passing lowering_platforms"):
+        traced.lower()
+
+
+def test_arrays_of_keys_are_made_of_parts():
+    keys = jax.random.split(jax.random.key(0), 8)
+    made = jax.make_array_from_callback((8,), CUT, lambda index: keys[index])
+    assert made.sharding == CUT and bool((made == keys).all())
 
 
 def test_compiled_functions_say_where_results_lie():

@@ -324,6 +324,33 @@ def places_of_leaves(leaves: Sequence[Any]) -> list[Any]:
     return found
 
 
+def is_abstract(place: Any) -> bool:
+    """Whether a sharding is over a mesh without devices."""
+    return isinstance(place, NamedSharding) and not isinstance(place.mesh, Mesh)
+
+
+def devices_said(places: Sequence[Any], mesh: Any) -> tuple[Any, ...] | None:
+    """The devices, in order, that shardings of arguments name, or the mesh in force; None if nothing does."""
+    named = [p.mesh for p in places if isinstance(p, NamedSharding) and not is_abstract(p)]
+    if named or isinstance(mesh, Mesh):
+        return tuple((*named, mesh)[0].devices.flat)
+    return next((tuple(p.device_set) for p in places if p is not None and not is_abstract(p)), None)
+
+
+def on_devices(place: Any, devices: Sequence[Any]) -> Any:
+    """A sharding over a mesh of these devices where it was over one without; ValueError if these are not as many."""
+    if not is_abstract(place):
+        return place
+    mesh = place.mesh
+    if mesh.size != len(devices):
+        raise ValueError(
+            f"The size of abstract mesh {mesh.size} in {place} must match the length of device assignment: "
+            f"{len(devices)}"
+        )
+    there = np.array(devices, object).reshape(mesh.axis_sizes)
+    return NamedSharding(Mesh(there, mesh.axis_names, axis_types=mesh.axis_types), place.spec)
+
+
 def input_shardings(places: Sequence[Any], default: Any, shardings_said: Sequence[Any]) -> list[Any]:
     """Where a program takes arguments to lie."""
     mesh = current_mesh()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.api.values import device_put
-from pullback.core import ShapedArray, hooks
+from pullback.core import ShapedArray, extended, hooks
 from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.arrays import asarray
@@ -36,7 +36,10 @@ def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any
     found: dict[Any, np.ndarray] = {}
     wanted = sharding.shard_shape(shape)
     for device, index in here.items():
-        part = np.asarray(parts(device, index))
+        given = parts(device, index)
+        if dtypes.is_extended(getattr(given, "dtype", None)):
+            return _joined_keys(name, shape, sharding, device, given, parts)
+        part = np.asarray(given)
         kept = dtypes.canonicalize_dtype(part.dtype)
         if not found and dtype is not None and dtypes.canonicalize_dtype(dtype) != kept:
             raise ValueError(f"If `dtype` is provided to `jax.{name}`, it must match the dtype of the addressable "
@@ -45,6 +48,11 @@ def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any
             raise ValueError(
                 f"Expected shard shape {wanted} doesn't match the single device array shape {part.shape}. Shape of "
                 f"Array is {ShapedArray(shape, kept).short()} with sharding {sharding}"
+            )
+        if found and (first := next(iter(found.values()))).dtype != part.dtype:
+            raise ValueError(
+                f"Input buffers to `Array` must have matching dtypes. Got {part.dtype}, expected {first.dtype} for the "
+                f"part at {index} ({name})"
             )
         found[device] = part
     first = next(iter(found.values()))
@@ -55,6 +63,18 @@ def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any
     for device, index in here.items():
         whole[index] = found[device]
     return asarray(whole, device=place_of(sharding))
+
+
+def _joined_keys(name: str, shape: Any, sharding: Sharding, at: Any, first: Any, parts: Callable) -> Any:
+    """The same of keys, the first of which are known: the words of all, which lie as they do."""
+
+    rank = first.ndim
+
+    def words(device: Any, index: Any) -> Any:
+        return extended.words(first if device is at else parts(device, index[:rank]))
+
+    shape = (*shape, *extended.words(first).shape[rank:])
+    return extended.of_words(first.dtype, _joined(name, shape, sharding, words, None))
 
 
 def _cover(here: dict[Any, Any], everywhere: dict[Any, Any]) -> bool:
@@ -93,11 +113,22 @@ def make_array_from_single_device_arrays(
     sharding = _sharding(name, sharding)
     if not isinstance(arrays, Sequence):
         raise TypeError(f"jax.{name} `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+    expected = len(sharding.addressable_devices)
+    if len(arrays) != expected:
+        raise ValueError(
+            f"Expected {expected} per-device arrays (this is how many devices are addressable by the sharding), but "
+            f"got {len(arrays)}"
+        )
     by_device: dict[Any, Any] = {}
     for array in arrays:
         places: Any = getattr(array, "devices", lambda: ())()
-        if len(places) != 1:
-            raise TypeError(f"{name} requires a list of concrete arrays that each lie on one device, got {array!r}")
+        if len(places) > 1:
+            raise ValueError(
+                "When making an array from single-device arrays the input arrays must have one shard each. An argument "
+                f"array had {len(places)} shard(s)."
+            )
+        if not places:
+            raise TypeError(f"Unsupported type for elements in `arrays`: {type(array)}; they must be arrays")
         (device,) = places
         if device in by_device:
             raise ValueError(
@@ -110,12 +141,6 @@ def make_array_from_single_device_arrays(
             f"Addressable devices and per-device arrays devices do not match. Arrays lie on {list(by_device)}, the "
             f"sharding's devices are {sorted(sharding.addressable_devices, key=lambda d: d.id)}"
         )
-    kinds = [array.dtype for array in arrays]
-    for kind in kinds:
-        if kind != kinds[0]:
-            raise ValueError(
-                f"Input buffers to `Array` must have matching dtypes. Got {kind}, expected {kinds[0]} ({name})"
-            )
     return _joined(name, shape, sharding, lambda device, _: by_device[device], dtype)
 
 

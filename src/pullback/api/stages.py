@@ -12,9 +12,12 @@ from pullback.api import donation
 from pullback.api._places import (
     collective_bytes,
     compile_partitioned,
+    devices_said,
     held_to,
     input_shardings,
+    is_abstract,
     layout_at,
+    on_devices,
     output_shardings,
     partitioned_results,
     partitioned_text,
@@ -181,11 +184,40 @@ class Traced:
         return tree_unflatten(self.in_tree, infos)
 
     def lower(self, *, lowering_platforms=None, _private_parameters=None) -> Lowered:
-        """The program after the graph passes and lowering to loops; NotImplementedError unless it is for CPUs."""
+        """The program after the graph passes and lowering to loops; NotImplementedError unless it is for CPUs.
+
+        ValueError for arguments over meshes without devices only, unless lowering_platforms is given.
+        """
         if lowering_platforms is not None and "cpu" not in lowering_platforms:
             raise NotImplementedError(f"lower: lowering_platforms is {tuple(lowering_platforms)}; there is only 'cpu'")
         self.taken()  # warns
+        if not self._is_abstract:
+            return Lowered(self)
+        if self._devices is not None:
+            return Lowered(self._on(self._devices))
+        if lowering_platforms is None:
+            raise ValueError(
+                "Passing lowering_platforms via jax.export or jit(f).trace(*args).lower(lowering_platforms=...) is "
+                "required when only AbstractMesh exists in a jitted computation: it is to say for what to lower "
+                f"{self.fun_name}, which no device does."
+            )
         return Lowered(self)
+
+    @property
+    def _is_abstract(self) -> bool:
+        """Whether arguments lie over meshes without devices."""
+        return any(is_abstract(p) for pair in self._places for p in pair)
+
+    @property
+    def _devices(self) -> tuple[Any, ...] | None:
+        """The devices that arguments, or the mesh in force, name; None if nothing does."""
+        return devices_said([a or b for a, b in self._places], self._mesh)
+
+    def _on(self, devices: Sequence[Any]) -> Traced:
+        """The same, with devices for the meshes that have none."""
+        traced = copy.copy(self)
+        traced._places = [(on_devices(a, devices), on_devices(b, devices)) for a, b in self._places]
+        return traced
 
     @functools.cached_property
     def _layout(self) -> Any:
@@ -313,19 +345,35 @@ class Lowered(_Stage):
         return self._traced._costs(found)
 
     def compile(self, compiler_options: CompilerOptions | None = None, *, device_assignment=None) -> Compiled:
-        """Native code, as a callable; JaxRuntimeError for unknown options, NotImplementedError for devices other than
-        those of the arguments.
+        """Native code, as a callable; device_assignment: the devices, in order, of meshes that have none.
+
+        JaxRuntimeError for unknown options, RuntimeError for such meshes without device_assignment, ValueError for
+        other devices than those that are known.
         """
-        if device_assignment is not None:
-            raise NotImplementedError(
-                f"compile: device_assignment={device_assignment!r} is not supported; commit the arguments, or give jit "
-                "in_shardings"
-            )
+        traced = self._assigned(device_assignment)
         check_options(self._traced._options)
         check_options(compiler_options)
         program = self._made(True) if autotunes(compiler_options) else self._compiled()
         program.executable  # noqa: B018  made now, not at the first call
-        return Compiled(self._traced, program)
+        return Compiled(traced, program)
+
+    def _assigned(self, devices: Sequence[Any] | None) -> Traced:
+        traced = self._traced
+        if traced._is_abstract:
+            if devices is None:
+                raise RuntimeError(
+                    "device_assignment cannot be `None` during compilation. Please pass a tuple of devices to "
+                    "`.compile(device_assignment=)`"
+                )
+            return traced._on(devices)
+        known = traced._devices or (default_device(),)
+        if devices is not None and tuple(devices) != known:
+            raise ValueError(
+                "device_assignment passed to `.compile` must match the device_assignment calculated from array "
+                f"shardings and out_shardings. Got device ids passed to compile {[d.id for d in devices]} and devices "
+                f"ids calculated from array shardings and out_shardings {[d.id for d in known]}"
+            )
+        return traced
 
 
 def _fits(given: Any, aval: Any) -> bool:

@@ -35,7 +35,7 @@ from pullback.numpy._arguments import broadcast_to as _broadcast_to
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._ufuncs import remainder
 from pullback.util import dtypes
-from pullback.util.errors import ConcretizationTypeError, InconclusiveDimensionOperation
+from pullback.util.errors import ConcretizationTypeError, InconclusiveDimensionOperation, ShardingTypeError
 
 # ---- reshape
 
@@ -347,7 +347,18 @@ def tile(A: Any, reps: Any) -> Any:
         return A if shape == A.shape else lax.reshape(A, shape)
     paired = tuple(n for c, d in zip(counts, shape) for n in (c, d))
     spread = lax.broadcast_in_dim(lax.reshape(A, shape), paired, tuple(range(1, 2 * rank, 2)))
-    return lax.reshape(spread, tuple(c * d for c, d in zip(counts, shape)))
+    tiled = tuple(c * d for c, d in zip(counts, shape))
+    spec = place_of_type(type_of_operands()(A))
+    if spec is None:
+        return lax.reshape(spread, tiled)
+    parts = (*(None,) * (rank - A.ndim), *spec)
+    for axis, (count, part) in enumerate(zip(counts, parts)):
+        if count != 1 and part is not None:
+            raise ShardingTypeError(
+                f"Operand cannot be sharded on dimension {axis - rank + A.ndim} when the tiling is non-trivial. Got "
+                f"input type: {type_of_operands()(A).str_short(False)} with reps: {counts}"
+            )
+    return lax.reshape(spread, tiled, out_sharding=spec.update(partitions=parts))
 
 
 def repeat(

@@ -153,8 +153,8 @@ def get_mesh() -> Mesh:
     """The mesh with devices that is in force; one without axes where there is none. ValueError inside of jit."""
     if _core.is_tracing():
         raise ValueError(
-            "get_mesh: the devices of the mesh in force are known outside of jit and other transformations only; "
-            "inside, use jax.sharding.get_abstract_mesh()"
+            "`get_mesh` can only be used outside of `jax.jit` and other transformations, where the mesh in force has "
+            "devices; inside, use jax.sharding.get_abstract_mesh()"
         )
     found = current_mesh()
     return found if isinstance(found, Mesh) else Mesh(np.empty((), object), ())

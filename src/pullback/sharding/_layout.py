@@ -56,7 +56,7 @@ class Format:
                 "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an "
                 f"instance of `Layout`. Got {self.layout} of type {type(self.layout)}"
             )
-        if self.sharding is not None and not hasattr(self.sharding, "device_set"):
+        if self.sharding is not None and not hasattr(type(self.sharding), "device_set"):
             raise TypeError(
                 "Invalid value received for the sharding argument. Expected values are `None` or an instance of "
                 f"`Sharding`. Got {self.sharding} of type {type(self.sharding)}"

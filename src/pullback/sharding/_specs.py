@@ -138,6 +138,12 @@ def _checked(argument: str, names: Any, partitions: tuple[Any, ...]) -> frozense
 def _entry(part: Any) -> Any:
     if isinstance(part, (tuple, list)):
         part = tuple(part)
+        for name in part:
+            if isinstance(name, (tuple, list)):
+                raise ValueError(
+                    f"A tuple inside PartitionSpec cannot contain a nested tuple. Got partition: {part} and the nested "
+                    f"tuple: {name}"
+                )
         return None if not part else part[0] if len(part) == 1 else part
     return part
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.pullback import PAGES as _PAGES
+from pullback.util.absent import absent_names as _absent_names
+from pullback.util.absent import no_attribute as _no_attribute
 from pullback.util.collector import collector_rests as _collector_rests
 
 with _collector_rests(all_stays=True):
@@ -253,8 +255,8 @@ def __getattr__(name: str):
     if name == "_src" and _importlib.import_module("pullback.jax_names.install").installed_as_jax():
         return _importlib.import_module("pullback.jax_names.src")
     if name == "make_user_context":
-        return _importlib.import_module("pullback.util.absent").absent_names("pullback")(name)
-    raise AttributeError(f"module 'pullback' has no attribute '{name}'")
+        return _absent_names("pullback")(name)
+    raise _no_attribute(__name__, name)
 
 
 def _names_of_core(name: str):

@@ -157,6 +157,41 @@ def test_what_lies_beside_the_mistake_is_named():
         jax.jit(lambda n: jnp.asarray(X)[:n])(2)
 
 
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: jnp.sum(X, axes=0), "'axes'; did you mean 'axis'[?] sum takes a, axis, dtype,"),
+        (lambda: jax.jit(abs, static_argnum=0), "did you mean 'static_argnums'[?] jit takes fun, "),
+        (lambda: jax.vmap(abs, in_axis=0), "did you mean 'in_axes'[?] vmap takes fun, in_axes, "),
+        (lambda: jnp.linalg.norm(X, order=2), "did you mean 'ord'[?] norm takes x, ord, axis, keepdims$"),
+        (lambda: jnp.einsum("i->", X, optimise=True), "did you mean 'optimize'[?] einsum takes subscripts"),
+        (lambda: jnp.sin(X, like=0), "'like'; sin takes x$"),
+        (lambda: jnp.add(X, X, dtype=int), "^add[(][)] got an unexpected keyword argument 'dtype'"),
+    ],
+)
+def test_misspelt_keywords(call, text):
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+def test_misspelt_names():
+    """Python offers a name like it where it prints an error that has the module."""
+    for module, name in ((jnp, "arrange"), (jax, "jitt"), (lax, "scann"), (jax.random, "norml"), (jax.nn, "rellu")):
+        with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute '{name}'$") as caught:
+            getattr(module, name)
+        assert caught.value.name == name and caught.value.obj is module
+
+
+def test_the_part_of_a_carry_that_differs_is_named():
+    carry = {"w": jnp.ones(3), "b": [0.0]}
+    with pytest.raises(TypeError, match=r"carry\['b'\] is list of length 1 but .* list of length 2, so the lengths"):
+        lax.scan(lambda c, _: (c | {"b": [0.0, 0.0]}, None), carry, X)
+    with pytest.raises(TypeError, match=r"carry\['w'\] is an array but .* <class 'tuple'>, so their Python"):
+        lax.while_loop(lambda c: True, lambda c: c | {"w": ()}, carry)
+    with pytest.raises(TypeError, match=rf"<lambda> at {__file__}:\d+; with has_aux=True it returns"):
+        jax.grad(lambda x: x.sum(), has_aux=True)(X)
+
+
 def test_a_leak_names_the_line_that_made_the_value():
     with pytest.raises(errors.UnexpectedTracerError, match=r"test_mistakes\.py"):
         leak()

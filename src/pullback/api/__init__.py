@@ -31,6 +31,7 @@ from pullback.api.values import (
 )
 from pullback.api.vmap import vmap
 from pullback.core import hooks
+from pullback.core.explain import explain_all as _explain_all
 
 __all__ = [
     "ShapeDtypeStruct",
@@ -67,5 +68,10 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+# What runs the user's function says itself what is wrong, and these what they take.
+_explain_all(globals(), {}, {}, skip={
+    "block_until_ready", "copy_to_host_async", "device_get", "eval_shape", "jvp", "linearize", "typeof", "vjp",
+})  # fmt: skip
 
 hooks.fill(vmap=vmap)

@@ -30,6 +30,7 @@ from pullback.api.pullbacks import of_types as _of_types
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof, types
 from pullback.core.references import Entrance, has_references_among
+from pullback.core.source import located
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.discharge import discharge_program
 from pullback.transforms.jvp import NUMBERS, JVPTracer, jvp_flat
@@ -480,7 +481,8 @@ class _Flat:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 raise TypeError(
                     "expected function with aux output to return a two-element tuple, but got "
-                    f"type {type(out)} with value {out!r}"
+                    f"type {type(out)} with value {out!r}. The function is {located(self.fun)}; with has_aux=True it "
+                    "returns (result, auxiliary data)"
                 )
             out, aux = out
             aux_leaves, self.aux_tree = tree_flatten(aux)

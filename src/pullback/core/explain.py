@@ -173,6 +173,24 @@ def _name_function(error: Exception, fun: Callable[..., Any], name: str, args: t
         return
 
 
+_UNKNOWN = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+
+
+def _name_parameters(error: Exception, fun: Callable[..., Any]) -> None:
+    """Add what parameters there are, and which one was meant, to Python's error for a misspelt keyword."""
+    found = _UNKNOWN.match(str(error))
+    if not isinstance(error, TypeError) or not found or found[1] != fun.__name__:
+        return
+    import difflib  # 3 ms
+
+    public = [p for p in inspect.signature(fun).parameters.values() if p.name[0] != "_"]
+    keywords = [p.name for p in public if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    close = difflib.get_close_matches(found[2], keywords, n=1)
+    meant = f"did you mean '{close[0]}'? " if close else ""
+    taken = ", ".join([str(p.replace(annotation=p.empty, default=p.empty)) for p in public])
+    error.args = (f"{found[0]}; {meant}{found[1]} takes {taken}",)
+
+
 def with_held_arrays(x: Any) -> Any:
     """x with the arrays of objects that have `__jax_array__`, at any depth of lists, tuples and dictionaries; None if
     there are none. Functions need not ask each argument: one that fails is called again with these."""
@@ -202,6 +220,7 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
             return call(*converted[0], **converted[1])
         found = mismatch(fun, shown_as, kinds, args, kwargs) or _too_flat(fun, shown_as, kinds, args, kwargs, error)
         if found is None:
+            _name_parameters(error, fun)
             if _is_outermost(sys._getframe(1)):
                 _name_function(error, fun, name, args, kwargs)
             raise error

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 
+from pullback.util.absent import no_attribute as _no_attribute
+
 __all__ = ["optimizers", "stax"]
 
 
 def __getattr__(name: str):
     if name in __all__:
         return importlib.import_module(f"pullback.example_libraries.{name}")
-    raise AttributeError(f"module 'pullback.example_libraries' has no attribute '{name}'")
+    raise _no_attribute(__name__, name)

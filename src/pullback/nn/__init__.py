@@ -41,6 +41,7 @@ from pullback.nn._attention import (
 )
 from pullback.nn._normalizing import log_softmax, logmeanexp, logsumexp, softmax, standardize
 from pullback.numpy import tanh
+from pullback.util.absent import no_attribute as _no_attribute
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config", "glu", "hard_sigmoid", "hard_silu",
@@ -58,7 +59,7 @@ _add_pages(globals(), _PAGES)
 def __getattr__(name: str):
     if name == "initializers":  # with pullback.random, which costs as much to import as all that is here
         return _importlib.import_module("pullback.nn.initializers")
-    raise AttributeError(f"module 'pullback.nn' has no attribute '{name}'")
+    raise _no_attribute(__name__, name)
 
 
 def __dir__():

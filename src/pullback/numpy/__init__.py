@@ -360,6 +360,7 @@ from pullback.numpy._ufuncs import (
     true_divide,
     trunc,
 )
+from pullback.util.absent import no_attribute as _no_attribute
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 # The Euler-Mascheroni constant: the limit of 1 + 1/2 + ... + 1/n - log(n).
@@ -502,7 +503,7 @@ def __getattr__(name: str):
     if name in _LATE_MODULES:
         return _importlib.import_module(f"{__name__}.{name}")
     if name not in _WHERE:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        raise _no_attribute(__name__, name)
     module = _importlib.import_module(f"{__name__}.{_WHERE[name]}")
     for found, value in _public({each: getattr(module, each) for each in _LATE[_WHERE[name]].split()}).items():
         globals().setdefault(found, value)  # another thread may have been here

@@ -55,7 +55,7 @@ class ufunc(_core.JitFunction):
         def apply(*args: Any, out: Any = None, where: Any = None) -> Any:
             return holder[0]._apply(*args, out=out, where=where)
 
-        apply.__name__ = str(kwargs.get("name") or getattr(func, "__name__", "ufunc"))
+        apply.__name__ = apply.__qualname__ = str(kwargs.get("name") or getattr(func, "__name__", "ufunc"))
         self = super().__new__(cls, apply, remember(apply).miss, (), (), warmup=WARMUP if call is not None else NEVER)
         holder.append(self)
         return self

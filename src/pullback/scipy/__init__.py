@@ -3,6 +3,8 @@
 import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from pullback.util.absent import no_attribute as _no_attribute
+
 if _TYPE_CHECKING:  # for editors and type checkers
     from pullback.scipy import cluster as cluster
     from pullback.scipy import fft as fft
@@ -26,7 +28,7 @@ _MODULES = (
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _importlib.import_module(f"pullback.scipy.{name}")
-    raise AttributeError(f"module 'pullback.scipy' has no attribute '{name}'")
+    raise _no_attribute(__name__, name)
 
 
 def __dir__() -> list[str]:

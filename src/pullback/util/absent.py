@@ -9,6 +9,7 @@ classes, so that `isinstance(x, Name)` is False and does not fail; names with pa
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -68,6 +69,11 @@ def _make(module: str, entry: str, reason: str) -> Any:
     return _AbsentValue(why)
 
 
+def no_attribute(module: str, name: str) -> AttributeError:
+    """Of a module without that name; Python looks for names like it, and offers one, where it shows the error."""
+    return AttributeError(f"module '{module}' has no attribute '{name}'", name=name, obj=sys.modules.get(module))
+
+
 def absent_names(module: str) -> Callable[[str], Any]:
     """The `__getattr__` of a module some of whose names are not here."""
     rows = TABLE.get(module.removeprefix("pullback."), ())
@@ -76,7 +82,7 @@ def absent_names(module: str) -> Callable[[str], Any]:
 
     def __getattr__(name: str) -> Any:
         if name not in entries:
-            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+            raise no_attribute(module, name)
         if name not in made:
             made[name] = _make(module, *entries[name])
         return made[name]
@@ -84,4 +90,4 @@ def absent_names(module: str) -> Callable[[str], Any]:
     return __getattr__
 
 
-__all__ = ["absent_names"]
+__all__ = ["absent_names", "no_attribute"]

@@ -31,7 +31,14 @@ from pullback.sharding import PartitionSpec
 from pullback.util import config
 from pullback.util.dtypes import lattice_result_type
 from pullback.util.errors import REGISTER
-from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_structure, tree_unflatten
+from pullback.util.pytree import (
+    equality_errors,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_structure,
+    tree_unflatten,
+)
 
 KEPT = 1 << 10  # elements of constants that a remembered body may keep alive
 
@@ -202,10 +209,17 @@ def _with_strong_carry(closed: ClosedJaxpr, n_consts: int, n: int, avals) -> Clo
 def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, init) -> TypeError:
     """The error for a body `fun` whose carry changes its structure or types."""
     if init_tree != out_tree:
+        array = object()
+        before, after = (tree_unflatten(tree, [array] * tree.num_leaves) for tree in (init_tree, out_tree))
+        lines = [
+            f"  the input carry component carry{keystr(path)} is {a} but the corresponding component of the output "
+            f"carry is {b}, so {why}".replace(str(object), "an array")
+            for path, a, b, why in equality_errors(before, after)
+        ] or [f"  the input carry is {init_tree}", f"  the output carry is {out_tree}"]
         return TypeError(
             f"{name} function carry input and carry output must have the same pytree structure, but they differ:\n"
-            f"  the input carry is {init_tree}\n  the output carry is {out_tree}\n"
-            f"Return a carry with the structure of the input carry. The function is {located(fun)}."
+            + "\n".join(lines)
+            + f"\nReturn a carry with the structure of the input carry. The function is {located(fun)}."
         )
     paths = [keystr(path) for path, _ in tree_flatten_with_path(init)[0]]
     lines = []

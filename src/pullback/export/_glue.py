@@ -110,7 +110,7 @@ static int one(void) { return 1; }
 static void ignore(int count) { (void)count; }
 static void serial_for(void (*body)(void *, int64_t, int64_t), void *context, int64_t count, int64_t grain) {
     (void)grain;
-    body(context, 0, count);
+    if (count > 0) body(context, 0, count);
 }
 """
 _REPLACED = {

@@ -11,6 +11,7 @@ time for.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pullback.loops.ir.affine import interval
 from pullback.loops.ir.fold import COMPARES
@@ -272,40 +273,41 @@ class Evaluator(Access):
         found = memo.get(id(expr))
         if found is not None:
             return found
-        stack = [expr]
+        stack: list[Any] = [expr]
         while stack:
             node = stack[-1]
             if id(node) in memo:
                 stack.pop()
                 continue
-            # The index of a load is left to `address`, which sums it up in its own order.
-            needed = [x for x in self._needed(node) if id(x) not in memo] if isinstance(node, Op) else ()
-            if needed:
-                stack += needed
-                continue
-            memo[id(node)] = self._scalar_value(node)
+            kind = type(node)
+            if kind is Op:
+                # The index of a load is left to `address`, which sums it up in its own order.
+                operands = self._needed(node) if self._rare else node.args
+                needed = [x for x in operands if id(x) not in memo]
+                if needed:
+                    stack += needed
+                    continue
+                if len(operands) < len(node.args):
+                    memo[id(node)] = self._rare_select(node, memo[id(node.args[0])], memo[id(node.args[2])])
+                else:
+                    memo[id(node)] = self._op(node, [memo[id(arg)] for arg in operands])
+            elif kind is Const:
+                memo[id(node)] = constant(node.dtype, node.value)
+            elif kind is Read:
+                memo[id(node)] = self._scalar_read(node)
+            else:
+                memo[id(node)] = scalar_load(self, node)
             stack.pop()
         return memo[id(expr)]
 
-    def _scalar_value(self, node: Expr) -> Value:
-        match node:
-            case Const():
-                return constant(node.dtype, node.value)
-            case Read():
-                vector = self.vector
-                if vector is not None:
-                    if node.var is vector.var:
-                        return Value("i64", vector.base)
-                    if node.var in vector.definitions:
-                        return self.scalar(vector.definitions[node.var])
-                return self.env[node.var]
-            case Op() if len(self._needed(node)) < len(node.args):
-                return self._rare_select(node, self._scalars[id(node.args[0])], self._scalars[id(node.args[2])])
-            case Op():
-                return self._op(node, [self._scalars[id(arg)] for arg in node.args])
-            case Load():
-                return scalar_load(self, node)
-        raise TypeError(f"not an expression: {node!r}")
+    def _scalar_read(self, node: Read) -> Value:
+        vector = self.vector
+        if vector is not None:
+            if node.var is vector.var:
+                return Value("i64", vector.base)
+            if node.var in vector.definitions:
+                return self.scalar(vector.definitions[node.var])
+        return self.env[node.var]
 
 
 def is_lazy(expr: Expr) -> bool:

@@ -25,7 +25,7 @@ _never = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
 _never_counted = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(lambda *args: 0)
 _Body = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _serial_for = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
-    lambda body, ctx, count, grain: _Body(body)(ctx, 0, count)
+    lambda body, ctx, count, grain: _Body(body)(ctx, 0, count) if count > 0 else None
 )
 _stand_ins = {PARALLEL_FOR: _serial_for, INTERRUPT: _never, STEP: _never_counted}
 _symbols: dict[str, int] = {}
@@ -34,8 +34,8 @@ _symbols: dict[str, int] = {}
 def add_symbols(symbols: Mapping[str, int]) -> None:
     """Makes C functions known by name to programs compiled or loaded from now on.
 
-    `pb_parallel_for(body, ctx, count, grain)` runs body(ctx, begin, end) over parts of [0, count); without it loops of
-    threads run on the calling thread.
+    `pb_parallel_for(body, ctx, count, grain)` runs body(ctx, begin, end) over parts of [0, count), none of which is
+    empty; without it loops of threads run on the calling thread.
     """
     _symbols.update(symbols)
 

@@ -16,7 +16,7 @@ show.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -465,10 +465,20 @@ class KernelEmitter(VectorFunctionEmitter):
 class ThreadBodyEmitter(KernelEmitter):
     """Emits what a thread runs: threads loops inside it are plain loops."""
 
+    _shared: Loop | None = None  # whose iterations threads share
+
     def threads_loop(self, loop: Loop) -> None:
-        """The iterations of one call, which the thread pool keeps short if each one is."""
+        """The iterations of one call, which the thread pool keeps short if each one is; there is at least one."""
         self._in_rounds.add(id(loop))
+        self._shared = loop
         self.scalar_loop(loop, "%begin", "%end")
+
+    def accumulate(
+        self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
+    ) -> list[Value]:
+        if loop is self._shared:
+            return self.counted(loop, start, end, 1, inits, body, some=True)
+        return super().accumulate(loop, start, end, inits, body)
 
 
 class ProgramEmitter(VectorFunctionEmitter):

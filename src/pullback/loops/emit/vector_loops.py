@@ -310,17 +310,20 @@ class VectorFunctionEmitter(FunctionEmitter):
         """Combines the lanes: upper half with lower half until one is left."""
         while lanes > 1:
             lanes //= 2
-            low = [self.eval.shuffle(value, range(lanes)) for value in values]
-            high = [self.eval.shuffle(value, range(lanes, 2 * lanes)) for value in values]
-            if lanes == 1:
-                low, high = ([self._single(value) for value in side] for side in (low, high))
+            low, high = ([self._half(value, upper) for value in values] for upper in (False, True))
             values = self._merge(loop, low, high, lanes)
         return values
 
-    def _single(self, value: Value) -> Value:
-        """The scalar in a vector of one lane."""
-        element = element_of(value.dtype)
-        refs = [self.code.inst(f"extractelement <1 x {element}> {ref}, i64 0", ref) for ref in value.parts]
+    def _half(self, value: Value, upper: bool) -> Value:
+        """The lower or the upper half of the lanes; of two lanes a scalar."""
+        lanes = value.lanes // 2
+        if lanes > 1:
+            return self.eval.shuffle(value, range(lanes * upper, lanes * upper + lanes))
+        return self._lane(value, int(upper))
+
+    def _lane(self, value: Value, lane: int) -> Value:
+        """One lane as a scalar."""
+        refs = [self.code.inst(f"extractelement {value.type} {ref}, i64 {lane}", ref) for ref in value.parts]
         return Value(value.dtype, refs[0], 1, refs[1] if len(refs) > 1 else None)
 
     # Scans.
@@ -341,7 +344,7 @@ class VectorFunctionEmitter(FunctionEmitter):
 
         totals = self._scanned(loop, end, lanes, starts, element, prefix)
         ev.vector = None
-        self.scalar_loop(loop, end, n, [self._single(ev.shuffle(total, [0])) for total in totals])
+        self.scalar_loop(loop, end, n, [self._lane(total, 0) for total in totals])
 
     def _scanned(
         self,
@@ -524,10 +527,8 @@ class VectorFunctionEmitter(FunctionEmitter):
         while lanes > 1:
             lanes //= 2
             sides = []
-            for lower in (range(lanes), range(lanes, 2 * lanes)):
-                totals, errors = ([self.eval.shuffle(v, lower) for v in side] for side in (sums.totals, sums.errors))
-                if lanes == 1:
-                    totals, errors = ([self._single(v) for v in side] for side in (totals, errors))
+            for upper in (False, True):
+                totals, errors = ([self._half(v, upper) for v in side] for side in (sums.totals, sums.errors))
                 sides.append(Sums(totals, errors))
             low, high = sides
             merged = self._add(loop, low, high.totals, lanes)

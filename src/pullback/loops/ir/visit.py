@@ -130,16 +130,17 @@ def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
     """Every statement of `body`, outside in, in order."""
     found: list[Stmt] = []  # nested generators would hand each statement through every loop around it
-    stack = list(reversed(body))
-    while stack:
-        stmt = stack.pop()
+    for stmt in body:
         found.append(stmt)
         kind = type(stmt)
-        if kind is Let or kind is Store:
-            continue
-        for block in reversed(blocks(stmt)):
-            stack += reversed(block)
+        if kind is not Let and kind is not Store:
+            found += _inside(stmt)
     return iter(found)
+
+
+@fact
+def _inside(stmt: Stmt) -> tuple[Stmt, ...]:
+    return tuple([inner for block in blocks(stmt) for inner in statements(block)])
 
 
 def with_blocks(stmt: Stmt, block: Callable[..., tuple[Stmt, ...]], *given: Any) -> Stmt:

@@ -400,7 +400,7 @@ def test_meshes_are_set_outside_of_transformations():
         ({"in_specs": P(None, None, "i"), "out_specs": P()}, ValueError, "only 2 dimensions"),
         ({"in_specs": P("i"), "out_specs": P(None, None, "i")}, ValueError, "result of shape"),
         ({"in_specs": (P("i"), P()), "out_specs": P()}, ValueError, "prefix|different lengths"),
-        ({"out_specs": P("i")}, ValueError, "Explicit"),
+        ({"out_specs": P("i")}, TypeError, "Explicit"),
         ({"in_specs": ("i",), "out_specs": P()}, TypeError, r"must be a pytree of `jax\.sharding\.PartitionSpec`"),
     ],
 )
@@ -473,6 +473,15 @@ def test_partly_manual_results_say_nothing_open():
     mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
     f = jax.shard_map(lambda x: 2 * x, mesh=mesh, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
     assert f(X).sharding.spec == P("a")
+
+
+def test_axes_that_are_manual_already_are_refused():
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
+    with jax.set_mesh(mesh), pytest.raises(ValueError, match="can only refer to Auto axes"):
+        cut = lambda x: lax.with_sharding_constraint(x, P("a", "b"))
+        jax.shard_map(cut, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})(X)
+    with pytest.raises(NameError, match=r"unbound axis name: c\. The axes in force are \['i'\]"):
+        jax.shard_map(lambda x: lax.psum(x, "c"), mesh=MESH, in_specs=P("i"), out_specs=P())(X)
 
 
 def test_arrays_like_others_vary_as_they_do():

@@ -316,11 +316,12 @@ def _check_types(
 
 
 def _found(name: str, args: tuple, mesh: Any) -> Any:
-    """The specs of arguments whose types have them. ValueError for a mesh whose axes are not explicit."""
+    """The specs of arguments whose types have them. TypeError for a mesh whose axes are not explicit."""
     if any(kind is not AxisType.Explicit for kind in mesh.axis_types):
-        raise ValueError(
-            f"shard_map of {name}: argument 'in_specs' may be left out for a mesh whose axes are all Explicit, but "
-            f"they are {mesh.axis_types}"
+        raise TypeError(
+            "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None` "
+            f"in shard_map of {name}; it may be left out for a mesh whose axes are all Explicit, but they are "
+            f"{mesh.axis_types}"
         )
 
     return tree_map(_spec_of, args)

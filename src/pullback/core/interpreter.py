@@ -179,8 +179,9 @@ def axis_size(name) -> int:
     """Size of the named axis; NameError where there is none."""
     env = _axis_env.get()
     if name not in env:
+        named = [n for n in env if not isinstance(n, tuple)]  # and not what is known of one of them
         raise NameError(
-            f"unbound axis name: {name}. The axes in force are {list(env)}; name one with "
-            f"vmap(..., axis_name={name!r}) or pmap."
+            f"Found an unbound axis name: {name}. The axes in force are {named}; name one with "
+            f"vmap(..., axis_name={name!r}), pmap or shard_map."
         )
     return env[name]

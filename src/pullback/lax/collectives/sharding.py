@@ -242,11 +242,12 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def _check_explicit_axes(sharding: Sharding) -> None:
-    """ValueError for a spec that names axes of types: `reshard` cuts along those."""
+    """ValueError for a spec that names axes of types, which `reshard` cuts along, or those of a shard_map we are in."""
     if not isinstance(sharding, NamedSharding):
         return
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-    if any(types.get(axis) is AxisType.Explicit for part in sharding.spec for axis in names_of(part)):
+    others = (AxisType.Explicit, AxisType.Manual)
+    if any(types.get(axis) in others for part in sharding.spec for axis in names_of(part)):
         raise ValueError(
             "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got "
             f"spec={sharding.spec} and mesh={sharding.mesh}; use `jax.sharding.reshard` for explicit axes"

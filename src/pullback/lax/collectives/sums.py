@@ -96,7 +96,7 @@ def _member(x: Any, i: int) -> Any:
 
 def _like(x: Any, number: int) -> Any:
     """The number in the dtype of x, weakly typed where x is."""
-    return hooks.asarray(number, dtype=x.dtype, weak_type=x.weak_type)
+    return hooks.asarray(number, dtype=x.dtype, weak_type=type_of_operand(x).weak_type)
 
 
 def for_all(x: Any, size: int) -> Any:

@@ -166,7 +166,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     Raises NameError for an unknown axis, ValueError for a value that is of this state already, or cannot be.
     """
     if to not in ("varying", "reduced", "unreduced"):
-        raise ValueError(f"Got unexpected `to` value. Allowed are 'varying', 'reduced' and 'unreduced', got {to!r} (pcast)")
+        raise ValueError(f"Got unexpected `to` value. pcast takes 'varying', 'reduced' or 'unreduced', got {to!r}")
     axis_size(axis_name)
     names = tuple(name for name in names_of(axis_name) if name in checked_axes())
 

@@ -1,5 +1,7 @@
 """Loops and branches: values, and carries that are updated in place."""
 
+import importlib
+
 import numpy as np
 import pytest
 from lowering_checks import check, lax, normal, pullback, spread, total
@@ -267,3 +269,22 @@ def test_branches_that_swap_what_they_are_given():
         return lax.switch(lax.rem(i, I(3)), branches, *state)
 
     check(lambda a, b: lax.fori_loop(0, 7, step, (a, b)), normal(4), normal(4, seed=1))
+
+
+def test_nested_branches_are_looked_through_once(monkeypatch):
+    """Which argument each result of a branch is: asked of inner branches again for each result, it is exponential."""
+    looked = []
+    cond = importlib.import_module("pullback.lax.control.cond")
+    made_of = cond._made_of
+    monkeypatch.setattr(cond, "_made_of", lambda jaxpr, *rest: looked.append(jaxpr) or made_of(jaxpr, *rest))
+
+    def nested(depth, x):
+        if depth == 0:
+            return [lax.add(a, F(1)) for a in x]
+        go = lax.gt(total(x[0]), F(depth))
+        return lax.cond(go, lambda x: nested(depth - 1, x), lambda x: [lax.mul(a, F(2)) for a in x], x)
+
+    x = [normal(3), normal(3), normal(3)]
+    pullback.make_jaxpr(lambda x: nested(5, x))(x)
+    pullback.jit(lambda x: nested(5, x)).lower(x).compile()
+    assert len(looked) <= 20

@@ -7,6 +7,7 @@ A concrete `cond` outside of a trace runs only the chosen branch, as a program o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -412,28 +413,32 @@ def _shared(params):
     found: dict[int, int] = {}
     for n, aval in enumerate(branches[0].out_avals):
         for branch in branches:
-            k = _made_of(branch.jaxpr, n)
+            k = branch.cached("made of", functools.partial(_made_of, branch.jaxpr))[n]
             if k is not None and k not in found and branch.in_avals[k].dtype == aval.dtype:
                 found[k] = n
                 break
     return [(1 + k, n) for k, n in found.items()]
 
 
-def _made_of(jaxpr, n) -> int | None:
-    """The argument that a result is, after changes that may be made in its memory."""
+def _made_of(jaxpr) -> list[int | None]:
+    """For each result the argument that it is, after changes that may be made in its memory."""
     numbers = {var: k for k, var in enumerate(jaxpr.invars)}
     made = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
-    var = jaxpr.outvars[n]
-    while isinstance(var, Var):
-        if var in numbers:
-            return numbers[var] if var.aval.shape == jaxpr.outvars[n].aval.shape else None
-        eqn = made.get(var)
-        if eqn is None:
-            return None
-        kind = eqn.primitive.lower
-        pairs = kind.pairs(eqn.params) if isinstance(kind, Nest) else ()
-        var = next((eqn.invars[k] for k, m in pairs if eqn.outvars[m] is var), None)
-    return None
+    kinds = [(eqn, eqn.primitive.lower) for eqn in jaxpr.eqns]
+    pairs = {id(eqn): kind.pairs(eqn.params) for eqn, kind in kinds if isinstance(kind, Nest)}
+
+    def argument(out):
+        var = out
+        while isinstance(var, Var):
+            if var in numbers:
+                return numbers[var] if var.aval.shape == out.aval.shape else None
+            eqn = made.get(var)
+            if eqn is None:
+                return None
+            var = next((eqn.invars[k] for k, m in pairs.get(id(eqn), ()) if eqn.outvars[m] is var), None)
+        return None
+
+    return [argument(out) for out in jaxpr.outvars]
 
 
 cond_p = Primitive(

@@ -50,6 +50,33 @@ def test_a_primitive_of_ones_own():
     assert "cube_of_test" in str(jax.make_jaxpr(cube)(1.0))
 
 
+def _of_test(name, impl, out):
+    p = Primitive(name, register=False)
+    p.def_impl(impl)
+    p.def_abstract_eval(out)
+    return p
+
+
+def test_rules_of_bilinear_primitives_of_reductions_and_of_results():
+    times_p = _of_test("times_of_test", jnp.multiply, lambda x, y: ShapedArray(x.shape, x.dtype))
+    ad.defbilinear(times_p, lambda bar, x, y: times_p.bind(bar, y), lambda bar, x, y: times_p.bind(x, bar))
+    assert jax.grad(times_p.bind, (0, 1))(2.0, 3.0) == (3, 2)
+    assert jax.linear_transpose(lambda y: times_p.bind(2.0, y), 1.0)(5.0) == (10,)
+    exp_p = _of_test("exp_of_test", jnp.exp, lambda x: ShapedArray(x.shape, x.dtype))
+    ad.defjvp2(exp_p, lambda x_dot, out, x: x_dot * out)
+    assert jax.grad(jax.grad(exp_p.bind))(1.0) == jnp.exp(1.0)
+    sum_p = _of_test(
+        "sum_of_test",
+        lambda x, axes: jnp.sum(x, axes),
+        lambda x, axes: ShapedArray(tuple(n for d, n in enumerate(x.shape) if d not in axes), x.dtype),
+    )
+    batching.defreducer(sum_p)
+    x = np.arange(24.0).reshape(2, 3, 4)
+    for dim, axes in ((0, (1,)), (1, (0,)), (2, (0, 1))):
+        wanted = np.moveaxis(x, dim, 0).sum(tuple(a + 1 for a in axes))
+        np.testing.assert_array_equal(jax.vmap(lambda x, axes=axes: sum_p.bind(x, axes=axes), dim)(x), wanted)
+
+
 def test_rule_tables_are_views_of_the_records():
     add_p = primitives.add_p
     assert add_p in ad.primitive_jvps and ad.primitive_jvps[add_p] is add_p.jvp

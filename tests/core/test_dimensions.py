@@ -226,6 +226,7 @@ def test_shapes_like_others():
         ("a, ...", {}, r"in dimension 1: spec contains \.\.\. but no 'like'"),
         ("_, a", {}, "no 'like' shape"),
         ("a, ..., b", {"like": (2, 3)}, "must be the last"),
+        ("a, b, ...", {"like": (2,)}, r"'...' stands after 2 dimensions, and like=\(2,\) has 1"),
         ("a, 4", {"like": (2, 3)}, r"in dimension 1: different size 4 for known dimension; like=\(2, 3\)"),
         ("a, _", {"like": (2,)}, "no dimension to stand for"),
         ("a**2", {}, r"Parsed 'a\*', remaining '\*2'"),

@@ -82,6 +82,14 @@ def test_parts_and_shapes_in_every_layout(n_batch, n_dense):
             _agrees(m.reshape(shape), x.reshape(shape))
     for dimension in range(3 - n_dense):
         _agrees(sparse.bcoo_concatenate([m, m[:, :, :]], dimension=dimension), np.concatenate([x, x], dimension))
+    numbers = jax.lax.GatherDimensionNumbers((0, 2), (1,), (1, 2))
+    places, sizes = jnp.array([[0, 0], [2, 1], [9, 9]]), (2, 1, 3)
+    wanted = jax.lax.gather(x, places, numbers, sizes, mode="clip")
+    _agrees(sparse.bcoo_gather(m, places, numbers, sizes), np.asarray(wanted))
+    if not n_dense and not n_batch:
+        _agrees(m.reshape(4, 6), x.reshape(4, 6))
+        turned = sparse.bcoo_reshape(m, new_sizes=(4, 6), dimensions=(2, 0, 1))
+        _agrees(turned, np.asarray(jax.lax.reshape(x, (4, 6), (2, 0, 1))))
     _agrees(m * m, x * x)
     if not n_dense:
         _agrees(m * sparse.BCOO.fromdense(x[:1]), x * x[:1])
@@ -91,6 +99,9 @@ def test_matrices_in_every_format():
     for name in ("bcoo", "bcsr", "coo", "csr", "csc"):
         np.testing.assert_array_equal(sparse.eye(3, 4, 1, sparse_format=name).todense(), np.eye(3, 4, 1))
         assert sparse.empty((2, 3), dtype=int, sparse_format=name).todense().shape == (2, 3)
+    for n_batch, n_dense in LAYOUTS:
+        if n_batch + n_dense < 3:
+            _agrees(sparse.eye(3, 4, -1, n_batch=n_batch, n_dense=n_dense), np.eye(3, 4, -1))
     with pytest.raises(ValueError, match="not recognized"):
         sparse.eye(3, sparse_format="dok")
     with pytest.raises(NotImplementedError, match="COO"):

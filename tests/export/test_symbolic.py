@@ -41,6 +41,7 @@ PROGRAMS = {
         (lambda x: (x[0], x[-1], x[3], x[:, None]), "f32[b] f32[b] f32[b] f32[a,1,b]"),
         (lambda x: x[jnp.arange(x.shape[0]), -1], "f32[a]"),
         (lambda x: x.at[jnp.arange(x.shape[0]), 0].set(0.0).at[1:].multiply(2.0).at[3].add(1.0), "f32[a,b]"),
+        (lambda x: jax.lax.top_k(x, x.shape[1] - 1), "f32[a,b - 1] i32[a,b - 1]"),
         (lambda x: (jnp.eye(*x.shape), jnp.full(x.shape[0], 2.0)), "f32[a,b] f32[a]"),
         (lambda x: jnp.concatenate([x, x, x[1:]]), "f32[3*a - 1,b]"),
         (lambda x: (jnp.tile(x, (2, 1)), jnp.repeat(x, 2, 1)), "f32[2*a,b] f32[a,2*b]"),

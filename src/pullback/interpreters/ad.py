@@ -2,6 +2,7 @@
 
 ad.primitive_jvps[p] = rule            rule(primals, tangents, **params) -> (out, out_dot)
 ad.defjvp(p, rule_0, rule_1, ...)      rule_i(x_dot_i, *primals, **params) -> out_dot, or None
+ad.defjvp2(p, rule_0, rule_1, ...)     rule_i(x_dot_i, out, *primals, **params) -> out_dot, or None
 ad.primitive_transposes[p] = rule      rule(x_bar, *args, **params) -> one cotangent or None for each argument
 """
 
@@ -48,15 +49,44 @@ add_jaxvals = add_tangents
 def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
     """Set the forward rule from one rule for each argument: rule(x_dot, *primals, **params) -> its share of out_dot."""
 
+    defjvp2(primitive, *[_without_result(rule) for rule in rules])
+
+
+def _without_result(rule: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    return None if rule is None else lambda x_dot, out, *primals, **params: rule(x_dot, *primals, **params)
+
+
+def defjvp2(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
+    """As `defjvp`, of rules that are given the result, too: rule(x_dot, out, *primals, **params)."""
+
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
         total: Any = Zero(tangent_aval(typeof(out)))
         for rule, x_dot in zip(rules, tangents, strict=True):
             if rule is not None and type(x_dot) is not Zero:
-                total = add_tangents(total, rule(x_dot, *primals, **params))
+                total = add_tangents(total, rule(x_dot, out, *primals, **params))
         return out, total
 
     primitive.jvp = jvp
+
+
+def defbilinear(primitive: Primitive, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
+    """Make a primitive linear in each of two arguments: lhs_rule(out_bar, x, y, **params) -> the cotangent of x, whose
+    place an undefined primal has, and rhs_rule that of y."""
+    defjvp(
+        primitive,
+        lambda x_dot, x, y, **params: primitive.bind(x_dot, y, **params),
+        lambda y_dot, x, y, **params: primitive.bind(x, y_dot, **params),
+    )
+
+    def transpose(out_bar: Any, x: Any, y: Any, **params: Any) -> Any:
+        if is_undefined_primal(x) and is_undefined_primal(y):
+            raise ValueError(f"{primitive.name} is linear in each argument, not in both at once")
+        if is_undefined_primal(x):
+            return (Zero(x.aval) if type(out_bar) is Zero else lhs_rule(out_bar, x, y, **params)), None
+        return None, (Zero(y.aval) if type(out_bar) is Zero else rhs_rule(out_bar, x, y, **params))
+
+    primitive.transpose = transpose
 
 
 def deflinear(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None:
@@ -85,7 +115,7 @@ def defjvp_zero(primitive: Primitive) -> None:
 __getattr__ = absent_names(__name__)
 
 __all__ = [
-    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defjvp", "defjvp_zero",
-    "deflinear", "deflinear2", "instantiate_zeros", "is_undefined_primal", "primitive_jvps", "primitive_transposes",
-    "zeros_like_aval",
+    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defbilinear", "defjvp",
+    "defjvp2", "defjvp_zero", "deflinear", "deflinear2", "instantiate_zeros", "is_undefined_primal", "primitive_jvps",
+    "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip

@@ -64,9 +64,21 @@ def defbroadcasting(primitive: Primitive) -> None:
     primitive.batch = batch
 
 
+def defreducer(primitive: Primitive) -> None:
+    """State that the primitive, of one argument, reduces over its parameter `axes`, and loses them."""
+
+    def batch(args: Any, dims: Any, *, axes: Any, **params: Any) -> Any:
+        (dim,) = dims
+        moved = tuple(a + (a >= dim) for a in axes)
+        return primitive.bind(*args, axes=moved, **params), dim - sum(a < dim for a in moved)
+
+    primitive.batch = batch
+
+
 __getattr__ = absent_names(__name__)
 
 __all__ = [
-    "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "defbroadcasting", "defvectorized",
+    "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "defbroadcasting", "defreducer",
+    "defvectorized",
     "fancy_primitive_batchers", "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]  # fmt: skip

@@ -227,10 +227,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "coo_fromdense_p", "coo_matmat_p", "coo_matvec_p", "coo_todense_p", "csr_fromdense_p", "csr_matmat_p",
             "csr_matvec_p", "csr_todense_p", "todense_p",
         ),
-        "unwritten": (
-            "bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=, indices"
-            "_are_sorted=, mode=, fill_value=)",
-        ),
     },
     "experimental.sparse.ad": {
         "internal": (
@@ -247,10 +243,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "BCOOProperties", "Buffer", "CUSPARSE_DATA_DTYPES", "CUSPARSE_INDEX_DTYPES", "bcoo_dot_general_p",
             "bcoo_dot_general_sampled_p", "bcoo_extract_p", "bcoo_fromdense_p", "bcoo_sort_indices_p",
             "bcoo_spdot_general_p", "bcoo_sum_duplicates_p", "bcoo_todense_p", "bcoo_transpose_p",
-        ),
-        "unwritten": (
-            "bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=, indices"
-            "_are_sorted=, mode=, fill_value=)",
         ),
     },
     "experimental.sparse.bcsr": {
@@ -379,7 +371,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "add_jaxvals_p", "get_primitive_transpose(p)",
         ),
         "unwritten": (
-            "defbilinear(prim, lhs_rule, rhs_rule)", "defjvp2(primitive, *jvprules)",
             "jvp(fun, primals, tangents, has_aux=, instantiate=, transform_stack=)",
             "linearize(traceable, primals_ft, has_aux=, is_vjp=)",
         ),
@@ -387,9 +378,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     "interpreters.batching": {
         "internal": (
             "broadcast(x, sz, axis, mesh_axis)",
-        ),
-        "unwritten": (
-            "defreducer(prim)",
         ),
     },
     "interpreters.mlir": {

@@ -91,6 +91,8 @@ class _Reader:
     def _rest(self, start: int) -> list[Expression]:
         if self.like is None:
             self.fail("spec contains ... but no 'like' shape was given")
+        if start > len(self.like):
+            self.fail(f"'...' stands after {start} dimensions, and like={self.like} has {len(self.like)}")
         return [self._known(d) for d in self.like[start:]]
 
     def _known(self, d: Any) -> Expression:

@@ -14,7 +14,7 @@ from pullback.experimental.sparse._bcsr import (
     bcsr_todense,
 )
 from pullback.experimental.sparse._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
-from pullback.experimental.sparse._indexing import bcoo_rev, bcoo_slice
+from pullback.experimental.sparse._indexing import bcoo_gather, bcoo_rev, bcoo_slice
 from pullback.experimental.sparse._layout import bcoo_conv_general_dilated, bcoo_update_layout
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo
 from pullback.experimental.sparse._matrices import (
@@ -59,7 +59,8 @@ __all__ = [
     "SparseEfficiencyWarning", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_conv_general_dilated",
     "bcoo_dot_general",
     "bcoo_dot_general_sampled", "bcoo_dynamic_slice", "bcoo_eliminate_zeros", "bcoo_extract", "bcoo_fromdense",
-    "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
+    "bcoo_gather", "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev",
+    "bcoo_slice",
     "bcoo_sort_indices", "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose",
     "bcoo_update_layout",
     "bcsr_broadcast_in_dim", "bcsr_concatenate", "bcsr_dot_general", "bcsr_eliminate_zeros", "bcsr_extract",

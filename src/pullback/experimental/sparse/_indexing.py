@@ -18,7 +18,8 @@ from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._layout import bcoo_update_layout
 from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
 from pullback.experimental.sparse._shapes import bcoo_broadcast_in_dim
-from pullback.experimental.sparse._structure import bcoo_reduce_sum, bcoo_transpose, fewer
+from pullback.experimental.sparse._structure import bcoo_reduce_sum, bcoo_squeeze, bcoo_transpose, fewer
+from pullback.lax import GatherDimensionNumbers, GatherScatterMode
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
@@ -127,6 +128,67 @@ def _part(part: Any) -> list[Any]:
     return [part]
 
 
+def bcoo_gather(
+    operand: BCOO,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+) -> BCOO:
+    """`lax.gather` from a sparse array: a slice at each index, whose dimensions are `offset_dims` of the result.
+
+    Slices that reach out of the array are moved into it. Where the dimensions of indices come first they are batch
+    dimensions, otherwise all are sparse. `unique_indices` and `indices_are_sorted` are promises that nothing needs.
+    Raises NotImplementedError for mode 'fill' and for batching dimensions, TypeError for what is no sparse array,
+    ValueError for sizes that do not fit.
+    """
+    if not isinstance(operand, BCOO):
+        raise TypeError(f"bcoo_gather: argument 'operand' must be a BCOO array, got {type(operand)}")
+    parsed = GatherScatterMode.from_any(mode)
+    if parsed == GatherScatterMode.FILL_OR_DROP and mode is not None:
+        raise NotImplementedError(f"bcoo_gather: argument 'mode' is {mode!r}, which sparse arrays do not have")
+    numbers = dimension_numbers
+    if numbers.operand_batching_dims or numbers.start_indices_batching_dims:
+        raise NotImplementedError("bcoo_gather: argument 'dimension_numbers' has batching dimensions")
+    sizes = [operator.index(n) for n in slice_sizes]
+    if len(sizes) != operand.ndim or any(not 0 <= n <= most for n, most in zip(sizes, operand.shape)):
+        raise ValueError(f"bcoo_gather: slice_sizes={tuple(sizes)} do not fit an array of shape {operand.shape}")
+    gone = sorted(numbers.collapsed_slice_dims)
+    if any(sizes[d] != 1 for d in gone):
+        raise ValueError(f"bcoo_gather: slice_sizes={tuple(sizes)} must be 1 in collapsed_slice_dims={tuple(gone)}")
+    indices = jnp.asarray(start_indices)
+    if indices.shape[-1:] != (len(numbers.start_index_map),):
+        raise ValueError(
+            f"bcoo_gather: start_indices of shape {indices.shape} must end in a dimension of size "
+            f"{len(numbers.start_index_map)}, as start_index_map={tuple(numbers.start_index_map)}"
+        )
+
+    def one(at: Any) -> tuple[Any, Any]:
+        starts: list[Any] = [0] * operand.ndim
+        for k, d in enumerate(numbers.start_index_map):
+            starts[d] = jnp.clip(at[k], 0, operand.shape[d] - sizes[d]) if mode is not None else at[k]
+        found = fewer(bcoo_squeeze(bcoo_dynamic_slice(operand, starts, sizes), dimensions=gone))
+        return found.data, found.indices
+
+    batch = indices.shape[:-1]
+    for _ in batch:
+        one = vmap(one)  # type: ignore[assignment]
+    data, places = one(indices)
+    kept = tuple(n for d, n in enumerate(sizes) if d not in gone)
+    out = BCOO((data, places), shape=(*batch, *kept))
+    offset = sorted(numbers.offset_dims)
+    if offset == list(range(len(batch), out.ndim)):
+        return out
+    out = bcoo_update_layout(out, n_batch=0, n_dense=0, on_inefficient=None)
+    first = iter(range(len(batch)))
+    last = iter(range(len(batch), out.ndim))
+    return bcoo_transpose(out, permutation=[next(last) if d in offset else next(first) for d in range(out.ndim)])
+
+
 def _gathered(mat: BCOO, arrays: dict[int, Any], gone: list[int], new: list[int], first: int) -> BCOO:
     """mat at arrays of indices, their dimensions at `first` of the result."""
     picked = sorted(arrays)
@@ -184,4 +246,4 @@ def _sliced(mat: BCOO, dim: int, part: slice) -> BCOO:
     return BCOO((data, indices), shape=shape, **mat.info)
 
 
-__all__ = ["bcoo_rev", "bcoo_slice", "get"]
+__all__ = ["bcoo_gather", "bcoo_rev", "bcoo_slice", "get"]

@@ -90,14 +90,25 @@ def eye(
     dtype: Any = None,
     index_dtype: Any = "int32",
     sparse_format: str = "bcoo",
+    *,
+    n_batch: int = 0,
+    n_dense: int = 0,
 ) -> Any:
     """The N x M matrix with ones on its k-th diagonal, in a format of bcoo, bcsr, coo, csr and csc.
 
-    Raises ValueError for other formats.
+    The first n_batch of its dimensions are a batch, the last n_dense dense, in the format bcoo alone (TypeError).
+    Raises ValueError for other formats and for more than two dimensions.
     """
     _check_format(sparse_format)
     if sparse_format != "bcoo":
+        if n_batch or n_dense:
+            raise TypeError(f"eye: format {sparse_format!r} has no arguments 'n_batch' and 'n_dense'")
         return _in_format(sparse_format, eye(N, M, k, dtype, index_dtype))
+    if n_batch or n_dense:
+        if min(n_batch, n_dense) < 0 or n_batch + n_dense > 2:
+            raise ValueError(f"eye: a matrix has no n_batch={n_batch} and n_dense={n_dense} dimensions")
+        dense = jnp.eye(N, M, k, dtype)
+        return bcoo_fromdense(dense, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
     columns = N if M is None else M
     row, column = max(-k, 0), max(k, 0)
     n = max(min(N - row, columns - column), 0)

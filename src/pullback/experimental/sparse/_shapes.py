@@ -17,14 +17,14 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.experimental.sparse._base import refuse_sharding
 from pullback.experimental.sparse._bcoo import BCOO
-from pullback.experimental.sparse._structure import full, inside, sparse_shape, values_where
+from pullback.experimental.sparse._structure import bcoo_transpose, full, inside, sparse_shape, values_where
 from pullback.util import config
 
 
 def bcoo_reshape(
     mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: None = None
 ) -> BCOO:
-    """The elements in another shape, where one size may be -1.
+    """The elements in another shape, where one size may be -1; of the dimensions in the order `dimensions` if given.
 
     Raises TypeError for a shape of another size; ValueError for one whose dimensions hold elements of batch and
     sparse dimensions together, or of sparse and dense ones, and for an array whose elements 32 bits cannot count
@@ -32,7 +32,7 @@ def bcoo_reshape(
     """
     refuse_sharding("bcoo_reshape", "sharding", sharding)
     if dimensions is not None and list(dimensions) != list(range(mat.ndim)):
-        raise NotImplementedError("bcoo_reshape: argument 'dimensions' is not supported")
+        mat = bcoo_transpose(mat, permutation=dimensions)
     sizes = [operator.index(n) for n in new_sizes]
     asked = tuple(sizes)
     if sizes.count(-1) == 1:

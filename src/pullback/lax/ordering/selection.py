@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.dimensions import Dimension
 from pullback.core.dimensions import index as size_of
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
@@ -113,7 +114,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     operand = as_array(operand, "top_k")
     if not operand.ndim:
         raise ValueError("top_k: argument 'operand' must have at least one dimension, got a scalar")
-    if not hasattr(k, "__index__"):
+    if not hasattr(k, "__index__") and not isinstance(k, Dimension):
         raise TypeError(f"top_k: argument 'k' must be an integer, got {k!r}")
     k, axis = size_of(k), canonical_axis(axis, operand.ndim, "top_k")
     if not dtypes.issubdtype(operand.dtype, np.floating):

@@ -126,6 +126,24 @@ Returns:
 >>> jax.experimental.sparse.bcoo_dynamic_slice(mat, (1,), (2,)).todense()
 Array([5, 7], dtype=int32)
 """,
+    "bcoo_gather": """
+Arguments:
+    operand: BCOO.
+    start_indices: integers[..., k].
+    dimension_numbers: GatherDimensionNumbers.
+    slice_sizes: tuple of static integers.
+    unique_indices, indices_are_sorted: bool, promises.
+    mode: None, 'clip' or 'promise_in_bounds'.
+    fill_value: not used, as there is no mode 'fill'.
+Returns:
+    BCOO.
+
+>>> mat = jax.experimental.sparse.BCOO.fromdense(jnp.array([0, 5, 7]))
+>>> numbers = jax.lax.GatherDimensionNumbers((1,), (), (0,))
+>>> jax.experimental.sparse.bcoo_gather(mat, jnp.array([[0], [1]]), numbers, (2,)).todense()
+Array([[0, 5],
+       [5, 7]], dtype=int32)
+""",
     "bcoo_eliminate_zeros": f"""
 Arguments:
 {BCOO}

@@ -116,10 +116,11 @@ Arguments:
     dtype: dtype of the elements; None for the default float.
 {INDEX_DTYPE}
     sparse_format: 'bcoo', 'bcsr', 'coo', 'csr' or 'csc'.
+    n_batch, n_dense: static integers, in the format 'bcoo'.
 Returns:
     Sparse array.
 Raises:
-    ValueError for another format.
+    ValueError for another format, and for more than two dimensions.
 
 >>> jax.experimental.sparse.eye(2).todense()
 Array([[1., 0.],

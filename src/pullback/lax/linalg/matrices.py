@@ -10,6 +10,7 @@ from typing import Any
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.operands import check_kind
+from pullback.util.scipy_modules import extension
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 REAL_OF = {
@@ -180,10 +181,8 @@ def per_matrix(function: Callable, *stacks: np.ndarray, core: Sequence[int] = ()
 
 
 def lapack(name: str, dtype: Any) -> Callable:
-    """scipy.linalg's wrapper of a LAPACK routine for a dtype."""
-    from scipy.linalg import lapack  # which is found, too, where an import before it was interrupted
-
-    return getattr(lapack, letter(dtype) + name)
+    """SciPy's wrapper of a LAPACK routine for a dtype."""
+    return getattr(extension("linalg._flapack"), letter(dtype) + name)
 
 
 def all_finite(a: np.ndarray) -> bool:

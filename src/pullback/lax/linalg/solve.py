@@ -29,6 +29,7 @@ from pullback.lax.linalg.small_matrices import Held, Registers, in_lanes, one_by
 from pullback.lax.linalg.stacks import for_each
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.scipy_modules import extension
 from pullback.util.static import check_flags
 
 Array = Any
@@ -56,11 +57,9 @@ def _solve_shape(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diago
 
 
 def _solve_reference(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
-    from scipy.linalg import blas
-
     if b.size == 0:
         return b
-    trsm = getattr(blas, letter(a.dtype) + "trsm")
+    trsm = getattr(extension("linalg._fblas"), letter(a.dtype) + "trsm")
 
     def one(a, b):
         if conjugate_a and not transpose_a:

@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.util
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pullback._ext import _core
@@ -23,6 +19,7 @@ from pullback.loops.emit.symbols import HOST_SLOT
 from pullback.loops.ir import Call, Function, HostCall, Loop
 from pullback.loops.ir.visit import statements
 from pullback.runtime.programs.kernels import kernel_address
+from pullback.util.scipy_modules import extension
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype = ctypes.c_void_p
@@ -34,25 +31,7 @@ _get_name.argtypes = [ctypes.py_object]
 
 @functools.cache
 def _capsules() -> dict[str, Any]:
-    return {**_scipy_extension("cython_lapack").__pyx_capi__, **_scipy_extension("cython_blas").__pyx_capi__}
-
-
-def _scipy_extension(name: str) -> ModuleType:
-    """An extension module of scipy.linalg, without that package, which takes fifty times as long to load.
-
-    Measured: the first inverse of a process compiles in 0.35 s less. Who imports the module later gets the same one.
-    """
-    whole = f"scipy.linalg.{name}"
-    import scipy  # finds the BLAS that comes with it
-
-    finder = FileFinder(str(Path(scipy.__file__).parent / "linalg"), (ExtensionFileLoader, EXTENSION_SUFFIXES))
-    spec = None if whole in sys.modules else finder.find_spec(whole)
-    if spec is None or spec.loader is None:
-        return importlib.import_module(whole)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.modules.pop(whole, None)  # it enters itself, and an import would not make it an attribute of its package
-    return module
+    return {**extension("linalg.cython_lapack").__pyx_capi__, **extension("linalg.cython_blas").__pyx_capi__}
 
 
 @functools.cache

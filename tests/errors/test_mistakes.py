@@ -4,6 +4,7 @@ do."""
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,6 +191,30 @@ def test_the_part_of_a_carry_that_differs_is_named():
         lax.while_loop(lambda c: True, lambda c: c | {"w": ()}, carry)
     with pytest.raises(TypeError, match=rf"<lambda> at {__file__}:\d+; with has_aux=True it returns"):
         jax.grad(lambda x: x.sum(), has_aux=True)(X)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.zeros(3, np.float64),
+        lambda: jnp.arange(3).astype(np.int64),
+        lambda: jnp.asarray([1, 2], np.int64),
+        lambda: (X + 1j).astype(np.float32),
+        lambda: jnp.arange(3).at[0].set(1.5),
+    ],
+)
+def test_warnings_name_the_users_line(call):
+    """Python shows those of a line once, so one of ours would hide what it says of all others."""
+    with pytest.warns(Warning) as caught:
+        call()
+    assert [Path(w.filename).name for w in caught] == ["test_mistakes.py"]
+
+
+def test_functions_of_ours_under_jit():
+    for fun in (jnp.nonzero, jnp.unique):
+        with pytest.raises(errors.ConcretizationTypeError) as caught:
+            jax.jit(fun)(X)
+        assert "None" not in str(caught.value)
 
 
 def test_a_leak_names_the_line_that_made_the_value():

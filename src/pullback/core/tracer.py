@@ -72,7 +72,8 @@ class Tracer:
         """For error messages: the type, where the value was made and used, and what it depends on."""
         source = self.made_at()
         made = f", made at {source}" if source is not None else ""
-        text = f"{self.aval.short()}{made} (used at {user_source()})"
+        used = user_source()  # None where jit was given a function of ours
+        text = f"{self.aval.short()}{made}" + (f" (used at {used})" if used is not None else "")
         tracer: Tracer | None = self
         while tracer is not None:
             why = tracer.provenance()
@@ -229,7 +230,7 @@ class Tracer:
         if spec:
             raise TypeError(
                 f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} needs a number, but "
-                f"this is a {self.describe()}; use jax.debug.print to print values of traced arrays"
+                f"this is a {self.describe()}\nUse jax.debug.print to print values of traced arrays."
             )
         return repr(self)
 

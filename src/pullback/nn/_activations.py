@@ -253,7 +253,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     kind = dtypes.check_user_dtype_supported(float if dtype is None else dtype, "one_hot")
     x = jnp.asarray(x)
     if dtypes.kind_of(x.dtype) in "fc":
-        warn(f"one_hot of {x.dtype} will be an error; convert x to integers", DeprecationWarning, stacklevel=2)
+        warn(f"one_hot of {x.dtype} will be an error; convert x to integers", DeprecationWarning)
     ndim = x.ndim + 1
     if not -ndim <= axis < ndim:
         raise ValueError(f"one_hot: argument 'axis' is {axis}, but the result has {ndim} dimensions")

@@ -295,7 +295,6 @@ def _check_rank_promotion(name: str, shapes: list[tuple[int, ...]]) -> None:
     warn(
         f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the jax_numpy_rank_promotion "
         "config option to 'allow' to disable this warning.",
-        stacklevel=4,
     )
 
 

@@ -194,7 +194,6 @@ def _shape(name: str, a: Any) -> tuple[int, ...]:
         warn(
             f"{name} of a {type(a).__name__} will be an error; convert it first with asarray, or use np.{name}",
             DeprecationWarning,
-            stacklevel=3,
         )
     return np.shape(a)
 
@@ -240,7 +239,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         text = (
             "Casting from complex to real dtypes will soon raise a ValueError. Please take `x.real` or `x.imag` first."
         )
-        warn(text, DeprecationWarning, stacklevel=2)
+        warn(text, DeprecationWarning)
         x = lax.real(x)
     return place(lax.convert_element_type(x, target), device)
 

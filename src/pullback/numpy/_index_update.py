@@ -116,7 +116,7 @@ def _takes_nothing(entry: Entry) -> bool:
 
 def _back_to(x: Any, dtype: Any, weak: bool) -> Any:
     if dtypes.issubdtype(x.dtype, np.complexfloating) and not dtypes.issubdtype(dtype, np.complexfloating):
-        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=4)
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
         x = lax.real(x)
     return convert(x, dtype, weak)
 
@@ -131,7 +131,6 @@ def _common_dtype(x: Any, y: Any, op: str) -> tuple[Any, Any]:
                 f"from dtype={dtypes.dtype_of(y)} to dtype={x.dtype} with jax_numpy_dtype_promotion=standard. "
                 "In future JAX releases this will result in an error.",
                 FutureWarning,
-                stacklevel=4,
             )
             if op == "set" and not dtypes.issubdtype(common, np.complexfloating):
                 return x, convert(as_array(y), x.dtype)

@@ -455,7 +455,7 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
             )
             if policy == "error":
                 raise ValueError(text)
-            warn(text, UserWarning, stacklevel=3)
+            warn(text, UserWarning)
     if single and words.ndim != 1:
         shape = tuple(key.shape)
         raise ValueError(

@@ -621,7 +621,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         if mode == "error":
             raise ValueError(text)
         if mode == "warn":
-            warn(text, UserWarning, stacklevel=3)
+            warn(text, UserWarning)
     elif isinstance(dtype, type) and resolved in _SUPPORTED and resolved not in _X32:
         _of_scalar_type[dtype] = resolved
     return canonical

@@ -22,19 +22,19 @@ class _Mode(threading.local):
 _mode = _Mode()
 
 
-def warn(text: str, category: type[Warning] = UserWarning, stacklevel: int = 1) -> None:
-    """As warnings.warn; raises the warning inside of `strict`."""
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """As `warn_user`; raises the warning inside of `strict`."""
     if _mode.strict:
         raise category(text)
-    warnings.warn(text, category, stacklevel + 1)
+    warn_user(text, category)
 
 
 def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
-    """As warnings.warn, at the line of the user's that led here."""
-    level, frame = 1, sys._getframe(1)
+    """As warnings.warn, at the line of the user's that led here: Python shows each line's warnings once."""
+    level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, level + 1)
+    warnings.warn(text, category, level)
 
 
 @contextmanager

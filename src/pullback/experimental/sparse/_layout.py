@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from pullback.api import vmap
 from pullback.experimental.sparse._base import SparseEfficiencyError, SparseEfficiencyWarning
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._structure import full, inside, sparse_shape, values_where
+from pullback.util.warning import warn
 
 
 def bcoo_update_layout(
@@ -44,7 +44,7 @@ def bcoo_update_layout(
         )
         if on_inefficient == "error":
             raise SparseEfficiencyError(text)
-        warnings.warn(text, SparseEfficiencyWarning, stacklevel=2)
+        warn(text, SparseEfficiencyWarning)
     return _less_sparse(new, batch, dense)
 
 

@@ -286,7 +286,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
         if scalar:
             raise TypeError(f"convert_element_type: a complex number cannot become {new_dtype}")
-        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=2)
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
     return convert(operand, new_dtype)
 
 

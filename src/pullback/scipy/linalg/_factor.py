@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact
 from pullback.util import dtypes
 from pullback.util.promoting import promoting_freely
 from pullback.util.static import check_flags
+from pullback.util.warning import warn
 
 # Those that take lists for arrays.
 _LISTS = frozenset(("cho_factor", "cho_solve", "cholesky", "eigh", "lu", "lu_factor", "lu_solve", "polar", "qr", "svd"))
@@ -71,7 +71,7 @@ def _with_right_side(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     batched = b.ndim > 1 and b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1]
     if batched:
         text = "batched vectors as right side are deprecated, and will be taken for a matrix: use b[..., None]"
-        warnings.warn(f"{name}: {text}", FutureWarning, stacklevel=4)
+        warn(f"{name}: {text}", FutureWarning)
     vector = batched or b.ndim == 1
     b = b[..., None] if vector else b
     if a.shape[:-2] == b.shape[:-2]:

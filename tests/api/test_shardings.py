@@ -460,6 +460,16 @@ def test_spaces_of_memory():
 
 def test_layouts_that_the_compiler_chooses():
     Format, Layout = layout.Format, layout.Layout
+    square = jnp.ones((8, 8))
+    turned = Format(Layout((1, 0)), on(None, "X"))
+    placed = lax.with_sharding_constraint({"a": square}, {"a": turned})["a"]
+    assert placed.sharding == turned.sharding and placed.format.layout.major_to_minor == (1, 0)
+    rows = jax.jit(lambda x: lax.with_sharding_constraint(x, Format(Layout((0, 1)), turned.sharding)))(square)
+    assert rows.sharding == turned.sharding
+    with pytest.raises(NotImplementedError, match="out_shardings"):
+        jax.jit(lambda x: lax.with_sharding_constraint(x, turned))(square)
+    with pytest.raises(ValueError, match="is incompatible with its layout annotation"):
+        lax.with_sharding_constraint(X, turned)
     doubled = jax.jit(lambda x: 2 * x, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout((0,)), CUT))
     np.testing.assert_array_equal(doubled(X), 2 * X)
     assert doubled(X).sharding == CUT and repr(Layout.AUTO) == "AUTO"

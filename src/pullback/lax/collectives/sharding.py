@@ -18,6 +18,7 @@ from pullback.lax.records.operands import as_array
 from pullback.lax.records.rules import batch_front, is_linear, is_zero, tangent_zero
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
+from pullback.sharding._layout import Format, Layout
 from pullback.sharding._specs import all_names_of, names_of, of_cotangents
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
@@ -206,8 +207,8 @@ def _sharding_leaf(sharding: Any, what: str, argument: str) -> Any:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The pytree x, laid out over devices as told: a Sharding, or a PartitionSpec over the mesh in force, or a tree
-    prefix of them. Arrays are whole on every device; what changes is where they say that they lie.
+    """The pytree x, laid out over devices as told: a Sharding, a Format with one, or a PartitionSpec over the mesh in
+    force, or a tree prefix of them. Arrays are whole on every device; what changes is where they say that they lie.
 
     Raises TypeError for what is no sharding, ValueError for one that does not fit or devices other than those of x,
     RuntimeError for a PartitionSpec without a mesh, AssertionError where all axes of the mesh are explicit and x lies
@@ -217,13 +218,17 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     leaves, tree = tree_flatten(x)
     out = []
     for leaf, sharding in zip(leaves, flatten_axes(f"{name} shardings", tree, shardings), strict=True):
+        value = as_array(leaf, name)
+        layout = None
+        if isinstance(sharding, Format):
+            layout, sharding = sharding.layout, sharding.sharding
+            _check_layout(layout, value, name)
         if sharding is None:
             raise ValueError(
                 f"One of {name} arguments got sharding None which is not allowed. Please only pass "
                 "`jax.sharding.Sharding` instances."
             )
         sharding = _sharding_leaf(sharding, name, "shardings")
-        value = as_array(leaf, name)
         mesh = current_mesh()
         asserts = mesh is not None and bool(mesh.axis_names) and mesh.are_all_axes_explicit
         if not asserts:
@@ -235,10 +240,23 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if is_concrete(value):
             sharding = _with_devices(value, sharding)
             _check_movable(value, sharding)
-            out.append(value if asserts else hooks.device_put(value, sharding))
+            place = Format(layout, sharding) if isinstance(layout, Layout) else sharding
+            out.append(value if asserts else hooks.device_put(value, place))
         else:
             out.append(sharding_constraint_p.bind(value, sharding=sharding))
     return tree_unflatten(tree, out)
+
+
+def _check_layout(layout: Any, value: Any, name: str) -> None:
+    """ValueError for a layout of another rank, NotImplementedError for one that values inside of programs have not."""
+    if not isinstance(layout, Layout):
+        return
+    layout.check(value.shape, f"{name} arguments")
+    if not is_concrete(value) and layout.major_to_minor != tuple(range(value.ndim)):
+        raise NotImplementedError(
+            f"{name}: argument 'shardings' asks for {layout}, and values inside of programs lie row by row; say the "
+            "Format in `out_shardings` of jit"
+        )
 
 
 def _check_explicit_axes(sharding: Sharding) -> None:

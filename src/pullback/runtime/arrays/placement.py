@@ -21,8 +21,10 @@ from pullback.core.avals import ShapedArray, expect_places, placed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
+from pullback.runtime.arrays.layouts import with_layout
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh
+from pullback.sharding._layout import Format, Layout
 from pullback.util.memory import make_room
 
 SAYS = ("sharding_constraint", "device_put", "shard_map")  # primitives that say where a value lies
@@ -45,7 +47,11 @@ def place_of(sharding: Any) -> Any:
 
 
 def device_put(x: Any, place: Any = None) -> Any:
-    """`x` as an Array committed to a Device or Sharding, with the same memory; where it is if `place` is None."""
+    """`x` as an Array committed to a Device or Sharding, with the same memory; where it is if `place` is None. A Format
+    gives it a layout, too.
+    """
+    if isinstance(place, Format):
+        return with_layout(device_put(x, place.sharding), place.layout if isinstance(place.layout, Layout) else None)
     if place is not None and type(x) is _core.Array:
         if x._device is place_of(place):
             return x

@@ -25,6 +25,7 @@ from pullback.core import (
     hooks,
     trace,
     typeof,
+    types,
     using,
 )
 from pullback.runtime import compile_jaxpr
@@ -169,6 +170,8 @@ class Memory:
         statics, dynamic = self._separated(args, kwargs)
         leaves, in_tree = tree_flatten((dynamic, {}))
         avals = tuple(map(typeof, leaves))
+        if types.in_use() and any([types.type_of(x).is_typed for x in leaves]):
+            return None  # each operation is asked how its result is cut
         try:
             with using(eval_interpreter()):
                 closed, tree = self.traced(len(args), statics, in_tree, avals)

@@ -181,13 +181,13 @@ def _mapped_placing(leaves: list[Any], dims: list[Any], spmd_axis_name: Any) -> 
             found[part] = None if placing is None or part is None else NamedSharding(placing.mesh, PartitionSpec(part))
     if len(found) > 1:
         raise ValueError(
-            "vmap: the dimensions that are mapped must be cut along the same explicit axes, or all be whole, but they "
+            "Mapped away dimension of inputs passed to vmap should be sharded the same, but those of the arguments "
             f"are cut along {list(found)}; use jax.sharding.reshard on the arguments"
         )
     placing = next(iter(found.values()), None)
     if placing is not None and spmd_axis_name not in (None, placing.spec[0]):
         raise ValueError(
-            "vmap: only one of spmd_axis_name and arguments that are cut along explicit axes is allowed, got "
+            "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed by vmap, got "
             f"spmd_axis_name={spmd_axis_name!r} and arguments cut along {placing.spec[0]!r}"
         )
     return placing

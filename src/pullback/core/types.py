@@ -174,17 +174,21 @@ def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str
     ]
 
 
-_asked: ContextVar[bool] = ContextVar("pullback_out_sharding", default=False)
+_asked: ContextVar[Any] = ContextVar("pullback_out_sharding", default=None)
 
 
 class asked:
-    """Context manager: the user says how the result is cut (None: does not), so that it may be ambiguous inside."""
+    """Context manager: the user says how the result is cut (None: does not), so that it may be ambiguous inside.
+
+    Anything but a spec or a NamedSharding says that somebody does, and not how.
+    """
 
     def __init__(self, out_sharding: Any) -> None:
-        self.out_sharding = out_sharding
+        self.spec = getattr(out_sharding, "spec", out_sharding)
 
     def __enter__(self) -> None:
-        self.token = _asked.set(self.out_sharding is not None or _asked.get())
+        known = isinstance(self.spec, PartitionSpec)
+        self.token = _asked.set(_asked.get() if self.spec is None else self.spec if known else True)
 
     def __exit__(self, *exc: Any) -> None:
         _asked.reset(self.token)
@@ -192,6 +196,11 @@ class asked:
 
 def is_asked() -> bool:
     """Whether the user says how the result is cut."""
+    return _asked.get() is not None
+
+
+def asked_for() -> Any:
+    """The spec that the user gives for the result, True if he says it elsewhere, None if not at all."""
     return _asked.get()
 
 
@@ -212,7 +221,7 @@ class traced_without_types:
 
 def is_strict() -> bool:
     """Whether an operand that is whole says as much of results as one that is cut."""
-    return not _asked.get() and not _untold.get()
+    return _asked.get() is None and not _untold.get()
 
 
 def _results(program: Any) -> list[frozenset]:

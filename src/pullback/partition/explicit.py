@@ -2,7 +2,7 @@
 
 The rules are those of partitioning (rules/): what operands say of a factor, results have. Where they disagree, or a
 result would need values of other devices, JAX wants to be told, by `out_sharding` or `reshard`: a ShardingTypeError.
-Under `asked` (core/types.py), as in functions that were given `out_sharding`, such results are said to be whole.
+Under `asked` (core/types.py), as in functions that were given `out_sharding`, such results are cut as these say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pullback.core.types import LOOPS
 from pullback.partition.factors import Axes, Cut, Sizes, extent, fitting, whole
 from pullback.partition.propagate import factors_of
 from pullback.partition.states import result_state
-from pullback.sharding import AxisType, Mesh, NamedSharding
+from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh
 from pullback.sharding._specs import names_of, spec_in_full
 from pullback.util.errors import ShardingTypeError
@@ -55,9 +55,22 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
         cuts = _cuts(name, in_avals, params, outs, mesh, primitive)
     except ShardingTypeError:
         if types.is_asked():
-            return [None] * len(outs)
+            return [_as_asked(mesh, out) for out in outs]
         raise
     return [NamedSharding(mesh, spec_in_full(c, state)) if any(c) or any(state) else None for c in cuts]
+
+
+def _as_asked(mesh: Any, out: Any) -> Any:
+    """How an ambiguous result is cut: as the user says, if that fits, for so are its cotangents; else it is whole."""
+    spec = types.asked_for()
+    if not isinstance(spec, PartitionSpec) or len(spec) != len(out.shape) or spec.unreduced or spec.reduced:
+        return None
+    sizes, explicit = dict(mesh.shape), _explicit(mesh)
+    cut = tuple(names_of(part) for part in spec)
+    fits = all(n % extent(c, sizes) == 0 for n, c in zip(out.shape, cut))
+    if not fits or any(a not in explicit for axes in cut for a in axes):
+        return None
+    return NamedSharding(mesh, spec_in_full(cut)) if any(cut) else None
 
 
 def _results_inside(primitive: Any, params: dict[str, Any]) -> list[Any] | None:

@@ -23,7 +23,6 @@ from pullback.core import (
     eval_jaxpr,
     tangent_aval,
     trace,
-    typeof,
     types,
     using,
 )
@@ -91,7 +90,7 @@ class PartialInterpreter(RecordingInterpreter):
 
     def default(self, primitive, args, params):
         """Record the equation: all its results are unknown."""
-        in_avals = [typeof(a) for a in args]
+        in_avals = list(map(types.type_of_operands(), args))
         avals = primitive.rule("abstract_eval")(*in_avals, **params)
         avals = list(avals) if primitive.multiple_results else [avals]
         if types.in_use() and types.concerns(in_avals, primitive, params):

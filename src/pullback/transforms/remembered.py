@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Primitive, Var, hooks, typeof, types
+from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Primitive, Var, hooks, types
 from pullback.core.interpreter import current_interpreter
 from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.primitive import registry
@@ -85,7 +85,7 @@ def application(
 
 
 def _application(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[ClosedJaxpr, Any] | None:
-    avals = list(map(typeof, args))
+    avals = list(map(types.type_of_operands(), args))
     if (
         not avals
         or (types.in_use() and any([aval.is_typed for aval in avals]))  # operations between are put in

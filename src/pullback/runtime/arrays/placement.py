@@ -125,7 +125,7 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
     """
     mesh = current_mesh()
     mesh = mesh if isinstance(mesh, Mesh) and not mesh.empty else None
-    key = places, mesh, types.is_asked()
+    key = places, mesh, types.asked_for()
     if placing is not None and key in placing.found:
         return placing.found[key]
     devices = _common_devices(placing, places, mesh, name)

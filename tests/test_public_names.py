@@ -53,6 +53,15 @@ def test_names_that_are_not_here_say_why():
     assert not hasattr(jax.core, "nothing") and not hasattr(jax.extend.core.primitives, "nothing_p")
 
 
+def test_completion_shows_public_names():
+    """And not what a module imports."""
+    import pullback.scipy.optimize
+
+    numeric = (jnp.fft, jnp.linalg, jax.lax.linalg, jax.nn.initializers, jax.ops, jax.random, pullback.scipy.optimize)
+    for module in (*numeric, jax.debug, jax.profiler, jax.sharding):
+        assert dir(module) == sorted(module.__all__)
+
+
 def test_options_without_effect():
     """Each can be read, set and set back, in all ways; those whose effect would be missed keep their default."""
     for group in other_options.GROUPS:

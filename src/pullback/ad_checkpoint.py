@@ -4,7 +4,7 @@ from pullback.api.checkpoint import checkpoint, checkpoint_name, checkpoint_poli
 from pullback.api.residuals import print_saved_residuals, saved_residuals
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.ad_checkpoint import PAGES as _PAGES
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 
 __getattr__ = absent_names(__name__)
 
@@ -13,3 +13,5 @@ __all__ = [
 ]  # fmt: skip
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

@@ -14,7 +14,7 @@ from pullback.lax.control.linear_call import linear_call
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.custom_derivatives import PAGES as _PAGES
 from pullback.transforms.custom import custom_jvp_call_p, custom_vjp_call_p
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 
 __getattr__ = absent_names(__name__)
 
@@ -24,3 +24,5 @@ __all__ = [
 ]  # fmt: skip
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

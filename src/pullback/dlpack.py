@@ -10,6 +10,7 @@ from pullback.manual import add_pages as _add_pages
 from pullback.manual.dlpack import PAGES as _PAGES
 from pullback.numpy import from_dlpack as _from_dlpack
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
@@ -25,3 +26,5 @@ def is_supported_dtype(dtype: Any) -> bool:
     return isinstance(found, np.dtype) and (found.kind in "biufc" or found == dtypes.as_dtype(dtypes.bfloat16))
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

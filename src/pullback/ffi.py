@@ -19,7 +19,7 @@ from pullback.lax.movement.shape import transpose
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.ffi import PAGES as _PAGES
 from pullback.util import dtypes
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.record import frozen_record
 
@@ -270,3 +270,5 @@ __all__ = [
 ]
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

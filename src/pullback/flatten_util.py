@@ -15,6 +15,7 @@ from pullback.core import hooks
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.flatten_util import PAGES as _PAGES
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -60,3 +61,5 @@ def _check_empty(flat: Any) -> list[Any]:
 __all__ = ["ravel_pytree"]
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

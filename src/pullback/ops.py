@@ -17,6 +17,7 @@ from pullback.manual import add_pages as _add_pages
 from pullback.manual.ops import PAGES as _PAGES
 from pullback.numpy._arguments import check_arraylike, static_int
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.static import check_flags
 
 
@@ -198,3 +199,5 @@ __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 _explain_all(globals(), COMMON | table(data__segment_ids=ARRAY, num_segments__bucket_size=INTEGER), {})
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -30,6 +30,7 @@ from pullback.transforms.state import (
     split_index,
     swap_p,
 )
+from pullback.util.absent import listed as _listed
 
 
 class _Class(type):
@@ -255,3 +256,5 @@ __all__ = [
 ]
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

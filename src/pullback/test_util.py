@@ -11,6 +11,7 @@ import numpy as np
 import pullback as jax
 from pullback import tree_util
 from pullback.util import dtypes
+from pullback.util.absent import listed
 
 # By the number of bits: how far from the derivative differences are, and the step. For 32 bits 2e-2 would balance
 # rounding and curvature; but samplers that reject have jumps, which a short step seldom meets, as JAX's.
@@ -169,3 +170,5 @@ def check_grads(
 
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+__dir__ = listed(__name__)

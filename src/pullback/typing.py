@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from pullback.core import Array
+from pullback.util.absent import listed
 
 
 @runtime_checkable
@@ -22,3 +23,5 @@ ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | com
 DTypeLike = str | type[Any] | np.dtype | SupportsDType
 
 __all__ = ["ArrayLike", "DTypeLike"]
+
+__dir__ = listed(__name__)

@@ -16,6 +16,7 @@ from pullback.lax.control.callback import DebugEffect, OrderedDebugEffect, debug
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.debug import PAGES as _PAGES
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.static import check_flags
 
 
@@ -171,3 +172,5 @@ __all__ = [
 ]  # fmt: skip
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

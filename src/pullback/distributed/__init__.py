@@ -31,6 +31,7 @@ from collections.abc import Sequence
 
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.distributed import PAGES as _PAGES
+from pullback.util.absent import listed as _listed
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
@@ -115,3 +116,5 @@ def shutdown() -> None:
     _initialized = False
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

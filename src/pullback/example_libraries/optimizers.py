@@ -24,6 +24,7 @@ from pullback.tree_util import (
     tree_map,
     tree_unflatten,
 )
+from pullback.util.absent import listed as _listed
 
 __all__ = [
     "Array",
@@ -395,3 +396,5 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     return OptimizerState(tuple(leaves for leaves, _ in flat), tree_def, tuple(tree for _, tree in flat))
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -25,6 +25,7 @@ from pullback.nn import log_softmax as logsoftmax
 from pullback.nn.initializers import glorot_normal, normal, ones, zeros
 from pullback.nn.initializers import glorot_normal as glorot
 from pullback.nn.initializers import normal as randn
+from pullback.util.absent import listed as _listed
 
 __all__ = [
     "glorot",
@@ -379,3 +380,5 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     return init_fun, apply_fun
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

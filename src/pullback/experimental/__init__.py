@@ -2,7 +2,7 @@
 
 from pullback.experimental.hijax import cur_qdd
 from pullback.lax.control.callback import io_callback
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 from pullback.util.config import enable_x64
 
 
@@ -14,3 +14,5 @@ def disable_x64():
 __getattr__ = absent_names(__name__)
 
 __all__ = ["cur_qdd", "disable_x64", "enable_x64", "io_callback"]
+
+__dir__ = listed(__name__)

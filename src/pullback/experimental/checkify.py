@@ -47,6 +47,7 @@ from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.checkify import PAGES as _PAGES
 from pullback.transforms.discharge import discharge_program
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.errors import Explained
 from pullback.util.record import frozen_record
 
@@ -633,3 +634,5 @@ __all__ = [
 ]  # fmt: skip
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -12,6 +12,7 @@ from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.mesh_utils import PAGES as _PAGES
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.devices import devices as all_devices
+from pullback.util.absent import listed as _listed
 
 # How devices are put into order, by kind: there is no kind here for which the order matters.
 device_kind_handler_dict: dict[str, Callable[..., Any]] = {}
@@ -78,3 +79,5 @@ def create_hybrid_device_mesh(
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handler_dict"]
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -19,7 +19,7 @@ from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.multihost_utils import PAGES as _PAGES
 from pullback.runtime.arrays.devices import process_count, process_index
 from pullback.sharding import NamedSharding, PartitionSpec
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 from pullback.util.errors import Explained
 
 
@@ -201,3 +201,5 @@ __all__ = [
 ]  # fmt: skip
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

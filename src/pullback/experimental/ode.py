@@ -20,7 +20,7 @@ from pullback.flatten_util import ravel_pytree
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.ode import PAGES as _PAGES
 from pullback.util import dtypes
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
 
 __getattr__ = absent_names(__name__)
@@ -199,3 +199,5 @@ def _integrate(f: Callable[[Any, Any], Any], y0: Any, t: Any, limits: tuple[floa
     return jnp.concatenate([y0[None], rest])
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

@@ -8,6 +8,7 @@ from typing import Any
 from pullback.api.shard_map import shard_map as _shard_map
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.shard_map import PAGES as _PAGES
+from pullback.util.absent import listed as _listed
 
 
 def shard_map(f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True) -> Callable:
@@ -18,3 +19,5 @@ def shard_map(f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: 
 __all__ = ["shard_map"]
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from pullback.core.dimensions.scopes import SymbolicScope
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.export import PAGES as _PAGES
+from pullback.util.absent import listed as _listed
 
 from ._build import Library
 from ._exported import (
@@ -39,3 +40,5 @@ __all__ = [
 ]  # fmt: skip
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -6,6 +6,7 @@ from pullback.core.parameters import COMMON
 from pullback.image._scale import ResizeMethod, resize, scale_and_translate
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.image import PAGES as _PAGES
+from pullback.util.absent import listed as _listed
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -17,3 +18,5 @@ _KINDS = COMMON | table(
 _explain_all(globals(), _KINDS, {})
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -19,6 +19,7 @@ from pullback.manual import add_pages as _add_pages
 from pullback.manual.nn.initializers import PAGES as _PAGES
 from pullback.nn._parameters import INITIALIZERS
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.errors import ArgumentError
 
 __all__ = [
@@ -292,3 +293,5 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
 
 _explain_all(globals(), INITIALIZERS, {})
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -29,6 +29,7 @@ from pullback.numpy._parameters import FFT, FFT_OWN
 from pullback.numpy._shape import moveaxis, roll
 from pullback.numpy._ufuncs import conj
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
@@ -323,3 +324,5 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
 
 _explain_all(globals(), FFT, FFT_OWN)
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -44,6 +44,7 @@ from pullback.numpy._shape import expand_dims, matrix_transpose, moveaxis
 from pullback.numpy._statistics import trace as _trace
 from pullback.numpy._ufuncs import conj, multiply, real, sign
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.static import check_flags
 
 __all__ = [
@@ -675,3 +676,5 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 _explain_all(globals(), LINALG, LINALG_OWN)
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

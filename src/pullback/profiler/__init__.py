@@ -21,7 +21,7 @@ from typing import Any
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.profiler import PAGES as _PAGES
 from pullback.runtime.programs import spans
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 from pullback.util.locks import Lock
 
 __getattr__ = absent_names(__name__)
@@ -207,3 +207,5 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
     Path(filename).write_bytes(found)
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

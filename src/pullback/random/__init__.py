@@ -42,7 +42,7 @@ from pullback.random._keys import (
 )
 from pullback.random._matrix import multivariate_normal, orthogonal
 from pullback.random._uniform import bernoulli, bits, normal, rademacher, randint, uniform
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 
 __getattr__ = absent_names(__name__)
 
@@ -104,3 +104,5 @@ _explain_all(
     skip=("normal", "uniform", "bits", "split", "fold_in", "randint"),
 )
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

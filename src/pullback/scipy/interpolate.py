@@ -15,6 +15,7 @@ from pullback.core.kinds import ARRAY, ARRAYS, FLAG, NESTED, TEXT, table
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.interpolate import PAGES as _PAGES
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -132,3 +133,5 @@ explain_methods(
 )
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

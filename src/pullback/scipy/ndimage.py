@@ -15,6 +15,7 @@ from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.ndimage import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 
 __all__ = ["map_coordinates"]
 
@@ -92,3 +93,5 @@ def _nodes(x: Any, order: int) -> list[tuple[Any, Any]]:
 _explain_all(globals(), _parameters.NDIMAGE, {})
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -19,6 +19,7 @@ from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.optimize import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -324,3 +325,5 @@ def _between(s: _Search) -> Any:
 _explain_all(globals(), _parameters.OPTIMIZE, {})
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

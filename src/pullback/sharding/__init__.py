@@ -21,7 +21,7 @@ from pullback.sharding._shardings import (
     make_single_device_sharding,
 )
 from pullback.sharding._specs import PartitionSpec
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 
 __getattr__ = absent_names(__name__)
 
@@ -32,3 +32,5 @@ __all__ = [
 ]  # fmt: skip
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

@@ -1,9 +1,11 @@
-"""Names of JAX for what is not here: they exist, say why, and raise NotImplementedError where they are used.
+"""Names of JAX for what is not here: they exist, say why, and raise NotImplementedError where they are used. And which
+names a module shows.
 
-    __getattr__ = absent_names(__name__)
+    __dir__, __getattr__ = listed(__name__), absent_names(__name__)
 
-at the end of a module gives it the names that `absent_table.py` has for it. Names that begin with a capital letter are
-classes, so that `isinstance(x, Name)` is False and does not fail; names with parameters are functions.
+at the end of a module shows the names of its `__all__`, and gives it those that `absent_table.py` has for it. Names
+that begin with a capital letter are classes, so that `isinstance(x, Name)` is False and does not fail; names with
+parameters are functions.
 """
 
 from __future__ import annotations
@@ -74,6 +76,11 @@ def no_attribute(module: str, name: str) -> AttributeError:
     return AttributeError(f"module '{module}' has no attribute '{name}'", name=name, obj=sys.modules.get(module))
 
 
+def listed(module: str) -> Callable[[], list[str]]:
+    """The `__dir__` of a module: the names of its `__all__`. What it imports, completion is not to offer."""
+    return lambda: sorted(sys.modules[module].__all__)
+
+
 def absent_names(module: str) -> Callable[[str], Any]:
     """The `__getattr__` of a module some of whose names are not here."""
     rows = TABLE.get(module.removeprefix("pullback."), ())
@@ -90,4 +97,4 @@ def absent_names(module: str) -> Callable[[str], Any]:
     return __getattr__
 
 
-__all__ = ["absent_names", "no_attribute"]
+__all__ = ["absent_names", "listed", "no_attribute"]

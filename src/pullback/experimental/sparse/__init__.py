@@ -52,7 +52,7 @@ from pullback.experimental.sparse._structure import (
 )
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.sparse import PAGES as _PAGES
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 
 __all__ = [
     "BCOO", "BCSR", "COO", "CSC", "CSR", "CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError",
@@ -90,3 +90,5 @@ vars(_base.operations).update(
 __getattr__ = absent_names(__name__)
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = listed(__name__)

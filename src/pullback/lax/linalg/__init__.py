@@ -31,7 +31,7 @@ from pullback.lax.linalg.solve import triangular_solve, triangular_solve_p
 from pullback.lax.linalg.tridiagonal_systems import tridiagonal_solve, tridiagonal_solve_p
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.lax.linalg import PAGES as _PAGES
-from pullback.util.absent import absent_names
+from pullback.util.absent import absent_names, listed
 
 __all__ = [
     "EigImplementation",
@@ -78,3 +78,5 @@ _explain_all(globals(), _parameters.LINALG, {}, skip=_parameters.of_arrays(globa
 _add_pages(globals(), _PAGES)
 
 __getattr__ = absent_names(__name__)
+
+__dir__ = listed(__name__)

@@ -13,6 +13,7 @@ from pullback.manual.scipy.cluster.vq import PAGES as _PAGES
 from pullback.numpy._arguments import check_arraylike
 from pullback.scipy import _parameters
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.promoting import promoting_freely
 
 __all__ = ["vq"]
@@ -47,3 +48,5 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
 _explain_all(globals(), _parameters.CLUSTER, {})
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -16,6 +16,7 @@ from pullback.manual.scipy.fft import PAGES as _PAGES
 from pullback.numpy._arguments import check_arraylike, is_integer, static_int
 from pullback.scipy import _parameters
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.promoting import promoting_freely
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -131,3 +132,5 @@ def _orthogonal(n: int, dtype: Any) -> Any:
 _explain_all(globals(), _parameters.FFT, {})
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -20,6 +20,7 @@ from pullback.manual.scipy.sparse.linalg import PAGES as _PAGES
 from pullback.numpy._arguments import is_arraylike, static_int
 from pullback.scipy import _parameters
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.promoting import promoting_as_now, promoting_freely
 from pullback.util.pytree import tree_flatten, tree_map, tree_structure
 
@@ -250,3 +251,5 @@ def _gmres(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any, res
 _explain_all(globals(), _parameters.SPARSE, {})
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

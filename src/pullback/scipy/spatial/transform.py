@@ -18,6 +18,7 @@ from pullback.core.kinds import ARRAY, FLAG, INTEGER, NESTED, TEXT, table
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.spatial.transform import PAGES as _PAGES
 from pullback.util import dtypes
+from pullback.util.absent import listed as _listed
 from pullback.util.promoting import methods_promoting_freely
 
 __all__ = ["Rotation", "Slerp"]
@@ -306,3 +307,5 @@ explain_methods(
 )
 
 _add_pages(globals(), _PAGES)
+
+__dir__ = _listed(__name__)

@@ -8,7 +8,7 @@ that buffers do not overlap and which loops write what.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import Union
 
 Line = Union[str, list["Line"]]
@@ -82,6 +82,13 @@ class Code:
         """States that `name` is a value of the current scope (a phi, a parameter)."""
         self.level[name] = len(self.scopes) - 1
         return name
+
+    def leave(self, names: Iterable[str]) -> None:
+        """States that values of a loop that has been closed are read after it, as they are in its last iteration."""
+        top = len(self.scopes) - 1
+        for name in names:
+            if self.level.get(name, 0) > top:
+                self.level[name] = top
 
     def part(self) -> None:
         """Ends the block being written by a branch that LLVM does not know to be always taken."""

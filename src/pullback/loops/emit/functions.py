@@ -104,6 +104,7 @@ class FunctionEmitter:
     """Writes the statements of one LLVM function."""
 
     asks = False  # whether a loop may end the function early
+    stop = ""  # how it does, if it may
     counts = False  # whether loops say how far they are
 
     def __init__(self, module: Surroundings) -> None:
@@ -361,7 +362,8 @@ class FunctionEmitter:
         code.line(f"  br i1 {again}, label %loop.{number}, label %done.{number}")
         code.close()
         code.label(f"done.{number}")
-        results = [self._phi(update, [(update.parts, latch)]) for update in updates]
+        results = updates
+        code.leave(ref for update in updates for ref in update.parts)
         if guarded:
             code.line(f"  br label %exit.{number}")
             code.close()

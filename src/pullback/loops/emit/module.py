@@ -140,6 +140,8 @@ class Module:
     def _finish(self, emitter: FunctionEmitter, head: str, last: str = "  ret void", quick: bool = False) -> None:
         """Adds a finished function to the module; `quick` says that how it is compiled does not matter."""
         emitter.code.line(last)
+        if emitter.stop:
+            emitter.code.line(f"stop:\n{emitter.stop}")
         attributes = f"{_QUICK} {self.target.attributes}" if quick else self.target.attributes
         self.functions.append(f"{head} {attributes} {{\nentry:\n{emitter.code.text()}\n}}\n")
         self.declarations.update(emitter.code.declarations)
@@ -381,9 +383,8 @@ class Module:
             code.label(f"ask.{number}")
         pending = code.here(f"call i32 {function}({given}) cold nounwind")
         stop = code.here(f"icmp ne i32 {pending}, 0")
-        code.line(f"  br i1 {stop}, label %stop.{number}, label %go.{number}, !prof !1")
-        code.line(f"stop.{number}:")
-        code.line(last)
+        code.line(f"  br i1 {stop}, label %stop, label %go.{number}, !prof !1")
+        emitter.stop = last
         code.label(f"go.{number}")
 
 

@@ -209,13 +209,11 @@ def accesses(stmt: Stmt) -> Iterator[tuple[Buffer, Expr]]:
         yield node.buffer, node.index
 
 
-def access_nodes(stmt: Stmt) -> Iterator[Load | Store]:
+@fact
+def access_nodes(stmt: Stmt) -> tuple[Load | Store, ...]:
     """What a statement itself loads, and the statement if it stores."""
-    for expr in nodes(stmt):
-        if isinstance(expr, Load):
-            yield expr
-    if isinstance(stmt, Store):
-        yield stmt
+    found: list[Load | Store] = [expr for expr in nodes(stmt) if isinstance(expr, Load)]
+    return (*found, stmt) if isinstance(stmt, Store) else tuple(found)
 
 
 def _passed(stmt: Stmt) -> set[Buffer]:

@@ -36,10 +36,12 @@ from pullback.loops.passes.blocks import blocks
 from pullback.loops.passes.counters import counters
 from pullback.loops.passes.delinearize import delinearize
 from pullback.loops.passes.expand_math import expand_math
+from pullback.loops.passes.merge import merge
 from pullback.loops.passes.outline import outline
 from pullback.loops.passes.simplify import simplify as simplify_loops
 from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
+from pullback.loops.passes.unroll_scatters import unroll_scatters
 from pullback.loops.schedule.choose import schedule
 from pullback.loops.schedule.interchange import interchange
 from pullback.loops.schedule.item_loops import item_loops
@@ -105,10 +107,12 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("simplify", "strides are read off indices", simplify_loops),
     Pass("delinearize", "lanes walk along memory where an index is taken apart by division", delinearize),
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
+    Pass("merge", "rows of a part that follow each other are one long loop", merge),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
     Pass("schedule", "order, lanes, tiles and threads of each nest, by what they are expected to take", schedule),
     Pass("stream", "what the caches cannot keep does not go through them", stream),
+    Pass("unroll_scatters", "iterations are so short that counting them is half the work", unroll_scatters),
 )
 
 

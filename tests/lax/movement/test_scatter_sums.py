@@ -41,3 +41,35 @@ def test_what_is_not_added_to_keeps_its_sign_and_infinities_stay():
         np.testing.assert_array_equal(added, [np.inf, np.nan, 333, 0, 0, 0])
         np.testing.assert_array_equal(taken, [-np.inf, np.nan, -333, 0, 0, 0])
         assert np.all(np.signbit(added[3:])) and np.all(np.signbit(taken[3:]))
+
+
+@pytest.mark.parametrize("kind", ["min", "max"])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint32", "bfloat16"])
+def test_extrema_of_many_updates_are_found_by_threads(kind, dtype):
+    """Shares of the updates, each with places of its own: what nothing reaches keeps what it was."""
+    rng = np.random.default_rng(1)
+    where = np.where(rng.random(70_001) < 0.9, rng.integers(0, 70, 70_001), -200)  # some have no place
+    x = np.array(jnp.asarray(rng.integers(0 if dtype[0] == "u" else -9000, 9000, 70_001), dtype))
+    x[5], where[5] = (np.nan, 3) if dtype == "float32" else (x[5], 3)
+    start = np.asarray(jnp.asarray(np.arange(100), dtype))
+    way = pullback.jit(lambda s, x, w: getattr(s.at[w], kind)(x, mode="drop", wrap_negative_indices=False))
+    assert "part" in way.lower(start, x, where).as_text("loops")
+    expected = start.copy()
+    kept = where >= 0
+    with np.errstate(invalid="ignore"):
+        getattr(np, f"{kind}imum").at(expected, where[kept], x[kept])
+    np.testing.assert_array_equal(np.asarray(way(start, x, where)).astype(float), expected.astype(float))
+
+
+@pytest.mark.parametrize("n", [32, 33, 131, 1026])
+def test_iterations_in_turns_do_what_they_do_one_by_one(n):
+    """Four updates a turn, and those that are left: in order, and without those that have no place."""
+    rng = np.random.default_rng(n)
+    where = rng.integers(-5, 12, n)
+    x = rng.standard_normal((n, 3)).astype(np.float32)
+    way = pullback.jit(lambda x, w: jnp.zeros((7, 3)).at[w].set(x, mode="drop", wrap_negative_indices=False))
+    expected = np.zeros((7, 3), np.float32)
+    for place, row in zip(where, x):
+        if 0 <= place < 7:
+            expected[place] = row
+    np.testing.assert_array_equal(way(x, where), expected)

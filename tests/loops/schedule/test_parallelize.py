@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+import pullback
+import pullback.numpy as jnp
 from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import LOOP_PASSES, PROGRAM_PASSES
 from pullback.loops.emit.jit import compile_function
@@ -155,3 +157,23 @@ def test_small_work_stays_on_one_thread():
     for make in (elementwise, rows, total):
         function = through_passes(make(5000)[0])
         assert "threads" not in roles(function)
+
+
+@pytest.mark.parametrize("shape", [(5, 21_579, 12), (40, 9000), (3, 2, 40_001)])
+def test_sums_over_few_long_rows_are_cut_within_the_rows(shape):
+    """A sum over axes that are no one loop, as rows have factors of their own, goes to threads, too."""
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    y = np.random.default_rng(1).standard_normal((*shape[:-1], 1)).astype("f4")
+    program = pullback.jit(lambda x, y: ((x * y).sum(), jnp.max(x / (1 + abs(y)))))
+    assert "threads" in program.lower(x, y).as_text("nests")
+    before = pullback.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            pullback.set_num_threads(threads)
+            found.append([np.asarray(value).item() for value in program(x, y)])
+    finally:
+        pullback.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+    np.testing.assert_allclose(found[0][0], (x.astype("f8") * y).sum(), rtol=1e-4, atol=1e-2)
+    assert found[0][1] == np.max(x / (1 + abs(y)))

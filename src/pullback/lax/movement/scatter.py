@@ -19,7 +19,7 @@ from pullback.lax.movement.gather import (
     gather_p,
     places,
 )
-from pullback.lax.movement.scatter_sums import emit_sums, parts_of_sums, wide_dtype
+from pullback.lax.movement.scatter_sums import emit_shares, shares, wide_dtype
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.lax.records.operands import check_kind
@@ -209,7 +209,7 @@ def _scatter_reference_of(name, ufunc):
 
 def _emit_of(loop_op):
     """Updates in order; the window of one start vector is a parallel loop, as is everything where indices are
-    unique. Many updates of few places are summed apart (`scatter_sums.py`).
+    unique. Many updates of few places are collected in shares (`scatter_sums.py`).
     """
 
     def emit(ctx):
@@ -279,9 +279,9 @@ def _emit_of(loop_op):
                     windows()
 
         shape = tuple(updates.shape[d] for d in batch_dims)
-        parts = parts_of_sums(out, updates, shape) if loop_op in ("add", "sub") and role == "sequential" else 0
+        parts = shares(out, updates, shape, loop_op) if role == "sequential" else 0
         if parts:
-            emit_sums(ctx, out, shape, parts, group, loop_op)
+            emit_shares(ctx, out, updates, shape, parts, group, loop_op)
         else:
             loops(b, shape, group, "sequential" if cells else role)
 

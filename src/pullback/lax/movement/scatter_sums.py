@@ -1,11 +1,15 @@
-"""Sums of many updates into few places, as `scatter_add` and `segment_sum` make them: about as accurate as pairwise.
+"""Many updates of few places by threads, as `scatter_add`, `segment_sum` and `segment_max` make them.
 
-Added one by one, n updates of one place err by up to n / 2 units in the last place, and how many a place gets is not
-known before. So where places get `CROWD` updates on the average, these are added in double the precision: float32 and
-narrower in float64, float64 with what each addition loses kept in a second sum (Neumaier). Of many updates there are
-four such sums, on threads, whatever the number of threads. Fewer updates of a place are added one by one, as they come.
+Each thread has the places for itself, and takes a share of the updates: two or four shares whatever the number of
+threads, so that results are the same. It is chosen by its price: the places are filled and read once more for each share.
+
+Sums are about as accurate as pairwise ones. Added one by one, n updates of one place err by up to n / 2 units in the
+last place, and how many a place gets is not known before. So where places get `CROWD` updates on the average, these are
+added in double the precision: float32 and narrower in float64, float64 with what each addition loses kept in a second
+sum (Neumaier). This costs 1.3 to 2 times the time; fewer updates of a place are added as they come.
 
 Measured: sums of 200,000 into 10 took 228 us where those of the threads were neighbours in a line, now 80 to 125.
+54,496 into 13,624 took 78 to 89 us by one thread, by two 60.
 """
 
 from __future__ import annotations
@@ -19,11 +23,14 @@ import numpy as np
 from pullback.lax.records.nests import loops, two_sum, with_lost
 from pullback.loops.ir.types import ITEMSIZE
 
-PARTS = 4
-MANY = 1 << 16  # updates that are worth threads
 SHORT = 128  # updates that are added one by one in pairwise sums, too
 CROWD = 4  # updates of a place, on the average, from which on wider sums cost little
 CROWD_OF_MANY = 16  # the same where the wide sums leave the second cache: so many NumPy adds one by one, too
+GAIN = 0.9  # of the time of one thread that shares may take to be chosen: machines differ
+LOSS = 1.05  # of the time of two shares on two cores that four may take, which gain on more cores
+
+# Times in ns of one core, measured from 8,000 updates of 500 places to 3 million of a million, in rows of 1 to 64.
+_UPDATE, _ELEMENT, _PLACE = 1.3, 0.2, 0.3  # of an index, of an element of its window, of a place in one more share
 
 _SUMMED = {"f16": "f64", "bf16": "f64", "f32": "f64", "f64": "f64", "c64": "c128", "c128": "c128"}
 _NUMPYS = {
@@ -33,31 +40,71 @@ _NUMPYS = {
 _INTEGERS = {f"{kind}{width}" for kind in "iu" for width in (8, 16, 32, 64)}
 
 
+def _nothing(b: Any, dtype: str, loop_op: str) -> Any:
+    """What leaves anything as it is that is brought to it."""
+    if loop_op in ("add", "sub"):
+        # Minus zero is the one that leaves zeros of both signs.
+        if dtype in _INTEGERS:
+            return b.const(dtype, 0)
+        zero = b.const("f64", 0.0 if loop_op == "sub" else -0.0)
+        return zero if dtype == "f64" else b.convert(zero, dtype)
+    if dtype in _INTEGERS:
+        width = int(dtype[1:])
+        least, most = (-(1 << width - 1), (1 << width - 1) - 1) if dtype[0] == "i" else (0, (1 << width) - 1)
+        return b.const(dtype, most if loop_op == "min" else least)
+    return b.const(dtype, math.inf if loop_op == "min" else -math.inf)
+
+
 def wide_dtype(dtype: Any, places: int, updates: int) -> Any:
     """The dtype in which NumPy adds so many updates to so many places."""
     return dtype if updates <= SHORT or CROWD * places > updates else np.dtype(_NUMPYS.get(dtype.name, dtype))
 
 
-def parts_of_sums(out: Any, updates: Any, shape: tuple[int, ...]) -> int:
-    """In how many sums apart updates are added to places, 0 for none; `shape` is that of the places' indices."""
-    if updates.size >= MANY and 2 * PARTS * out.size <= updates.size and max(shape, default=0) >= 4 * PARTS:
-        return PARTS if out.dtype in _INTEGERS or out.dtype in _SUMMED else 0
-    count = math.prod(shape)
+def _crowded(out: Any, updates: Any, loop_op: str) -> bool:
+    """Whether updates of an array are added in double the precision."""
+    if out.dtype not in _SUMMED or loop_op not in ("add", "sub") or updates.size <= SHORT:
+        return False
     from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
 
-    wide = out.size * ITEMSIZE[_SUMMED.get(out.dtype, out.dtype)]
-    crowd = CROWD_OF_MANY if wide > NOMINAL.second.bytes and ITEMSIZE[out.dtype] >= 4 else CROWD
-    return int(out.dtype in _SUMMED and count > SHORT and crowd * out.size <= updates.size)
+    many = out.size * ITEMSIZE[_SUMMED[out.dtype]] > NOMINAL.second.bytes and ITEMSIZE[out.dtype] >= 4
+    return (CROWD_OF_MANY if many else CROWD) * out.size <= updates.size
 
 
-def emit_sums(ctx: Any, out: Any, shape: tuple[int, ...], parts: int, group: Callable[..., None], loop_op: str) -> None:
-    """`group(batch, add)` for all of `shape`, in parts of its longest axis on threads, each into sums of its own, which
-    are added to `out` or (`loop_op` "sub") subtracted from it.
+def shares(out: Any, updates: Any, shape: tuple[int, ...], loop_op: str | None) -> int:
+    """In how many shares updates are collected, 0 where they change the result itself; `shape` is that of the indices.
 
-    They start at -0, which added to anything leaves it as it is, or at 0 for what is subtracted.
+    The order of additions hangs on it: so it is the nominal machine that says what pays, with two cores.
+    """
+    from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
+
+    known = out.dtype in _INTEGERS or out.dtype in _SUMMED
+    if loop_op not in ("add", "sub", "min", "max") or not known or (out.dtype[0] == "c" and loop_op in ("min", "max")):
+        return 0
+    crowded = _crowded(out, updates, loop_op)
+    places = out.size * (2 if crowded else 1)
+    far = out.size * ITEMSIZE[out.dtype] > NOMINAL.second.bytes
+    each = _UPDATE + (NOMINAL.last.line_ns * NOMINAL.far if far else 0.0)
+    time = math.prod(shape) * each + updates.size * _ELEMENT
+
+    def price(count: int) -> float:
+        return time / 2 + count * places * _PLACE + NOMINAL.wake_ns / 2  # workers still look for work, as a rule
+
+    if max(shape, default=0) < 16 or price(2) > GAIN * time:
+        return int(crowded)
+    return 4 if price(4) < LOSS * price(2) else 2
+
+
+def emit_shares(
+    ctx: Any, out: Any, updates: Any, shape: tuple[int, ...], parts: int, group: Callable[..., None], loop_op: str
+) -> None:
+    """`group(batch, add)` for all of `shape`, in parts of its longest axis on threads, each into places of its own,
+    which are then brought to those of `out` by `loop_op`.
+
+    They start at what leaves anything as it is: sums at -0, or at 0 for what is subtracted.
     """
     b, axis = ctx.b, shape.index(max(shape))
-    wide = _SUMMED.get(out.dtype, out.dtype)
+    crowded = _crowded(out, updates, loop_op)
+    wide = _SUMMED[out.dtype] if crowded else out.dtype
     # Lines of the cache between the parts: threads that write to one line wait for each other.
     from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
 
@@ -65,16 +112,21 @@ def emit_sums(ctx: Any, out: Any, shape: tuple[int, ...], parts: int, group: Cal
     shape_of_sums = (parts, out.shape[0] + apart, *out.shape[1:]) if out.shape else (parts,)
     sums = ctx.temporary(wide, shape_of_sums)
     size = shape[axis] // parts
-    rests = ctx.temporary(wide, shape_of_sums) if wide == out.dtype and out.dtype in _SUMMED else None
-    nothing = b.const(wide, 0) if out.dtype in _INTEGERS else b.const("f64", 0.0 if loop_op == "sub" else -0.0)
-    nothing = nothing if nothing.dtype == wide else b.convert(nothing, wide)
+    # What each addition loses, where sums cannot be wider.
+    rests = ctx.temporary(wide, shape_of_sums) if crowded and wide == out.dtype else None
+    nothing = _nothing(b, wide, loop_op)
+    combine = "add" if loop_op == "sub" else loop_op
+
+    def flat(array: Any) -> Any:
+        """Places as one axis: long loops over them, however short their rows."""
+        return array.reshaped((parts, array.size // parts))
 
     def some(number: Any, first: Any, part: Any) -> None:
         def add(place: tuple, value: Any) -> None:
             at = (part, *place)
             value = value if value.dtype == wide else b.convert(value, wide)
             if rests is None:
-                ctx.store(sums, at, b.op("add", ctx.load(sums, at), value))
+                ctx.store(sums, at, b.op(combine, ctx.load(sums, at), value))
                 return
             total, lost = two_sum(b, b.let(ctx.load(sums, at)), b.let(value))
             ctx.store(sums, at, total)
@@ -91,20 +143,24 @@ def emit_sums(ctx: Any, out: Any, shape: tuple[int, ...], parts: int, group: Cal
         def start(index: tuple) -> None:
             for array in (sums, rests):
                 if array is not None:
-                    ctx.store(array, (part, *index), nothing)
+                    ctx.store(flat(array), (part, *index), nothing)
 
-        loops(b, out.shape, start)
+        loops(b, (out.size,), start)
         some(size, b.op("mul", part, size), part)
     if rest := shape[axis] % parts:
         some(rest, b.index(parts * size), b.index(0))
 
+    result = out.reshaped((out.size,)) if out.contiguous else None
+
     def total(index: tuple) -> None:
-        value = ctx.load(out, index)
+        to = out if result is None else result
+        value = ctx.load(to, index)
         value = value if value.dtype == wide else b.convert(value, wide)
         for part in range(parts):
             at = (b.index(part), *index)
-            found = ctx.load(sums, at)
-            value = b.op(loop_op, value, found if rests is None else with_lost(b, b.let(found), ctx.load(rests, at)))
-        ctx.store(out, index, value if wide == out.dtype else b.convert(value, out.dtype))
+            found = ctx.load(sums if result is None else flat(sums), at)
+            lost = None if rests is None else ctx.load(rests if result is None else flat(rests), at)
+            value = b.op(loop_op, value, found if lost is None else with_lost(b, b.let(found), lost))
+        ctx.store(to, index, value if wide == out.dtype else b.convert(value, out.dtype))
 
-    loops(b, out.shape, total)
+    loops(b, out.shape if result is None else (out.size,), total)

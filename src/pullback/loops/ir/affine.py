@@ -16,11 +16,11 @@ MOST_SUMS = 256  # that are taken apart in one expression: where they share oper
 
 def terms(expr: Expr) -> tuple[list[Expr], int]:
     """`expr` (i64) as a sum: its non-constant terms, constant factors multiplied into sums, and the constant."""
-    found, constant = _sum(expr)
+    found, constant = summands(expr)
     return [node if factor == 1 else make("mul", (node, const("i64", factor))) for node, factor in found], constant
 
 
-def _sum(expr: Expr) -> tuple[list[tuple[Expr, int]], int]:
+def summands(expr: Expr) -> tuple[list[tuple[Expr, int]], int]:
     """What an expression is the sum of, each with a constant factor, and the constant."""
     found: list[tuple[Expr, int]] = []
     constant = 0
@@ -81,7 +81,7 @@ def _summands(expr: Expr) -> tuple[tuple[Expr, int], ...]:
 
     Kept, as the schedule asks of each index how it goes along each loop, in form after form.
     """
-    return tuple(_sum(expr)[0])
+    return tuple(summands(expr)[0])
 
 
 def stride(

@@ -12,6 +12,7 @@ same for any number of threads. Three cases, and scans (_scans.py):
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pullback.loops.ir.fold import const, make
@@ -33,11 +34,16 @@ from pullback.loops.ir.ir import (
 )
 from pullback.loops.ir.vectors import repeatable
 from pullback.loops.ir.visit import Substitute, statements
+from pullback.loops.passes.merge import hands_on
 from pullback.loops.schedule.apply.partials import combining, neutrals
 from pullback.loops.schedule.apply.scans import split_scan
 from pullback.loops.schedule.cost import nanoseconds
 from pullback.loops.schedule.machine import CORES, NOMINAL
 from pullback.loops.schedule.space import around, extent_of
+
+LEAST = 64  # elements that are worth a partial result
+MOST = 256  # partial results
+FEW = 2 * CORES  # iterations of a reduction, of which each is cut if there is a longer one inside
 
 
 def parallelize(new: Fresh, loop: Loop) -> list[Stmt]:
@@ -131,24 +137,23 @@ class _Parallelize:
             return None
         if any(not isinstance(each.extent, Const) for each in chain):
             return None
-        outer = 1
-        for each in chain:
-            outer *= extent_of(each)
-        n = reduce.extent.value
-        count = max(2, min(256, even_pieces(time / 2, n), n // 64))
-        size = n // count
-        if size < 64:
+        outer = math.prod(map(extent_of, chain))
+        short, lets, inner = _short_levels(reduce, body[: at[0]])
+        n, rows = extent_of(inner), math.prod(map(extent_of, short))
+        least = -(-LEAST // _elements(inner))  # iterations that are worth a partial result
+        count = max(2, min(MOST // rows, even_pieces(time / 2 / rows, n), n // least))
+        if n < 2 * least:
             return None
         carried = [v for group in reduce.carried for v in group.vars]
-        partials = [self.new.buffer("partial", v.dtype, count * outer) for v in carried]
+        partials = [self.new.buffer("partial", v.dtype, rows * count * outer) for v in carried]
         chunk = self.new.var(Var("chunk", "i64"))
-        first = self._partial(chain, body[: at[0]], reduce, starts, partials, chunk, count, size)
+        first = self._partial(chain, lets, short, inner, starts, partials, chunk, count)
         again = self.new.var(Var("chunk", "i64"))
         flat = make("add", (make("mul", (Read(again), const("i64", outer))), _flat(chain)))
         loaded = iter([Load(buffer, flat) for buffer in partials])
         groups = tuple(combining(group, [next(loaded) for _ in group.vars]) for group in reduce.carried)
         role = "vector" if not chain or all(each.role != "vector" for each in chain) else "reduce"
-        second = Loop(again, const("i64", count), role, (), groups)  # type: ignore[arg-type]
+        second = Loop(again, const("i64", rows * count), role, (), groups)  # type: ignore[arg-type]
         rest = (*body[: at[0]], second, *body[at[0] + 1 :])
         return [first, *((around(chain, rest),) if chain else rest)]
 
@@ -156,41 +161,82 @@ class _Parallelize:
         self,
         chain: list[Loop],
         lets: Sequence[Stmt],
+        short: Sequence[Loop],
         reduce: Loop,
         starts: list,
         partials: list[Buffer],
-        chunk: Var,
+        number: Var,
         count: int,
-        size: int,
     ) -> Loop:
-        """threads chunk { chain { lets; reduce over the chunk; store the results } }, with variables of its own."""
-        n, outer = extent_of(reduce), partials[0].size // count
+        """threads number { chain { lets; reduce over a chunk; store the results } }, with variables of its own: numbers
+        go through the chunks of each iteration of the `short` reductions around."""
+        n, rows = extent_of(reduce), math.prod(map(extent_of, short))
+        size, outer = n // count, partials[0].size // (rows * count)
         inner = self.new.var(reduce.var)
-        last = make("eq", (Read(chunk), const("i64", count - 1)))
+        chunk: Expr = Read(number)
+        places: dict[Var, Expr] = {}
+        if short:
+            row = make("div", (chunk, const("i64", count)))
+            chunk = make("rem", (chunk, const("i64", count)))
+            for level in reversed(short):
+                places[level.var] = row if level is short[0] else make("rem", (row, level.extent))
+                row = make("div", (row, level.extent))
+        last = make("eq", (chunk, const("i64", count - 1)))
         extent: Expr = const("i64", size)
         if n % count:
             extent = make("select", (last, const("i64", n - (count - 1) * size), extent))
-        index = make("add", (make("mul", (Read(chunk), const("i64", size))), Read(inner)))
+        index = make("add", (make("mul", (chunk, const("i64", size))), Read(inner)))
+        places[reduce.var] = index
         groups = tuple(
             Carried(group.vars, tuple(start), group.updates, group.results, group.combine)
             for group, start in zip(reduce.carried, starts)
         )
-        body = Substitute({reduce.var: index}).block(reduce.body)
-        sub = Substitute({reduce.var: index})
+        body = Substitute(places).block(reduce.body)
+        sub = Substitute(places)
+        lets = Substitute(places).block(tuple(lets))
         groups = tuple(
             Carried(g.vars, g.inits, tuple(map(sub.rewrite, g.updates)), g.results, g.combine) for g in groups
         )
-        flat = make("add", (make("mul", (Read(chunk), const("i64", outer))), _flat(chain)))
+        flat = make("add", (make("mul", (Read(number), const("i64", outer))), _flat(chain)))
         results = [v for group in reduce.carried for v in group.results]
         stores = [Store(buffer, flat, Read(result)) for buffer, result in zip(partials, results)]
         whole: tuple[Stmt, ...] = (*lets, Loop(inner, extent, reduce.role, body, groups, reduce.attrs), *stores)
         if chain:
             whole = (around(chain, whole),)
-        loop = Loop(chunk, const("i64", count), "threads", whole, (), (("grain", 1),))
+        loop = Loop(number, const("i64", rows * count), "threads", whole, (), (("grain", 1),))
 
         (renamed,) = Substitute({}, self.new.var).block((loop,))
         assert isinstance(renamed, Loop)
         return renamed
+
+
+def _short_levels(reduce: Loop, lets: Sequence[Stmt]) -> tuple[list[Loop], tuple[Stmt, ...], Loop]:
+    """(the reductions with too few iterations for all threads, each of which is but one reduction inside, what they
+    and the statements before them compute, and the reduction inside them all): it is cut in each of their iterations.
+    """
+    short: list[Loop] = []
+    before = list(lets)
+    while extent_of(reduce) < FEW and math.prod(map(extent_of, (*short, reduce))) <= MOST // 2:
+        *others, inner = reduce.body or (None,)
+        if not isinstance(inner, Loop) or not all(isinstance(stmt, Let) for stmt in others):
+            break
+        if inner.role not in ("reduce", "vector") or not isinstance(inner.extent, Const):
+            break
+        if extent_of(inner) < FEW or not hands_on(reduce, inner):
+            break
+        short.append(reduce)
+        before += others
+        reduce = inner
+    return short, tuple(before), reduce
+
+
+def _elements(loop: Loop) -> int:
+    """How often the innermost of loops that stand alone in one another runs in an iteration of the first."""
+    count, body = 1, loop.body
+    while loops := [stmt for stmt in body if isinstance(stmt, Loop)]:
+        count *= max(max(extent_of(stmt) for stmt in loops), 1)
+        body = max(loops, key=extent_of).body
+    return count
 
 
 def even_pieces(time: float, most: int) -> int:

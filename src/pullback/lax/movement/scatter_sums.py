@@ -1,7 +1,7 @@
 """Many updates of few places by threads, as `scatter_add`, `segment_sum` and `segment_max` make them.
 
 Each thread has the places for itself, and takes a share of the updates: two or four shares whatever the number of
-threads, so that results are the same. It is chosen by its price: the places are filled and read once more for each share.
+threads, so that results are the same. It is chosen by its price, as the places are filled and read once more for each.
 
 Sums are about as accurate as pairwise ones. Added one by one, n updates of one place err by up to n / 2 units in the
 last place, and how many a place gets is not known before. So where places get `CROWD` updates on the average, these are

@@ -3,8 +3,8 @@
     sequential i < 4 n + 1 { if i's place is there { y[place] = ... } }
     =>  sequential t < n { the same for 4 t, 4 t + 1, 4 t + 2, 4 t + 3 }    sequential i < 1 { the same for 4 n + i }
 
-Such iterations have little to do: counting, jumping back and two comparisons were half of their instructions. A place is
-from 0 to m if it is at most m as a number without a sign.
+Such iterations have little to do: counting, jumping back and two comparisons were half of their instructions. A place
+is from 0 to m if it is at most m as a number without a sign.
 
 Needs: the schedule's choice. Guarantees: the same operations in the same order.
 
@@ -68,7 +68,7 @@ def _is_simple(body: Sequence[Stmt], inside: bool = False) -> bool:
 
 
 def _roots(body: Sequence[Stmt]) -> list[Expr]:
-    found = []
+    found: list[Expr] = []
     for stmt in body:
         found += expressions(stmt)
         if isinstance(stmt, If):

@@ -177,3 +177,14 @@ def test_sums_over_few_long_rows_are_cut_within_the_rows(shape):
     assert found[0] == found[1] == found[2]
     np.testing.assert_allclose(found[0][0], (x.astype("f8") * y).sum(), rtol=1e-4, atol=1e-2)
     assert found[0][1] == np.max(x / (1 + abs(y)))
+
+
+@pytest.mark.parametrize("rows", [2, 3, 5])
+def test_few_long_rows_are_cut_into_blocks(rows):
+    """Three rows on two threads would leave one idle for a third of the time."""
+    x = np.random.default_rng(0).standard_normal((rows, 134_427)).astype("f4")
+    y = np.random.default_rng(1).standard_normal((rows, 1)).astype("f4")
+    program = pullback.jit(lambda x, y: jnp.maximum(x, y) * y)
+    assert f"threads{{grain=1}} chunk < {rows} " not in program.lower(x, y).as_text("nests")
+    assert "threads{grain=1} chunk" in program.lower(x, y).as_text("nests")
+    np.testing.assert_array_equal(program(x, y), np.maximum(x, y) * y)

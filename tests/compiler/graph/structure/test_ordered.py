@@ -73,3 +73,21 @@ def test_quantiles_one_after_the_other_are_selected_together(shape, axis):
     x.flat[7] = np.nan
     for found, each in zip(program(x), np.quantile(x, [0.1, 0.5, 0.9, 0.1], axis)):
         np.testing.assert_array_equal(np.isnan(found), np.isnan(each))
+
+
+@pytest.mark.parametrize("shape, axis", [((7, 1), 1), ((1, 7), 0), ((3, 1, 4), 1), ((3, 0, 4), 1)])
+def test_an_axis_of_one_element_is_in_order(shape, axis):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    if x.size:
+        x.flat[0] = np.nan
+
+    def ordered(x):
+        top = pullback.lax.top_k(jnp.moveaxis(x, axis, -1), x.shape[axis])
+        return jnp.sort(x, axis), jnp.argsort(x, axis), jnp.argsort(x, axis, descending=True), *top
+
+    found = pullback.jit(ordered)(x)
+    for value, wanted in zip(found, ordered(jnp.asarray(x))):
+        assert value.dtype == wanted.dtype and value.shape == wanted.shape
+        np.testing.assert_array_equal(value, wanted)
+    np.testing.assert_array_equal(found[0], x)
+    assert "sort[" not in pullback.jit(ordered).lower(x).as_text("jaxpr")

@@ -10,6 +10,7 @@
     c = sort(x)[::-1][:10]             =>      the elements at such places; so is what is sorted in the order of x
     y, b = sort x, iota; c = x[b]      =>      c = y: what is sorted, taken in its order, also along an axis
     y, _ = sort x, z                   =>      y = sort x
+    along an axis of one element       =>      x; places are 0
 
 Only where nothing else reads what was sorted. Elements and places are those of before, bit for bit: equal elements come
 as they lie, NaN comes last, and zeros keep their signs.
@@ -196,6 +197,22 @@ def _plain(r: Rewriter, places: Any) -> Any:
     return places
 
 
+def _single(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Orders along an axis of one element, or of none."""
+    axis = eqn.params["dimension"] if eqn.primitive.name == "sort" else eqn.params["axis"]
+    x = eqn.invars[0]
+    if isinstance(x, Literal) or x.aval.shape[axis] > 1:
+        return None
+    if eqn.primitive.name == "sort":
+        return list(eqn.invars)
+    if any(out.aval.shape != x.aval.shape for out in eqn.outvars):
+        return None
+    results = [r.full(out.aval, 0) for out in eqn.outvars]
+    if eqn.primitive.name != "argpartition":
+        results[0] = x
+    return results[0] if len(results) == 1 else results
+
+
 def _followed(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A sort without the operands that follow its keys in vain."""
     keys = eqn.params["num_keys"]
@@ -274,8 +291,9 @@ def _as(r: Rewriter, x: Any, dtype: Any) -> Any:
 ORDER_RULES: dict[str, tuple[Rule, ...]] = {
     "slice": (_selected, _ends),
     "gather": (_in_order,),
-    "order_statistics": (_together,),
-    "sort": (_followed,),
-    "partition": (_sorted,),
-    "argpartition": (_sorted,),
+    "order_statistics": (_single, _together),
+    "sort": (_single, _followed),
+    "top_k": (_single,),
+    "partition": (_single, _sorted),
+    "argpartition": (_single, _sorted),
 }

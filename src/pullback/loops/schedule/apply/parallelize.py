@@ -5,7 +5,7 @@ computes, and in which order partial results are combined, is fixed by the exten
 same for any number of threads. Three cases, and scans (_scans.py):
 
     parallel i < 1000 { vector j ... }   =>   threads i < 1000 { vector j ... }
-    vector i < 1000000 { ... }           =>   threads c < 100 { vector i < 10000 { ... } }
+    vector i < 1000000 { ... }           =>   threads c < 100 { vector i < 10000 { ... } }, also of each of a few rows
     reduce i < 1000000 -> s              =>   threads c < 61 { reduce i < 16384 -> p; partial[c] = p }
                                               reduce c < 61 over partial -> s
 """
@@ -76,6 +76,10 @@ class _Parallelize:
                 widest = k
                 break
         outer = chain[widest]
+        if len(chain) > 1 and chain[-1].role == "vector" and math.prod(map(extent_of, chain[:-1])) < CORES:
+            blocks = self._blocks(chain[-1], time, chain[:-1])
+            if blocks is not chain[-1]:
+                return [blocks]
         if outer.role == "parallel" and extent_of(outer) >= 2 and (extent_of(outer) >= CORES or len(chain) > 1):
             rest = chain[:widest] + chain[widest + 1 :]
             grain = -(-extent_of(outer) // even_pieces(time, extent_of(outer)))
@@ -88,27 +92,30 @@ class _Parallelize:
             return [around([threads, *chain[:widest], *chain[widest + 1 :]], chain[-1].body)]
         return [loop]
 
-    def _blocks(self, loop: Loop, time: float) -> Loop:
-        """Blocks of a vector loop; the last one overlaps the one before it if iterations may be repeated."""
-        if not isinstance(loop.extent, Const):
+    def _blocks(self, loop: Loop, time: float, rows: Sequence[Loop] = ()) -> Loop:
+        """Blocks of a vector loop, of each of few `rows` around it; the last block of a row overlaps the one before it
+        if iterations may be repeated. The vector loop itself where it is too short."""
+        if not all(isinstance(each.extent, Const) for each in (*rows, loop)):
             return loop
-        n = loop.extent.value
+        n, count_of_rows = extent_of(loop), math.prod(map(extent_of, rows))
         unit = 64 if any(isinstance(stmt, Loop) for stmt in loop.body) else 1024
-        size = -(-n // (even_pieces(time, n) * unit)) * unit
+        pieces = -(-even_pieces(time, n * count_of_rows) // count_of_rows)
+        size = -(-n // (pieces * unit)) * unit
         if size * 2 > n:
             return loop
         count = -(-n // size)
-        chunk, inner = self.new.var(Var("chunk", "i64")), self.new.var(loop.var)
-        start = make("mul", (Read(chunk), const("i64", size)))
+        number, inner = self.new.var(Var("chunk", "i64")), self.new.var(loop.var)
+        chunk, places = _places(Read(number), count, rows)
+        start = make("mul", (chunk, const("i64", size)))
         extent: Expr = const("i64", size)
         if count * size != n:
             if repeatable(loop):
                 start = make("min", (start, const("i64", n - size)))
             else:
                 extent = make("min", (extent, make("sub", (const("i64", n), start))))
-        body = Substitute({loop.var: make("add", (start, Read(inner)))}).block(loop.body)
+        body = Substitute({**places, loop.var: make("add", (start, Read(inner)))}).block(loop.body)
         vector = Loop(inner, extent, "vector", body, (), loop.attrs)
-        return Loop(chunk, const("i64", count), "threads", (vector,), (), (("grain", 1),))
+        return Loop(number, const("i64", count_of_rows * count), "threads", (vector,), (), (("grain", 1),))
 
     # Scans and reductions.
 
@@ -173,14 +180,7 @@ class _Parallelize:
         n, rows = extent_of(reduce), math.prod(map(extent_of, short))
         size, outer = n // count, partials[0].size // (rows * count)
         inner = self.new.var(reduce.var)
-        chunk: Expr = Read(number)
-        places: dict[Var, Expr] = {}
-        if short:
-            row = make("div", (chunk, const("i64", count)))
-            chunk = make("rem", (chunk, const("i64", count)))
-            for level in reversed(short):
-                places[level.var] = row if level is short[0] else make("rem", (row, level.extent))
-                row = make("div", (row, level.extent))
+        chunk, places = _places(Read(number), count, short)
         last = make("eq", (chunk, const("i64", count - 1)))
         extent: Expr = const("i64", size)
         if n % count:
@@ -208,6 +208,18 @@ class _Parallelize:
         (renamed,) = Substitute({}, self.new.var).block((loop,))
         assert isinstance(renamed, Loop)
         return renamed
+
+
+def _places(number: Expr, count: int, rows: Sequence[Loop]) -> tuple[Expr, dict[Var, Expr]]:
+    """The chunk, of `count` in each iteration of `rows`, and the counters of these, of the numbered piece of all."""
+    if not rows:
+        return number, {}
+    places: dict[Var, Expr] = {}
+    row, chunk = (make(name, (number, const("i64", count))) for name in ("div", "rem"))
+    for level in reversed(rows):
+        places[level.var] = row if level is rows[0] else make("rem", (row, level.extent))
+        row = make("div", (row, level.extent))
+    return chunk, places
 
 
 def _short_levels(reduce: Loop, lets: Sequence[Stmt]) -> tuple[list[Loop], tuple[Stmt, ...], Loop]:

@@ -25,9 +25,12 @@ def test_sums_of_many_updates_err_by_few_units(dtype):
             for way in (lambda f: f, pullback.jit):
                 added = way(lambda x, w=where, p=places: pullback.ops.segment_sum(x, w, p))(x)
                 taken = way(lambda x, w=where, t=true: jnp.zeros(t.shape, x.dtype).at[w].subtract(x))(x)
+                # Of float64 some 16 updates of a place are added as they come, as others add all: by chance errors of
+                # the one that gets nearly all cancel out but for the root of their number.
+                units = 2 if eps > 1e-10 or 16 * true.size <= x.size else n**0.5
                 for found in (added, -taken):
                     assert found.dtype == jnp.dtype(dtype)
-                    assert np.max(np.abs(np.asarray(found).astype(np.clongdouble) - true) / np.abs(true)) <= 2 * eps
+                    assert np.max(np.abs(np.asarray(found).astype(np.clongdouble) - true) / np.abs(true)) <= units * eps
 
 
 def test_what_is_not_added_to_keeps_its_sign_and_infinities_stay():

@@ -25,12 +25,13 @@ from pullback.loops.ir.types import ITEMSIZE
 
 SHORT = 128  # updates that are added one by one in pairwise sums, too
 CROWD = 4  # updates of a place, on the average, from which on wider sums cost little
-CROWD_OF_MANY = 16  # the same where the wide sums leave the second cache: so many NumPy adds one by one, too
+CROWD_OF_MANY = 16  # the same where the wide sums leave the second cache, or are two: NumPy adds so many one by one
 GAIN = 0.9  # of the time of one thread that shares may take to be chosen: machines differ
 LOSS = 1.05  # of the time of two shares on two cores that four may take, which gain on more cores
 
 # Times in ns of one core, measured from 8,000 updates of 500 places to 3 million of a million, in rows of 1 to 64.
-_UPDATE, _ELEMENT, _PLACE = 1.3, 0.2, 0.3  # of an index, of an element of its window, of a place in one more share
+_UPDATE, _ELEMENT = 1.3, 0.2  # of an index, twice that with a second sum, and of an element of its window
+_PLACE = 0.3  # in one more share
 
 _SUMMED = {"f16": "f64", "bf16": "f64", "f32": "f64", "f64": "f64", "c64": "c128", "c128": "c128"}
 _NUMPYS = {
@@ -67,7 +68,8 @@ def _crowded(out: Any, updates: Any, loop_op: str) -> bool:
     from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
 
     many = out.size * ITEMSIZE[_SUMMED[out.dtype]] > NOMINAL.second.bytes and ITEMSIZE[out.dtype] >= 4
-    return (CROWD_OF_MANY if many else CROWD) * out.size <= updates.size
+    costly = many or _SUMMED[out.dtype] == out.dtype
+    return (CROWD_OF_MANY if costly else CROWD) * out.size <= updates.size
 
 
 def shares(out: Any, updates: Any, shape: tuple[int, ...], loop_op: str | None) -> int:
@@ -83,7 +85,8 @@ def shares(out: Any, updates: Any, shape: tuple[int, ...], loop_op: str | None) 
     crowded = _crowded(out, updates, loop_op)
     places = out.size * (2 if crowded else 1)
     far = out.size * ITEMSIZE[out.dtype] > NOMINAL.second.bytes
-    each = _UPDATE + (NOMINAL.last.line_ns * NOMINAL.far if far else 0.0)
+    each = _UPDATE * (2 if crowded and _SUMMED[out.dtype] == out.dtype else 1)
+    each += NOMINAL.last.line_ns * NOMINAL.far if far else 0.0
     time = math.prod(shape) * each + updates.size * _ELEMENT
 
     def price(count: int) -> float:

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from pullback.loops.emit.cpu.target import Target
 from pullback.loops.emit.jit import compile_function
 from pullback.loops.emit.lanes import shorter
+from pullback.loops.emit.module import build_module
 from pullback.loops.ir import Builder
 
 from .kit import both, sample
@@ -82,3 +84,17 @@ def test_widths_of_shorter_vectors():
     assert len(shorter(loop, 64, 16, None)) == 2  # whose extents nobody knows
     (simple,) = rows(100, True).body[0].body
     assert shorter(simple, 32, 16, None) == ()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i16"])
+@pytest.mark.parametrize("n", [301, 777, 1003])
+def test_rows_are_stored_in_whole_lines(n, dtype):
+    """Rows that begin anywhere in a line: a vector at the beginning, then those of whole lines, the last at the end."""
+    b = Builder()
+    x, r, y = b.input("x", dtype, ROWS * n), b.input("r", dtype, n), b.output("y", dtype, ROWS * n)
+    with b.loop(ROWS) as k, b.loop(n, "vector") as i:
+        b.store(y, k * n + i, b.load(x, k * n + i) + b.load(r, i))
+    function = b.function("f")
+    for found, wanted in both(function, [sample(dtype, ROWS * n), sample(dtype, n)]):
+        np.testing.assert_array_equal(found, wanted)
+    assert "smax.i64" in build_module(function, {}, Target("x86_64-unknown-linux-gnu", "skylake-avx512", "", 64)).text

@@ -1,8 +1,8 @@
-"""Streamed loops: their stores go past the caches, in whole lines.
+"""Streamed loops: their stores go past the caches, in whole lines. And rows, whose usual stores are whole lines, too.
 
-Such a store does not read its line first, and leaves the caches to others; it has to begin a line. So the vectors from
-the first line on are stored so, then the first and the last one as usual: iterations may be repeated. Where lines of
-several results do not begin together, all is stored as usual; that is known only when the loop runs.
+A streamed store does not read its line first, and leaves the caches to others; it has to begin a line. So the vectors
+from the first line on are stored so, then the first and the last one as usual: iterations may be repeated. Where lines
+of several results do not begin together, all is stored as usual; that is known only when the loop runs.
 
     y[i] = f(x[i]), i < n    =>    k = elements to the first line
                                    if lines begin together: for i = k; i + L <= n; i += L: store past the caches
@@ -15,16 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pullback.loops.ir.affine import depends
-from pullback.loops.ir.ir import Loop, Store, Var
+from pullback.loops.ir.affine import depends, summands
+from pullback.loops.ir.ir import Const, Loop, Read, Store, Var
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import bound, statements
 
 from .functions import FunctionEmitter
+from .lanes import operations
 from .types import LINE
 from .values import Asm
 
 LEAST_STREAMED = 8  # vectors, below which finding the first line is not worth it
+LEAST_OF_ROW = 4  # vectors of a row, of which one is repeated
+CHEAP = 6  # operations of a loop that waits for its stores
 
 
 def streamed(to: FunctionEmitter, loop: Loop, n: str, lanes: int, plain: Callable[[], None]) -> None:
@@ -63,6 +66,32 @@ def streamed(to: FunctionEmitter, loop: Loop, n: str, lanes: int, plain: Callabl
         return vector(Asm(code, 1).call("llvm.smin", "i64", at, last), [])
 
     to.counted(loop, "0", end, lanes, [], usual, some=True)
+
+
+def row_start(to: FunctionEmitter, loop: Loop, lanes: int) -> str | None:
+    """Where the vectors of a row begin, so that its contiguous stores are whole lines: the first line's place less
+    `lanes`, or 0 where the row begins a line; None if that is nothing to gain.
+
+    A store across two lines takes twice what one of a line takes, where lines come from afar. Measured: x + r, 4000
+    rows of 210, took 190 us, now 140 (JAX 135); 2000 rows of 777 340, now 250 (JAX 270).
+    """
+    assert isinstance(loop.extent, Const)
+    stores = _contiguous(to, loop, lanes)
+    if not stores or loop.extent.value < LEAST_OF_ROW * lanes or operations((loop,)) > CHEAP:
+        return None
+    ragged = [loop.extent.value * ITEMSIZE[store.buffer.dtype] % LINE for store in stores]
+    moved = [_is_moved(store, loop) for store in stores]
+    if not all(ragged) or not all(moved):
+        return None
+    code = to.code
+    first, _ = _first_line(to, loop, stores[:1], lanes)
+    whole = code.inst(f"icmp eq i64 {first}, 0", first)
+    return code.inst(f"select i1 {whole}, i64 0, i64 {code.inst(f'sub i64 {first}, {lanes}', first)}", whole, first)
+
+
+def _is_moved(store: Store, loop: Loop) -> bool:
+    """Whether a store's first place is another in each run of a loop: a row of many."""
+    return any(not isinstance(term, Read) or term.var is not loop.var for term, _ in summands(store.index)[0])
 
 
 def _first_line(to: FunctionEmitter, loop: Loop, stores: Sequence[Store], lanes: int) -> tuple[str, str]:

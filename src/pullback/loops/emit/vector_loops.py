@@ -23,7 +23,7 @@ from .lanes import REST_OPS, accumulators, lane_count, operations, register_lane
 from .ops import emit_op
 from .square_access import square_store
 from .squares import Square, copies_of
-from .streams import LEAST_STREAMED, streamed
+from .streams import LEAST_STREAMED, row_start, streamed
 from .sums import Sums, float_sums, plus, settled, two_sum, zero
 from .values import Asm, Value, broadcast, constant, element_of
 
@@ -67,7 +67,8 @@ class VectorFunctionEmitter(FunctionEmitter):
             streamed(self, loop, str(n), lanes, lambda: self._whole(loop, str(n), lanes, overlap=n % lanes != 0))
             return
         if n % lanes == 0 or repeatable(loop):
-            self._whole(loop, str(n), lanes, overlap=n % lanes != 0)
+            start = row_start(self, loop, lanes) if n % lanes else None
+            self._whole(loop, str(n), lanes, overlap=n % lanes != 0, start=start or "0")
         else:
             self._whole(loop, str(whole), lanes, overlap=False)
             self._ends(loop, str(whole), str(n), lanes)
@@ -117,12 +118,14 @@ class VectorFunctionEmitter(FunctionEmitter):
             self.scalar_loop(loop, start, n)
 
     def _whole(self, loop: Loop, n: str, lanes: int, overlap: bool, start: str = "0") -> None:
-        """Iterations [start, n), which are at least `lanes` if `overlap`."""
+        """Iterations [start, n), which are at least `lanes` if `overlap`; what is before 0 are the first ones."""
 
         def body(i: str, _: list[Value]) -> list[Value]:
             if overlap and i[0] == "%":
                 last = str(int(n) - lanes) if n[0] != "%" else self.code.inst(f"sub i64 {n}, {lanes}", n)
                 i = Asm(self.code, 1).call("llvm.smin", "i64", i, last)
+                if start[0] == "%":
+                    i = Asm(self.code, 1).call("llvm.smax", "i64", i, "0")
             self.instance(loop, i, lanes)
             self.block(loop.body)
             self.eval.vector = None

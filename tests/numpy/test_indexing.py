@@ -165,6 +165,7 @@ def test_assignment_says_what_to_write():
         (slice(None, None, 0), ValueError, "slice step cannot be zero"),
         (object(), IndexError, "valid indices"),
         ((np.arange(2), np.arange(3)), ValueError, r"Incompatible shapes for broadcasting: shapes=\[\(2,\), \(3,\)\]"),
+        ((np.arange(2), np.arange(0)), ValueError, r"Incompatible shapes for broadcasting: shapes=\[\(2,\), \(0,\)\]"),
     ],
 )
 def test_errors(index, error, text):

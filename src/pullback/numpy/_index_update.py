@@ -82,6 +82,7 @@ def index_update(
     entries = parse(x.shape, index)
     refuse_empty_axes(x.shape, entries)
     if any(_takes_nothing(e) for e in entries):
+        layout_of(entries)  # which refuses arrays of indices that do not broadcast
         return _back_to(x, dtype, weak)
     how = Mode.FILL_OR_DROP if mode == "one_hot" else mode_of(mode, Mode.FILL_OR_DROP)
     result = None

@@ -1,6 +1,7 @@
 """jet, rnn, stateful random numbers, and what several processes or machines would do."""
 
 import logging
+import re
 import subprocess
 import sys
 
@@ -163,7 +164,7 @@ def test_arrays_from_parts():
         jax.make_array_from_single_device_arrays((2, 3), PLACE, [jnp.ones((2, 2))])
     with pytest.raises(ValueError, match="must match the dtype of the addressable shards"):
         jax.make_array_from_callback((2,), PLACE, lambda index: np.ones(2), dtype="int32")
-    with pytest.raises(ValueError, match="two of the arrays lie on"):
+    with pytest.raises(ValueError, match="Expected 1 per-device arrays"):
         jax.make_array_from_single_device_arrays((2,), PLACE, [jnp.arange(2)] * 2)
     with pytest.raises(ValueError, match="global_shape"):
         jax.make_array_from_process_local_data(PLACE, np.ones(2), (4,))
@@ -284,3 +285,31 @@ def test_arrays_in_files(tmp_path):
         manager.deserialize_with_paths([place], [str(tmp_path / "nothing")])
     with pytest.raises(TypeError, match="replica_id"):
         serialization._run([serialization.async_serialize(arrays[0], specs[0], replica_id=1)])
+
+
+@pytest.mark.parametrize(
+    ("rule", "sizes", "found"),
+    [
+        ("... i (j k) -> ... i k", {"j": 2}, "((('…0', 'i', ('j', 'k')),), (('…0', 'i', 'k'),), {'j': 2})"),
+        ("i j, -> i", {"reduction_factors": ("j",)}, "((('i', 'j'), ()), (('i',),), {} reduction_factors=('j',))"),
+        ("i j", {}, "There is no ->"),
+        ("i (j -> i", {}, "Brackets are not balanced"),
+        ("i (j (k l)) -> i", {}, "nested brackets"),
+        ("(i) -> i", {}, "at least two factors"),
+        ("i ... -> i", {}, "Ellipsis can only be used at the beginning"),
+        (".. i -> i", {}, "must be used inside ellipsis"),
+        ("1 -> i", {}, "have to start with a letter"),
+        ("i -> i", {"i": 2}, "represents a whole dimension"),
+        ("i -> i", {"k": 2}, "Factor k is not used"),
+        ("(i j) -> i", {}, "Factor j is only used in compound factors"),
+        ("i k -> i", {"reduction_factors": ("k",), "permutation_factors": ("k",)}, "only be in one"),
+    ],
+)
+def test_rules_of_functions_that_are_cut_as_a_whole(rule, sizes, found):
+    f = custom_partitioning(lambda x: x)
+    if found.startswith("("):
+        f.def_partition(lambda *_: None, sharding_rule=rule, **sizes)
+        assert str(f.sharding_rule) == f"SdyShardingRule{found}"
+    else:
+        with pytest.raises(ValueError, match=re.escape(found)):
+            f.def_partition(lambda *_: None, sharding_rule=rule, **sizes)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pullback import api
 from pullback.api._arguments import check_callable
+from pullback.experimental._sharding_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule, parsed
 from pullback.util.absent import absent_names
 
 
@@ -25,6 +26,7 @@ class custom_partitioning:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.partition: Callable | None = None
+        self.sharding_rule: SdyShardingRule | None = None
         self.static_argnums = static_argnums
         self._run = api.jit(fun, static_argnums=static_argnums)
 
@@ -41,8 +43,20 @@ class custom_partitioning:
         permutation_factors: Any = None,
         **factor_sizes: Any,
     ) -> Callable:
-        """Say how the function is cut; gives `partition`. TypeError if that is no function."""
+        """Say how the function is cut; gives `partition`. TypeError if that is no function, ValueError for a
+        sharding_rule (a text or SdyShardingRule) that is none.
+        """
         check_callable("custom_partitioning.def_partition", partition)
+        self.sharding_rule = sharding_rule
+        if isinstance(sharding_rule, str):
+            kinds = {
+                "reduction_factors": reduction_factors,
+                "need_replication_factors": need_replication_factors,
+                "permutation_factors": permutation_factors,
+            }
+            self.sharding_rule = parsed(
+                sharding_rule, **{k: v for k, v in kinds.items() if v is not None}, **factor_sizes
+            )
         self.partition = partition
         return partition
 
@@ -54,4 +68,4 @@ class custom_partitioning:
 
 __getattr__ = absent_names(__name__)
 
-__all__ = ["custom_partitioning"]
+__all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning"]

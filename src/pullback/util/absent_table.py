@@ -49,7 +49,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "experimental.custom_partitioning": {
         "xla": (
-            "ArrayMapping", "BATCHING", "CompoundFactor", "SdyShardingRule", "custom_partitioning_p",
+            "custom_partitioning_p",
         ),
     },
     "experimental.fused": {

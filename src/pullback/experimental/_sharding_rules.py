@@ -1,0 +1,156 @@
+"""Rules that say, of functions that are called as a whole, along which factors their arrays may be cut.
+
+As text: dimensions of an array side by side, arrays with commas between, operands -> results.
+
+    "b (h w) c -> b c"    two factors make one dimension; the size of the second, w, must be said
+    "... i -> ... i"      any number of leading dimensions; ...1 and ...2 are others
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+BATCHING = "…"  # leading dimensions, as many as there are; digits may follow
+_TOKEN = re.compile(r"(?:(?P<ellipsis>\.\.\.\d*)|(?P<name>\w+)|(?P<sign>[()])|(?P<wrong>\S))")
+_KINDS = ("reduction_factors", "need_replication_factors", "permutation_factors")
+
+
+def _check_name(name: str) -> None:
+    if not name or not name[0].isalpha():
+        raise ValueError(f"Factor names have to start with a letter, but got '{name[:1]}'")
+    for letter in name:
+        if not letter.isalnum() and letter != "_":
+            raise ValueError(f"Unknown character '{letter}' in the name of a factor, '{name}'")
+
+
+class CompoundFactor(tuple):
+    """One dimension that two or more factors make, the first of which changes slowest."""
+
+    __slots__ = ()
+
+    def __new__(cls, *factors: str) -> CompoundFactor:
+        if len(factors) < 2:
+            raise ValueError("A compound factor should contain at least two factors")
+        for factor in factors:
+            if not isinstance(factor, str):
+                raise ValueError(f"Each element of CompoundFactor must be a str, but got {type(factor)}")
+            _check_name(factor)
+        return super().__new__(cls, factors)
+
+
+class ArrayMapping(tuple):
+    """What each dimension of an array is: a factor's name, a CompoundFactor, or BATCHING in front."""
+
+    __slots__ = ()
+
+    def __new__(cls, *dim_mappings: Any) -> ArrayMapping:
+        for k, dim in enumerate(dim_mappings):
+            if not isinstance(dim, (str, CompoundFactor)):
+                raise ValueError(f"Each element of ArrayMapping must be a str or CompoundFactor, but got {type(dim)}")
+            if isinstance(dim, CompoundFactor):
+                continue
+            if not dim.startswith(BATCHING):
+                _check_name(dim)
+            elif k:
+                raise ValueError("Ellipsis can only be used at the beginning of a dimension")
+        return super().__new__(cls, dim_mappings)
+
+
+class SdyShardingRule:
+    """The ArrayMappings of operands and results; sizes of factors that are found in compound ones only.
+
+    reduction_factors are summed over, need_replication_factors must be whole, permutation_factors need exchange. Raises
+    ValueError for sizes that are missing or known already, and for factors that no array has.
+
+    >>> SdyShardingRule((ArrayMapping(CompoundFactor("i", "j")),), (ArrayMapping("i"),), j=2).factor_sizes
+    {'j': 2}
+    """
+
+    def __init__(
+        self,
+        operand_mappings: Sequence[ArrayMapping],
+        result_mappings: Sequence[ArrayMapping],
+        *,
+        reduction_factors: tuple[str, ...] = (),
+        need_replication_factors: tuple[str, ...] = (),
+        permutation_factors: tuple[str, ...] = (),
+        **factor_sizes: int,
+    ) -> None:
+        self.operand_mappings, self.result_mappings = operand_mappings, result_mappings
+        self.factor_sizes = factor_sizes
+        kinds = (reduction_factors, need_replication_factors, permutation_factors)
+        self.reduction_factors, self.need_replication_factors, self.permutation_factors = kinds
+        dims = [dim for mapping in (*operand_mappings, *result_mappings) for dim in mapping]
+        whole = {dim for dim in dims if isinstance(dim, str)}
+        parts = {factor for dim in dims if not isinstance(dim, str) for factor in dim}
+        for name in factor_sizes:
+            if name not in whole | parts:
+                raise ValueError(f"Factor {name} is not used in the rule, but size is provided")
+            if name in whole:
+                raise ValueError(f"Factor {name} represents a whole dimension; do not specify its size")
+        for name in sorted(parts - whole - set(factor_sizes)):
+            raise ValueError(f"Factor {name} is only used in compound factors; must specify its size")
+        seen: set[str] = set()
+        for kind, names in zip(_KINDS, kinds, strict=True):
+            if not isinstance(names, tuple):
+                raise ValueError(f"{kind} must be a tuple of factors, got {names!r}")
+            if len(set(names)) < len(names):
+                raise ValueError(f"{kind} contains duplicated factors: {names}")
+            for name in names:
+                if name not in whole | parts:
+                    raise ValueError(f"Factor {name} in {kind} is not used in the rule")
+                if name in seen:
+                    raise ValueError(
+                        f"Factor {name} can only be in one of the reduction, need replication, or permutation factor "
+                        "sets."
+                    )
+            seen.update(names)
+
+    def __str__(self) -> str:
+        said = "".join(f" {kind}={getattr(self, kind)}" for kind in _KINDS if getattr(self, kind))
+        return f"SdyShardingRule({self.operand_mappings}, {self.result_mappings}, {self.factor_sizes}{said})"
+
+
+def _dimensions(text: str) -> Iterator[Any]:
+    """The dimensions of one array."""
+    inside: list[str] | None = None
+    for found in _TOKEN.finditer(text):
+        word = found[0]
+        if found["wrong"]:
+            why = "Character '.' must be used inside ellipsis '...'" if word == "." else f"Unknown character '{word}'"
+            raise ValueError(f"{why}: '{text}'")
+        if word == "(":
+            if inside is not None:
+                raise ValueError("Compound factors should be one level, nested brackets are not allowed")
+            inside = []
+        elif word == ")":
+            if inside is None:
+                raise ValueError(f"Brackets are not balanced: '{text}'")
+            if len(inside) < 2:
+                raise ValueError("Brackets should contain at least two factors")
+            yield CompoundFactor(*inside)
+            inside = None
+        elif inside is not None:
+            inside.append(word)
+        else:
+            yield BATCHING + (word[3:] or "0") if found["ellipsis"] else word
+    if inside is not None:
+        raise ValueError(f"Brackets are not balanced in rule: '{text}'")
+
+
+def parsed(rule: str, **more: Any) -> SdyShardingRule:
+    """The rule that a text says, with the keyword arguments of SdyShardingRule. TypeError for what is no text,
+    ValueError for one that is no rule.
+    """
+    if not isinstance(rule, str):
+        raise TypeError(f"rule must be a str, but got {type(rule)}")
+    sides = rule.split("->")
+    if len(sides) != 2:
+        raise ValueError(f"There is no -> in rule: '{rule}', or several")
+    ins, outs = (tuple(ArrayMapping(*_dimensions(array)) for array in side.split(",")) for side in sides)
+    return SdyShardingRule(ins, outs, **more)
+
+
+__all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule"]

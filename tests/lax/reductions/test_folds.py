@@ -158,6 +158,15 @@ def test_transposed_convolution_is_the_gradient(padding, stride, kernel):
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-5)
 
 
+def test_negative_paddings():
+    """Up to the size of the operand, after it is dilated."""
+    for pad, by in (((-6, 0), 1), ((0, -6), 1), ((-3, -3), 1), ((-9, -1), 2)):
+        with pytest.raises(ValueError, match="negative padding"):
+            lax.conv_general_dilated(f32(1, 1, 5), f32(1, 1, 2), (1,), [pad], lhs_dilation=(by,))
+    for pad, by in (((-5, 0), 1), ((-3, -2), 1), ((-8, -1), 2)):
+        assert lax.conv_general_dilated(f32(1, 1, 5), f32(1, 1, 2), (1,), [pad], lhs_dilation=(by,)).size == 0
+
+
 def test_paddings_of_transposed_convolutions_by_name():
     """Without strides all those of convolutions; with strides two."""
     x, w = f32(1, 6, 5, 2), f32(3, 2, 2, 2)

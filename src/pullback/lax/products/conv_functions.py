@@ -75,6 +75,14 @@ def conv_general_dilated(
         sizes = [dilated(lhs.shape[i], d) for i, d in zip(spec.lhs_spec[2:], lhs_dilation)]
         windows = [dilated(rhs.shape[i], d) for i, d in zip(spec.rhs_spec[2:], rhs_dilation)]
         padding = padtype_to_pads(sizes, windows, window_strides, padding)
+    pads = tuple([_ints(p) for p in padding])
+    for i, d, pair in zip(spec.lhs_spec[2:], lhs_dilation, pads):
+        size = dilated(lhs.shape[i], d)
+        if isinstance(size, int) and size + sum(pair) < 0:
+            raise ValueError(
+                f"conv_general_dilated: negative padding takes more than there is: padding={pads} for "
+                f"lhs_shape={lhs.shape}, lhs_dilation={lhs_dilation}"
+            )
     preferred = (
         None
         if preferred_element_type is None
@@ -86,7 +94,7 @@ def conv_general_dilated(
             lhs,
             rhs,
             window_strides=window_strides,
-            padding=tuple([_ints(p) for p in padding]),
+            padding=pads,
             lhs_dilation=lhs_dilation,
             rhs_dilation=rhs_dilation,
             dimension_numbers=spec,

@@ -95,6 +95,8 @@ def test_types_and_names():
     assert image.resize(np.arange(6), (3,), "linear").dtype == np.float32
     assert image.resize(np.arange(6, dtype=np.uint8), (3,), "nearest").dtype == np.uint8
     np.testing.assert_array_equal(image.resize(np.arange(6), (3,), "nearest"), [1, 3, 5])
+    # 20.5 * (4 / 41) is a hair less than 2: of samples equally near, rounding chooses, as in JAX.
+    assert image.resize(np.arange(4), (41,), "nearest")[20] == 1
     np.testing.assert_array_equal(image.resize(np.arange(3), (6,), image.ResizeMethod.NEAREST), [0, 0, 1, 1, 2, 2])
     x = RNG.normal(size=(4, 4)).astype(np.float32)
     for name in ("bilinear", "trilinear", "triangle", image.ResizeMethod.LINEAR):

@@ -186,9 +186,13 @@ def _inexact(*arrays: Any) -> list[Any]:
 
 
 def _nearest(n: Any, m: Any) -> Any:
-    """i32[m]: the sample of n that is nearest to each of m."""
+    """i32[m]: the sample of n that is nearest to each of m.
+
+    Of two that are equally near, rounding chooses as in JAX: the factor n (1 / m) is one float32.
+    """
     arange, number = (jnp.arange, jnp.asarray) if is_symbolic(n) or is_symbolic(m) else (np.arange, np.asarray)
-    places = (arange(m, dtype=np.float32) + np.float32(0.5)) * number(n, np.float32) / number(m, np.float32)
+    factor = number(n, np.float32) * (np.float32(1) / number(m, np.float32))
+    places = (arange(m, dtype=np.float32) + np.float32(0.5)) * factor
     return jnp.asarray(jnp.floor(places) if isinstance(places, Tracer) else np.floor(places)).astype(np.int32)
 
 

@@ -46,7 +46,9 @@ def test_a_few_programs_reach_every_pass():
     # Nor loops of which each element has steps of its own.
     steps = lambda x: pullback.lax.while_loop(lambda x: x > 1, lambda x: x * 0.5, x)
     halved = pullback.make_jaxpr(pullback.vmap(steps))(np.ones(800, "f4"))
-    for program in (many, rows, places, parts, batch, large, placed, halved):
+    # Nor so many updates of unknown places.
+    scatter = pullback.make_jaxpr(lambda x, i: x.at[i].add(1.0))(np.ones(9), np.zeros(100, int))
+    for program in (many, rows, places, parts, batch, large, placed, halved, scatter):
         reached |= passes.changing(program)
     assert passes.names() - reached == set()
 

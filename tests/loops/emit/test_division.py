@@ -67,3 +67,19 @@ def test_floors_by_known_numbers_are_one_unsigned_division(name):
         quotient, rest = both(x)
         np.testing.assert_array_equal(quotient, x // divisor)
         np.testing.assert_array_equal(rest, x % divisor)
+
+
+@pytest.mark.parametrize("first", [0, (1 << 31) - N * 3, (1 << 31) - 3, (1 << 31) + 5, 1 << 40])
+@pytest.mark.parametrize("by", [3, 7, 19_402, (1 << 31) - 1, (1 << 31) + 1])
+def test_counters_are_divided_as_numbers_of_32_bits_where_they_are(first, by):
+    b = Builder()
+    quotient, rest = b.output("q", "i64", N), b.output("r", "i64", N)
+    with b.loop(N) as i:
+        b.store(quotient, i, b.op("floordiv", i * 3 + first, b.const("i64", by)))
+        b.store(rest, i, b.op("floormod", i * 3 + first, b.const("i64", by)))
+    function = optimize_loops(b.function("divide"))
+    found = [np.zeros(N, np.int64), np.zeros(N, np.int64)]
+    assert compile_function(function, plan_arena(function)[0], verify=True)([], found) == 0
+    values = np.arange(N) * 3 + first
+    np.testing.assert_array_equal(found[0], values // by)
+    np.testing.assert_array_equal(found[1], values % by)

@@ -277,6 +277,10 @@ def _floor_div(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     divisor = y.ref
     if known is None:  # division by zero has no meaning here, but it must not trap
         divisor = a.select(a.cmp("eq", element, y.ref, a.imm(element, 0)), element, a.imm(element, 1), y.ref)
+    if ("short", True) in op.attrs and known is not None:
+        narrow = a.cast("trunc", element, x.ref, "i32")
+        short = a.op("udiv" if op.name == "floordiv" else "urem", "i32", narrow, a.imm("i32", known))
+        return a.cast("zext", "i32", short, element)
     if op.dtype[0] == "u" or (("nonneg", True) in op.attrs):
         return a.op("udiv" if op.name == "floordiv" else "urem", element, x.ref, divisor)
     if known is not None and known > 0:  # not x of negative x is -x - 1, and not its quotient the next one down

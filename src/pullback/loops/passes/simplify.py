@@ -225,7 +225,9 @@ class _Simplify(Rewriter):
             quotient = self.expr(make("floordiv", (inner, divisor)))
             return make_sum([*whole, quotient], constant // n)
         if bounds is not None and bounds[0] >= 0 and ("nonneg", True) not in expr.attrs:
-            return Op(expr.name, expr.dtype, expr.args, (*expr.attrs, ("nonneg", True)))
+            # Lanes divide numbers of 32 bits by one product, those of 64 by four.
+            short = (("short", True),) if bounds[1] < 1 << 31 and n < 1 << 31 else ()
+            return Op(expr.name, expr.dtype, expr.args, (*expr.attrs, ("nonneg", True), *short))
         return expr
 
     def _compare(self, expr: Op) -> Expr:

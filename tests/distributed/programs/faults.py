@@ -50,7 +50,7 @@ try:
             other()
         others[last]()
     if what == "late" and last:
-        time.sleep(8)
+        time.sleep(11)  # 5 s more than the limit: the others may be slow to come to their wait
     if what == "leaves" and last:
         sys.exit(0)
     if what == "interrupt":

@@ -211,7 +211,7 @@ def test_arguments_of_derivatives():
         sparse.value_and_grad(f)()
     with pytest.raises(TypeError, match="argnums must be an integer"):
         sparse.grad(f, 1.0)
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(TypeError, match="twice"):
         sparse.grad(f, (0, -2))(m, v)
 
 

@@ -113,3 +113,25 @@ def test_dilated_arrays(step):
     want = np.full((7 * step - step + 1 + 3, 50 * step - step + 1 + step), 6.0, "f4")
     want[1 : 1 + 7 * step : step, step::step] = 2 * x
     np.testing.assert_array_equal(ours, want)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", "?"])
+@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 8])
+def test_elements_of_so_many_kinds_take_turns(step, dtype):
+    """Read apart, and stored in turns, whatever the number of rows leaves to shorter vectors."""
+    x = (RNG.standard_normal((203, step)) * 50).astype(dtype)
+
+    def turned(x):
+        columns = [x[:, k] for k in range(step)]
+        return jnp.stack([c ^ True if dtype == "?" else c + c for c in columns[::-1]], -1), x.reshape(-1)[::step]
+
+    with pullback.enable_x64(True):
+        y, every = pullback.jit(turned)(x)
+    np.testing.assert_array_equal(y, (~x if dtype == "?" else x + x)[:, ::-1])
+    np.testing.assert_array_equal(every, x[:, 0])
+
+
+def test_every_second_pixel_of_three_colours():
+    x = RNG.standard_normal((26, 70, 3)).astype("f4")
+    half = pullback.jit(lambda x: x[::2, ::2] + x[1::2, ::2] + x[::2, 1::2] + x[1::2, 1::2])
+    np.testing.assert_array_equal(half(x), x[::2, ::2] + x[1::2, ::2] + x[::2, 1::2] + x[1::2, 1::2])

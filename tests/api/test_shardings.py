@@ -8,7 +8,6 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.experimental import layout
 from pullback.experimental.pjit import pjit
 from pullback.sharding import (
     AbstractMesh,
@@ -353,25 +352,6 @@ def test_constraints():
     assert jax.jit(lambda a: lax.with_sharding_constraint(a, open_))(start).sharding == on("X", "Y", mesh=GRID)
 
 
-def test_stages():
-    f = lambda a: a + 1
-    made = jax.jit(f, in_shardings=CUT, out_shardings=CUT).lower(X).compile()
-    assert made.input_shardings == ((CUT,), {}) and made.output_shardings == CUT and made(X).sharding == CUT
-    plain = jax.jit(f).lower(X).compile()
-    assert plain.input_shardings == ((SingleDeviceSharding(D[0]),), {}) and not plain(X).committed
-    spread = jax.jit(f).lower(jax.ShapeDtypeStruct((8,), jnp.float32, sharding=CUT)).compile()
-    assert spread.input_shardings == ((CUT,), {}) and spread(np.arange(8.0, dtype="float32")).sharding == CUT
-    for compiled in (spread, plain):
-        for _ in range(2):
-            with pytest.raises(ValueError, match="disagree with the shardings of arguments"):
-                compiled(ON1)
-    assert jax.eval_shape(f, XS).sharding is None
-    with pytest.raises(ValueError, match=r"calculated from array shardings.*\[0, 1, 2, 3\] .*\[0\]"):
-        jax.jit(f).lower(X).compile(device_assignment=D)
-    with pytest.raises(jax.errors.JaxRuntimeError, match="no_such"):
-        jax.jit(f, compiler_options={"no_such": 1}).lower(X).compile()
-
-
 def test_meshes_and_shardings_as_data():
     mesh = jax.make_mesh((2,), "batch")
     assert mesh.axis_names == ("batch",) and mesh.axis_types == (AxisType.Explicit,) and mesh.size == 2
@@ -446,41 +426,6 @@ def test_device_or_out_sharding():
         jnp.zeros(8, device=D[1], out_sharding=CUT)
     with pytest.raises(TypeError, match="must be a Sharding"):
         lax.full((8,), 1.0, sharding="x")
-
-
-def test_spaces_of_memory():
-    Space = jax.memory.Space
-    host = jax.device_put({"x": XS, "n": 2.0}, Space.Host)
-    assert host["x"].sharding == CUT.with_memory_kind("pinned_host") and host["n"].sharding.memory_kind == "pinned_host"
-    assert jax.device_put(host["x"], Space.Device).sharding == CUT
-    np.testing.assert_array_equal(jax.jit(lambda x: jax.device_put(x, Space.Host) + 1)(X), X + 1)
-    with pytest.raises(ValueError, match=r"Space\.Any is no place"):
-        jax.device_put(X, Space.Any)
-
-
-def test_layouts_that_the_compiler_chooses():
-    Format, Layout = layout.Format, layout.Layout
-    square = jnp.ones((8, 8))
-    turned = Format(Layout((1, 0)), on(None, "X"))
-    placed = lax.with_sharding_constraint({"a": square}, {"a": turned})["a"]
-    assert placed.sharding == turned.sharding and placed.format.layout.major_to_minor == (1, 0)
-    rows = jax.jit(lambda x: lax.with_sharding_constraint(x, Format(Layout((0, 1)), turned.sharding)))(square)
-    assert rows.sharding == turned.sharding
-    with pytest.raises(NotImplementedError, match="out_shardings"):
-        jax.jit(lambda x: lax.with_sharding_constraint(x, turned))(square)
-    with pytest.raises(ValueError, match="is incompatible with its layout annotation"):
-        lax.with_sharding_constraint(X, turned)
-    doubled = jax.jit(lambda x: 2 * x, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout((0,)), CUT))
-    np.testing.assert_array_equal(doubled(X), 2 * X)
-    assert doubled(X).sharding == CUT and repr(Layout.AUTO) == "AUTO"
-    assert jax.jit(lambda x: x + 1, in_shardings=Format(None, CUT))(X).sharding == CUT
-    for call in (
-        lambda: jax.jit(lambda x: x, in_shardings=Format(Layout((0,))))(X),
-        lambda: jax.device_put(X, Format(Layout((0,)))),
-        lambda: jax.device_put(X, Format(Layout.AUTO, CUT)),
-    ):
-        with pytest.raises(ValueError, match="concrete"):
-            call()
 
 
 def test_axes_of_other_types_inside():
@@ -567,16 +512,6 @@ def test_arrays_like_others_lie_as_these_say():
     assert not jnp.ones_like(jnp.ones(2)).committed and jax.jit(jnp.ones_like)(x).shape == (2, 3)
     abstract = jax.ShapeDtypeStruct((2,), x.dtype, sharding=NamedSharding(mesh.abstract_mesh, P("x")))
     assert not jnp.zeros_like(abstract).committed
-
-
-def test_formats_say_rows_and_places():
-    x = jnp.ones((2, 3))
-    rows = layout.Layout((0, 1), ())
-    assert x.format == layout.Format(rows, x.sharding)
-    compiled = jax.jit(lambda x, y: {"sum": (x + y).sum(0)}).lower(x, y=x).compile()
-    assert compiled.input_formats == ((x.format,), {"y": x.format})
-    assert compiled.output_formats == {"sum": layout.Format(layout.Layout((0,), ()), x.sharding)}
-    np.testing.assert_array_equal(jax.device_put(np.ones((2, 3)), x.format), x)
 
 
 def test_meshes_without_devices_say_so():
@@ -671,86 +606,10 @@ def test_devices_count_in_their_order():
     assert jax.device_put(XS, CUT) is XS and jax.typeof(X).memory_space is jax.memory.Space.Device
 
 
-def test_arrays_say_the_layout_that_they_were_given():
-    Format, Layout = layout.Format, layout.Layout
-    place, turned, rows = SingleDeviceSharding(D[0]), Layout((1, 0)), Layout((0, 1), ())
-    assert turned == Layout((1, 0)) != Layout((0, 1)) and turned.tiling is None
-    x = np.arange(8.0, dtype=np.float32).reshape(4, 2)
-    y = jax.device_put(x, Format(turned, place))
-    assert y.format == Format(Layout((1, 0), ()), place) and jax.device_put(y, place) is y
-    assert (y + 1).format.layout == rows == jax.device_put(y, D[1]).format.layout
-    assert layout.with_layout_constraint(jnp.asarray(x), turned).format.layout.major_to_minor == (1, 0)
-    np.testing.assert_array_equal(y, x)
-    cut = jax.jit(lambda x: 2 * x, out_shardings=Format(turned, NamedSharding(MESH, P(None, "X"))))
-    for _ in range(3):
-        assert cut(np.ones((4, 8))).format.layout.major_to_minor == (1, 0)
-    took = jax.jit(lambda x: x + 1, in_shardings=Format(turned, place))
-    for _ in range(3):
-        np.testing.assert_array_equal(took(y), x + 1)
-        with pytest.raises(ValueError, match="does not match the layout on the respective arg"):
-            took(jax.device_put(x, D[0]))
-    compiled = took.lower(jax.ShapeDtypeStruct((4, 2), x.dtype)).compile()
-    assert compiled.input_formats[0][0].layout == Layout((1, 0), ()) and compiled.output_formats.layout == rows
-    assert jax.jit(jnp.sin).lower(y).compile().input_formats[0][0].layout == y.format.layout
-    with pytest.raises(ValueError, match="input layouts that disagree"):
-        compiled(jax.device_put(x, D[0]))
-    struct = jax.ShapeDtypeStruct((4, 2), x.dtype, sharding=Format(turned, place))
-    assert struct.format.layout == turned and struct.update(shape=(2, 4)).format.layout == turned
-    for use in (
-        lambda: jax.device_put(x, Format(Layout((0, 1, 2)), place)),
-        lambda: jax.jit(lambda x: x, in_shardings=Format(Layout((0, 1, 2)), place))(x),
-        lambda: jax.jit(lambda x: x, out_shardings=Format(Layout((0, 1, 2)), place))(x),
-        lambda: layout.with_layout_constraint(y, Layout((0,))),
-    ):
-        with pytest.raises(ValueError, match="rank of the value should match"):
-            use()
-    with pytest.raises(ValueError, match="device-local layouts directly"):
-        jax.jit(lambda x: x, in_shardings=turned)
-    with pytest.raises(ValueError, match="must be of type `Layout`"):
-        layout.with_layout_constraint(y, Layout.AUTO)
-    with pytest.raises(TypeError, match=r"`Layout\.AUTO` cannot"):
-        jax.ShapeDtypeStruct((4, 2), x.dtype, sharding=Format(Layout.AUTO, place))
-    with pytest.raises(TypeError, match="sharding argument"):
-        layout.Format(layout.Layout.AUTO, 3)
-    with pytest.raises(ValueError, match="order of axes"):
-        layout.Layout((0, 0))
-
-
-def test_programs_over_meshes_without_devices_get_them_when_they_are_compiled():
-    place = NamedSharding(MESH.abstract_mesh, P("X"))
-    traced = jax.jit(lambda a: a * 2).trace(jax.ShapeDtypeStruct((8,), float, sharding=place))
-    lowered = traced.lower(lowering_platforms=("cpu",))
-    compiled = lowered.compile(device_assignment=tuple(D))
-    assert compiled.input_shardings[0][0] == CUT == compiled.output_shardings == compiled(XS).sharding
-    backwards = NamedSharding(Mesh(D[::-1], "X"), P("X"))
-    assert lowered.compile(device_assignment=tuple(D[::-1])).output_shardings == backwards
-    with jax.set_mesh(MESH):
-        assert jax.jit(jnp.sin).lower(jax.ShapeDtypeStruct((8,), float, sharding=place)).compile()(XS).sharding == CUT
-    with pytest.raises(RuntimeError, match="device_assignment cannot be `None`"):
-        lowered.compile()
-    with pytest.raises(ValueError, match="size of abstract mesh 4"):
-        lowered.compile(device_assignment=(D[0],))
-    with pytest.raises(ValueError, match="Passing lowering_platforms"):
-        traced.lower()
-
-
 def test_arrays_of_keys_are_made_of_parts():
     keys = jax.random.split(jax.random.key(0), 8)
     made = jax.make_array_from_callback((8,), CUT, lambda index: keys[index])
     assert made.sharding == CUT and bool((made == keys).all())
-
-
-def test_compiled_functions_say_where_results_lie():
-    info = jax.jit(lambda a: a, out_shardings=CUT).lower(X).compile().out_info
-    assert info.sharding == CUT and info.format.layout.major_to_minor == (0,)
-
-
-def test_what_stages_say_of_arguments_that_are_not_read():
-    compiled = jax.jit(lambda x, y: 2 * x, in_shardings=(CUT, CUT)).lower(X, X).compile()
-    assert compiled.input_shardings == ((CUT, None), {}) and compiled.input_formats[0][1].sharding is None
-    kept = jax.jit(lambda x, y: 2 * x, in_shardings=(CUT, CUT), keep_unused=True).lower(X, X).compile()
-    assert kept.input_shardings == ((CUT, CUT), {})
-    assert XS.on_device_size_in_bytes() == X.nbytes and jax.device_put(X, WHOLE).on_device_size_in_bytes() > X.nbytes
 
 
 def test_shardings_are_immutable():
@@ -761,13 +620,3 @@ def test_shardings_are_immutable():
         jax.sharding.use_abstract_mesh(MESH)
     with pytest.raises(ValueError, match="does not support kwargs"):
         jax.jit(lambda x, n: x * n, static_argnames="n", in_shardings=(CUT,))(X, n=3)
-
-
-def test_arrays_over_devices_have_no_one_address():
-    cut = jax.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(MESH, P("X")))
-    with pytest.raises(BufferError, match="singular device"):
-        cut.__dlpack__()
-    with pytest.raises(jax.errors.JaxRuntimeError, match="cut over devices"):
-        cut.unsafe_buffer_pointer()
-    whole = jnp.arange(8.0)
-    assert np.from_dlpack(whole).ctypes.data == whole.unsafe_buffer_pointer()

@@ -11,7 +11,6 @@ from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest
 from pullback.lax.fourier.lower import complex_passes, generates, real_axis, real_axis_back
 from pullback.lax.records.families import *
-from pullback.util.scipy_modules import extension
 
 __all__ = ["FftType", "fft", "fft_p"]
 
@@ -72,25 +71,22 @@ def _fft_shape(aval, *, fft_type, fft_lengths):
     return aval
 
 
-_AS_IT_IS, _DIVIDED = 0, 2  # by the number of elements
-
-
 def _fft_reference(x, fft_type, fft_lengths):
+    import scipy.fft  # whose extension module has had two names, so that it is not loaded alone
+
     if not fft_lengths:
         return x
     out = _fft_shape(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
     if x.size == 0 or out.size == 0:
         return np.zeros(out.shape, out.dtype)
-    axes, kind = tuple(range(x.ndim - len(fft_lengths), x.ndim)), FftType(fft_type)
-    pocketfft = extension("fft._pocketfft.pypocketfft")  # what scipy.fft calls, on one thread
-    if kind == FftType.RFFT:
-        found = pocketfft.r2c(x, axes, True, _AS_IT_IS, None, 1)
-    elif kind == FftType.IRFFT:
-        found = pocketfft.c2r(x, axes, fft_lengths[-1], False, _DIVIDED, None, 1)
-    else:
-        forward = kind == FftType.FFT
-        found = pocketfft.c2c(x, axes, forward, _AS_IT_IS if forward else _DIVIDED, None, 1)
-    return found.astype(out.dtype, copy=False)
+    axes = tuple(range(x.ndim - len(fft_lengths), x.ndim))
+    function = {
+        FftType.FFT: scipy.fft.fftn,
+        FftType.IFFT: scipy.fft.ifftn,
+        FftType.RFFT: scipy.fft.rfftn,
+        FftType.IRFFT: scipy.fft.irfftn,
+    }[FftType(fft_type)]
+    return function(x, s=tuple(fft_lengths), axes=axes).astype(out.dtype, copy=False)
 
 
 def _fft_jvp(primals, tangents, **params):

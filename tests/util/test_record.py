@@ -58,3 +58,16 @@ def test_frozen_records():
         case Point(x, y=0):
             assert x == 1
     assert str(inspect.signature(Point)) == "(x: int, y: int = 0)"
+
+
+def test_fields_say_whether_they_count():
+    @frozen_record
+    class Noted:
+        x: int
+        note: str = dataclasses.field(default="", compare=False, repr=False)
+
+    assert Noted(1, "a") == Noted(1, "b") and hash(Noted(1, "a")) == hash(Noted(1))
+    assert "note" not in repr(Noted(1, "a"))
+    for unfit in ({"init": False, "default": 0}, {"kw_only": True}):
+        with pytest.raises(TypeError, match="field 'x'"):
+            frozen_record(type("Unfit", (), {"__annotations__": {"x": int}, "x": dataclasses.field(**unfit)}))

@@ -27,10 +27,13 @@ def record(cls: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen_record(cls: type[T]) -> type[T]:
-    """A frozen dataclass: instances are compared, hashed and printed by their fields, and cannot be changed."""
+    """A frozen dataclass: instances are compared, hashed and printed by their fields, and cannot be changed.
+
+    TypeError for fields that the constructor does not take, or by name only: it has all, in their order.
+    """
     made: Any = _constructed(dataclass(eq=False, repr=False, init=False)(cls), frozen=True)
-    names = [f.name for f in fields(made)]
-    parts = attrgetter(*names)
+    names = [f.name for f in fields(made) if f.repr]
+    parts = attrgetter(*[f.name for f in fields(made) if f.compare])
 
     def equal(self: Any, other: Any) -> Any:
         return parts(self) == parts(other) if other.__class__ is self.__class__ else NotImplemented
@@ -50,6 +53,9 @@ def frozen_record(cls: type[T]) -> type[T]:
 
 def _constructed(cls: Any, frozen: bool) -> Any:
     """`cls` with a constructor that is compiled when it is first called."""
+    for f in fields(cls):
+        if not f.init or f.kw_only:
+            raise TypeError(f"{cls.__name__}: field '{f.name}' has init={f.init}, kw_only={f.kw_only}; not in a record")
 
     def first(self: Any, *args: Any, **kwargs: Any) -> None:
         cls.__init__ = _constructor(cls, frozen)

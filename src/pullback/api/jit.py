@@ -65,6 +65,7 @@ from pullback.util.tracebacks import api_boundary
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
+J = TypeVar("J", bound="Jit")
 _unspecified: Any = Unspecified()
 
 
@@ -136,16 +137,16 @@ def jit(  # type: ignore[misc]
     if fun is _unspecified:
         Wanted(**places)  # says what is wrong
         return functools.partial(jit, **options, **places, compiler_options=compiler_options)
-    return jitted(Jit, fun, options, places, compiler_options)
+    return jitted(Jit, fun, options, places, compiler_options).function
 
 
-def jitted(kind: type[Jit], fun: Callable, options: dict[str, Any], places: dict[str, Any], compiler_options) -> Any:
-    """`fun` jitted as one of a kind, with the arguments of `jit`."""
+def jitted(kind: type[J], fun: Callable, options: dict[str, Any], places: dict[str, Any], compiler_options) -> J:
+    """`fun` jitted as one of a kind, with the arguments of `jit`; users call its `function`."""
     wanted = Wanted(**places, api=kind.api)
     arguments.check_callable(kind.api, fun)
     made = kind(fun, **options, wanted=wanted, compiler_options=compiler_options)
     made.asked = {**options, **places, "compiler_options": compiler_options}
-    return made.function
+    return made
 
 
 def _jit_again(fun: Callable, asked: dict[str, Any]) -> Any:

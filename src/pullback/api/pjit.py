@@ -52,12 +52,11 @@ def pjit(
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     places = {"device": device, "backend": backend, **{k: None if v is _unspecified else v for k, v in given.items()}}
     on_mesh = {k: None if v is _unspecified else tree_map(_whole, v, is_leaf=_is_none) for k, v in given.items()}
-    function = jitted(_Pjit, fun, options, places, compiler_options)
-    made: _Pjit = function.trace.__self__
+    made = jitted(_Pjit, fun, options, places, compiler_options)
     made.on_mesh = jitted(_OnMesh, fun, options, {**on_mesh, "device": None, "backend": None}, compiler_options)
     made.asked.update(given)
-    function._cache_size = lambda: len(made.traces | made.on_mesh.trace.__self__.traces)
-    return function
+    made.function._cache_size = lambda: len(made.traces | made.on_mesh.traces)
+    return made.function
 
 
 def _is_none(x: Any) -> bool:
@@ -83,7 +82,7 @@ class _Pjit(Jit):
 
     api = "pjit"
     again = staticmethod(_pjit_again)
-    on_mesh: Any = None
+    on_mesh: _OnMesh
 
     def entered_mesh(self) -> Any:
         """The mesh whose `with` statement we are in, or None; ValueError where a device is asked for, too."""
@@ -103,7 +102,7 @@ class _Pjit(Jit):
         if mesh is None:
             return super().miss(args, kwargs)
         with config.mesh_in_force(mesh):
-            return self.on_mesh(*args, **kwargs), None  # C would run it under no mesh
+            return self.on_mesh.function(*args, **kwargs), None  # C would run it under no mesh
 
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:

@@ -56,6 +56,13 @@ def _nothing(b: Any, dtype: str, loop_op: str) -> Any:
     return b.const(dtype, math.inf if loop_op == "min" else -math.inf)
 
 
+def _nominal() -> Any:
+    """The machine that decides in which order is added."""
+    from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
+
+    return NOMINAL
+
+
 def wide_dtype(dtype: Any, places: int, updates: int) -> Any:
     """The dtype in which NumPy adds so many updates to so many places."""
     return dtype if updates <= SHORT or CROWD * places > updates else np.dtype(_NUMPYS.get(dtype.name, dtype))
@@ -65,9 +72,7 @@ def _crowded(out: Any, updates: Any, loop_op: str) -> bool:
     """Whether updates of an array are added in double the precision."""
     if out.dtype not in _SUMMED or loop_op not in ("add", "sub") or updates.size <= SHORT:
         return False
-    from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
-
-    many = out.size * ITEMSIZE[_SUMMED[out.dtype]] > NOMINAL.second.bytes and ITEMSIZE[out.dtype] >= 4
+    many = out.size * ITEMSIZE[_SUMMED[out.dtype]] > _nominal().second.bytes and ITEMSIZE[out.dtype] >= 4
     costly = many or _SUMMED[out.dtype] == out.dtype
     return (CROWD_OF_MANY if costly else CROWD) * out.size <= updates.size
 
@@ -77,20 +82,19 @@ def shares(out: Any, updates: Any, shape: tuple[int, ...], loop_op: str | None) 
 
     The order of additions hangs on it: so it is the nominal machine that says what pays, with two cores.
     """
-    from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
-
+    machine = _nominal()
     known = out.dtype in _INTEGERS or out.dtype in _SUMMED
     if loop_op not in ("add", "sub", "min", "max") or not known or (out.dtype[0] == "c" and loop_op in ("min", "max")):
         return 0
     crowded = _crowded(out, updates, loop_op)
     places = out.size * (2 if crowded else 1)
-    far = out.size * ITEMSIZE[out.dtype] > NOMINAL.second.bytes
+    far = out.size * ITEMSIZE[out.dtype] > machine.second.bytes
     each = _UPDATE * (2 if crowded and _SUMMED[out.dtype] == out.dtype else 1)
-    each += NOMINAL.last.line_ns * NOMINAL.far if far else 0.0
+    each += machine.last.line_ns * machine.far if far else 0.0
     time = math.prod(shape) * each + updates.size * _ELEMENT
 
     def price(count: int) -> float:
-        return time / 2 + count * places * _PLACE + NOMINAL.wake_ns / 2  # workers still look for work, as a rule
+        return time / 2 + count * places * _PLACE + machine.wake_ns / 2  # workers still look for work, as a rule
 
     if max(shape, default=0) < 16 or price(2) > GAIN * time:
         return int(crowded)
@@ -109,9 +113,7 @@ def emit_shares(
     crowded = _crowded(out, updates, loop_op)
     wide = _SUMMED[out.dtype] if crowded else out.dtype
     # Lines of the cache between the parts: threads that write to one line wait for each other.
-    from pullback.loops.schedule.machine import NOMINAL  # which loads the compiler: not at import
-
-    apart = -(-2 * NOMINAL.line // (ITEMSIZE[wide] * max(math.prod(out.shape[1:]), 1))) if parts > 1 else 0
+    apart = -(-2 * _nominal().line // (ITEMSIZE[wide] * max(math.prod(out.shape[1:]), 1))) if parts > 1 else 0
     shape_of_sums = (parts, out.shape[0] + apart, *out.shape[1:]) if out.shape else (parts,)
     sums = ctx.temporary(wide, shape_of_sums)
     size = shape[axis] // parts
@@ -153,17 +155,19 @@ def emit_shares(
     if rest := shape[axis] % parts:
         some(rest, b.index(parts * size), b.index(0))
 
-    result = out.reshaped((out.size,)) if out.contiguous else None
+    if out.contiguous:
+        whole, target = (out.size,), out.reshaped((out.size,))
+        totals, losses = flat(sums), None if rests is None else flat(rests)
+    else:
+        whole, target, totals, losses = out.shape, out, sums, rests
 
     def total(index: tuple) -> None:
-        to = out if result is None else result
-        value = ctx.load(to, index)
+        value = ctx.load(target, index)
         value = value if value.dtype == wide else b.convert(value, wide)
         for part in range(parts):
             at = (b.index(part), *index)
-            found = ctx.load(sums if result is None else flat(sums), at)
-            lost = None if rests is None else ctx.load(rests if result is None else flat(rests), at)
-            value = b.op(loop_op, value, found if lost is None else with_lost(b, b.let(found), lost))
-        ctx.store(to, index, value if wide == out.dtype else b.convert(value, out.dtype))
+            found = ctx.load(totals, at)
+            value = b.op(loop_op, value, found if losses is None else with_lost(b, b.let(found), ctx.load(losses, at)))
+        ctx.store(target, index, value if wide == out.dtype else b.convert(value, out.dtype))
 
-    loops(b, out.shape if result is None else (out.size,), total)
+    loops(b, whole, total)

@@ -67,7 +67,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             streamed(self, loop, str(n), lanes, lambda: self._whole(loop, str(n), lanes, overlap=n % lanes != 0))
             return
         if n % lanes == 0 or repeatable(loop):
-            start = row_start(self, loop, lanes) if n % lanes else None
+            start = row_start(self, loop, n, lanes) if n % lanes else None
             self._whole(loop, str(n), lanes, overlap=n % lanes != 0, start=start or "0")
         else:
             self._whole(loop, str(whole), lanes, overlap=False)

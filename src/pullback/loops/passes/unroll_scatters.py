@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Store, While
-from pullback.loops.ir.visit import Substitute, expressions, with_blocks
+from pullback.loops.ir.visit import Substitute, expressions, statements, with_blocks
 from pullback.loops.schedule.cost import computed, operations
 
 TURN = 4  # iterations
@@ -48,7 +48,10 @@ def _is_scatter(loop: Loop) -> bool:
         return False
     if loop.extent.value < TURN * LEAST or not any(isinstance(stmt, If) for stmt in loop.body):
         return False
-    return _is_simple(loop.body) and TURN * operations(computed(_roots(loop.body))) <= MOST
+    if not _is_simple(loop.body):
+        return False
+    roots = [root for stmt in statements(loop.body) for root in expressions(stmt)]
+    return TURN * operations(computed(roots)) <= MOST
 
 
 def _is_simple(body: Sequence[Stmt], inside: bool = False) -> bool:
@@ -65,17 +68,6 @@ def _is_simple(body: Sequence[Stmt], inside: bool = False) -> bool:
             case _:
                 return False
     return True
-
-
-def _roots(body: Sequence[Stmt]) -> list[Expr]:
-    found: list[Expr] = []
-    for stmt in body:
-        found += expressions(stmt)
-        if isinstance(stmt, If):
-            found += _roots(stmt.then)
-        elif isinstance(stmt, Loop):
-            found += _roots(stmt.body)
-    return found
 
 
 def _in_turns(loop: Loop, new: Fresh) -> list[Stmt]:

@@ -34,8 +34,7 @@ from pullback.loops.ir.ir import (
 )
 from pullback.loops.ir.vectors import repeatable
 from pullback.loops.ir.visit import Substitute, statements
-from pullback.loops.passes.merge import hands_on
-from pullback.loops.schedule.apply.partials import combining, neutrals
+from pullback.loops.schedule.apply.partials import combining, hands_on, neutrals
 from pullback.loops.schedule.apply.scans import split_scan
 from pullback.loops.schedule.cost import nanoseconds
 from pullback.loops.schedule.machine import CORES, NOMINAL

@@ -1,4 +1,4 @@
-"""Partial results of reductions that were cut: where they start, and how they are combined."""
+"""Partial results of reductions that were cut: where they start, and how they are combined or handed on."""
 
 from __future__ import annotations
 
@@ -39,6 +39,20 @@ def merged(group: Carried, left: Sequence[Expr], right: Sequence[Expr]) -> tuple
     assert isinstance(group.combine, Combine)
     sub = Substitute(dict(zip((*group.combine.left, *group.combine.right), (*left, *right))))
     return tuple(map(sub.rewrite, group.combine.exprs))
+
+
+def hands_on(outer: Loop, inner: Loop) -> bool:
+    """Whether the results of a reduction are those of the one inside, which begins where the last one ended."""
+    if len(outer.carried) != len(inner.carried):
+        return False
+    for group, within in zip(outer.carried, inner.carried):
+        if group.combine != within.combine:
+            return False
+        begins = [init.var if isinstance(init, Read) else None for init in within.inits]
+        ends = [update.var if isinstance(update, Read) else None for update in group.updates]
+        if begins != list(group.vars) or ends != list(within.results):
+            return False
+    return True
 
 
 def plain_terms(loop: Loop) -> list[Expr] | None:

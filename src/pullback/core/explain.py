@@ -173,17 +173,17 @@ def _name_function(error: Exception, fun: Callable[..., Any], name: str, args: t
         return
 
 
-_UNKNOWN = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+_UNKNOWN = re.compile(r"(?:\w+\.)?(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 
 
 def _name_parameters(error: Exception, fun: Callable[..., Any]) -> None:
     """Add what parameters there are, and which one was meant, to Python's error for a misspelt keyword."""
     found = _UNKNOWN.match(str(error))
-    if not isinstance(error, TypeError) or not found or found[1] != fun.__name__:
+    if not isinstance(error, TypeError) or not found or found[1] != fun.__name__.lstrip("_"):
         return
     import difflib  # 3 ms
 
-    public = [p for p in inspect.signature(fun).parameters.values() if p.name[0] != "_"]
+    public = [p for p in inspect.signature(fun).parameters.values() if p.name[0] != "_" and p.name != "self"]
     keywords = [p.name for p in public if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     close = difflib.get_close_matches(found[2], keywords, n=1)
     meant = f"did you mean '{close[0]}'? " if close else ""
@@ -230,8 +230,11 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
             if isinstance(error, JAXTypeError) and not isinstance(found, JAXTypeError):
                 raise error  # a tracer, where another argument is of the wrong kind
             said = str(error).splitlines()
-            more = [line for line in str(found).splitlines() if line not in said] if shown_as not in str(error) else []
-            found.args = ("\n".join([*said, *more]),)
+            if not re.search(rf"(?<!\w){re.escape(shown_as)}\b", str(error)):
+                more = [line for line in str(found).splitlines() if line not in said]
+                ends = {line.partition(": ")[2] for line in more}  # which a function that it calls says of its own
+                said = [line for line in said if line.partition(": ")[2] not in ends] + more
+            found.args = ("\n".join(said),)
         raise found from error
 
     @functools.wraps(fun)

@@ -1,8 +1,7 @@
 """What every function of `pullback.numpy` does with its arguments, in the order in which it does it.
 
 1. `check_arraylike`: arrays, tracers, NumPy values and Python scalars pass; lists and strings are refused, since
-   converting
-   them silently would hide slow element-by-element copies.
+   converting them silently would hide slow element-by-element copies.
 2. `as_array`: a NumPy value or Python scalar becomes an Array; Python scalars stay weakly typed.
 3. `promote` / `promote_inexact` / `promote_numeric`: one dtype for all arguments, by the lattice of `util.dtypes`.
 4. `align_ranks`: arguments are broadcast to one shape; scalars are left to lax, which takes them beside any shape.
@@ -23,6 +22,7 @@ from pullback.core import Array as AnyArray
 from pullback.core import Tracer, hooks, typeof
 from pullback.core.dimensions import Dimension
 from pullback.core.dimensions import index as size_of
+from pullback.core.explain import shown
 from pullback.core.kinds import is_arraylike
 from pullback.util import dtypes
 from pullback.util.config import config
@@ -403,7 +403,7 @@ def static_int(x: Any, context: str) -> int:
         return size_of(x)
     except TypeError:
         kind = TypeError if is_hashable(x) else UnhashableArgumentError
-        raise kind(f"{context} must be an integer, got {x!r} of type {type(x).__name__}") from None
+        raise kind(f"{context} must be an integer, got {shown(x)}") from None
 
 
 def concrete_or_error(x: Any, context: str) -> Any:

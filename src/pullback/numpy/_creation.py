@@ -316,11 +316,6 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
 
 def _filled(name: str, value: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:
     shape = canonical_shape(shape)
-    if type(dtype) is int:
-        raise TypeError(
-            f"{name}: argument 'dtype' must be a dtype, got {dtype} of type int. Sizes of several dimensions go into "
-            f"one tuple: {name}({(*shape, dtype)})"
-        )
     target = _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
     if dtypes.is_extended(target):
         return place(full_extended(name, shape, value, target), device, out_sharding, name)
@@ -401,7 +396,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     dtype = _float() if dtype is None else dtypes.check_user_dtype_supported(dtype, "eye")
     if not is_integer(k) and not (isinstance(k, Tracer) and k.ndim == 0 and dtypes.issubdtype(k.dtype, np.integer)):
         raise ValueError(f"k must be a scalar integer; got {k}")
-    (n,) = canonical_shape((N,), "argument of 'N' jnp.eye()")
+    (n,) = canonical_shape((N,), "argument 'N' of jnp.eye()")
     m = n if M is None else canonical_shape((M,), "argument of 'M' jnp.eye()")[0]
     if n < 0 or m < 0:
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")

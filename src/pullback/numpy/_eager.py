@@ -82,7 +82,7 @@ def remembering(fun: Callable[..., Any], arrays: tuple[str, ...], literal: tuple
     if variadic and names[count + code.co_kwonlyargcount] not in arrays:
         static += range(count, MOST)
     keywords = [n for n in names[: count + code.co_kwonlyargcount] if n not in arrays]
-    kinds = NUMPY | NUMPY_OWN.get(fun.__name__, {})
+    kinds = NUMPY | NUMPY_OWN.get(fun.__name__.lstrip("_"), {})
     return eager(explained(fun, kinds), static, keywords, literal)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.explain import shown
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     as_array,
@@ -228,6 +229,11 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """
     import opt_einsum
 
+    if not all(isinstance(labels, (list, tuple)) for labels in arguments[1::2]):
+        raise TypeError(
+            "einsum: argument 'subscripts' must be a string such as 'ij,jk->ik', or each operand must be followed by "
+            f"the list of its labels; got {', '.join(map(shown, arguments))}"
+        )
     arrays = [as_array(x) for x in arguments[: len(arguments) // 2 * 2 : 2]]
     plain: list[Any] = list(arguments)
     for k, x in enumerate(arrays):

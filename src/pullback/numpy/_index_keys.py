@@ -191,7 +191,11 @@ def _slice(axis: int, length: int, item: slice, position: int) -> Slice:
                 f"Got slice{parts} at position {position}; use lax.dynamic_slice for a start that is traced, or mark "
                 "what a size comes from static (static_argnums)"
             )
-    start, stop, step = (None if p is None else size_of(p) for p in parts)
+    try:
+        start, stop, step = (None if p is None else size_of(p) for p in parts)
+    except (TypeError, ValueError):
+        given = ":".join("" if p is None else repr(p) for p in (parts if item.step is not None else parts[:2]))
+        raise TypeError(f"Slice entries must be integers, got {given} at position {position}") from None
     if any(isinstance(n, Dimension) for n in (start, stop, step, length)):
         start, size, step = slice_of_symbolic(start, stop, step, length)
         return Slice(axis, start, size, step, abs(step) > 1)

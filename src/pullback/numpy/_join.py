@@ -11,6 +11,7 @@ import numpy as np
 from pullback import lax
 from pullback.core import Array as AnyArray
 from pullback.core import Tracer
+from pullback.core.explain import shown
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -29,8 +30,16 @@ from pullback.numpy._arguments import (
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._shape import atleast_1d, atleast_2d, atleast_3d
 from pullback.util import dtypes
+from pullback.util.errors import UnhashableArgumentError
 
 # ---- joining
+
+
+def _check_axis(name: str, axis: Any) -> None:
+    if type(axis) is not int and np.ndim(axis):
+        raise UnhashableArgumentError(
+            f"{name}: argument 'axis' must be an integer, got {shown(axis)}; several arrays go into one sequence"
+        )
 
 
 def _parts(name: str, given: Any) -> list[Any]:
@@ -56,6 +65,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
 
     Raises ValueError without arrays and for scalars, TypeError if ranks or the other lengths differ.
     """
+    _check_axis("concatenate", axis)
     parts = _parts("concatenate", arrays)
     if not parts:
         raise ValueError("Need at least one array to concatenate.")
@@ -94,6 +104,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Arrays of equal shape joined along a new axis; ValueError without arrays or if shapes differ."""
     refuse_out("stack", out)
+    _check_axis("stack", axis)
     if isinstance(arrays, (AnyArray, np.ndarray)):
         (arrays,) = _checked("stack", arrays)
         if arrays.ndim and not arrays.shape[0]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -382,6 +383,9 @@ METHODS: dict[str, Any] = {
         doc="`x.at[index].set(y)`, `.add`, `.multiply`, ...: new arrays that differ from x at the index.",
     ),
 }
+for _name, _made in METHODS.items():
+    if isinstance(_made, FunctionType):
+        _made.__qualname__ = f"Array.{_name}"  # which Python's own errors show
 
 
 def _tobytes(self: Any, order: str = "C") -> bytes:

@@ -100,7 +100,8 @@ def _pad(array: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
     if callable(mode):
         return _by_function(array, widths, mode, kwargs)
     if mode not in _OPTIONS:
-        raise NotImplementedError(f"Unimplemented padding mode {mode!r} for np.pad.")
+        modes = ", ".join(map(repr, _OPTIONS))
+        raise NotImplementedError(f"Unimplemented padding mode {mode!r} for np.pad; modes are {modes}, or a function")
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode {mode!r}: {unknown}")

@@ -91,6 +91,7 @@ NUMPY_OWN: dict[str, Kinds] = {
     "tile": table(reps=INTEGERS),
     "polyint": table(k=NESTED),
     "digitize": table(right=ANY),
+    "reshape": table(args=INTEGERS),
     "roll": table(shift=NESTED, axis=INTEGERS),
     "repeat": table(repeats=ARRAY),
     **{name: table(a=ANY, x=ANY, y=ANY, element=ANY, args=ANY) for name in _OF_ANYTHING.split()},

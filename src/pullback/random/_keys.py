@@ -592,7 +592,7 @@ def fold_in(key: Any, data: Any) -> Any:
             f"fold_in accepts a scalar, but was given an array of shape {tuple(np.shape(data))} != (). "
             "Use jax.vmap for batching."
         )
-    if np.iscomplexobj(data):
+    if isinstance(data, str) or np.iscomplexobj(data):
         raise TypeError(f"fold_in: argument 'data' must be an integer, got {shown(data)}")
     if isinstance(data, (int, float, np.generic)) and not isinstance(data, Tracer):
         with np.errstate(all="ignore"):

@@ -192,7 +192,23 @@ def as_dtype(spec: Any) -> DType:
         return inner
     if isinstance(spec, (list, dict, tuple)):  # NumPy's way to write types with fields, of which there are none here
         raise TypeError(f"Cannot interpret {spec!r} as a data type")
-    return np.dtype(spec)
+    try:
+        return np.dtype(spec)
+    except TypeError as error:
+        raise TypeError(f"{error}{_meant(spec)}") from None
+
+
+def _meant(spec: Any) -> str:
+    """What was probably meant by something that is not a dtype, for messages."""
+    if isinstance(spec, str):
+        import difflib  # 3 ms
+
+        names = ["bool", "int", "float", "complex", *(name for name in _BY_NAME if name != "float0")]
+        close = difflib.get_close_matches(spec, names, n=1)
+        return f"; did you mean '{close[0]}'?" if close else ""
+    if isinstance(spec, int):
+        return "; sizes of several dimensions go into one tuple"
+    return ""
 
 
 _BY_NAME = {d.name: d for d in _ALL}
@@ -600,10 +616,16 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
             return canonicalize_dtype(dtype)
     if hasattr(dtype, "shape") and hasattr(dtype, "dtype") and not isinstance(dtype, (type, np.dtype, np.generic)):
         kind = UnhashableArgumentError if isinstance(dtype, np.ndarray) else ValueError
-        raise kind(f"{fun_name or 'dtype'}: a dtype is expected, got an array; give its dtype, of {dtype!r}")
+        given = f"an array of type {dtype.dtype}{list(dtype.shape)}"
+        meant = "give its dtype, or put several arrays into one sequence"
+        raise kind(f"{fun_name or 'dtype'}: a dtype is expected, got {given}; {meant}")
     if isinstance(dtype, (list, dict)):
         raise UnhashableArgumentError(f"{fun_name or 'dtype'}: a dtype is expected, got {dtype!r}")
-    resolved = as_dtype(dtype)
+    try:
+        resolved = as_dtype(dtype)
+    except TypeError as error:
+        where = f"{fun_name}: argument 'dtype' must be a dtype: " if fun_name else ""
+        raise TypeError(f"{where}{error}") from None
     if isinstance(resolved, ExtendedDType):
         return resolved
     if resolved not in _SUPPORTED and resolved != float0:

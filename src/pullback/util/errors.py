@@ -110,7 +110,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
                 "Attempted boolean conversion of traced array",
                 tracer,
                 "Python's if, while, and, or, not need a concrete value; use jnp.where, lax.cond or "
-                "lax.while_loop instead, or mark the argument static (static_argnums).",
+                "lax.while_loop instead, or, under jit, mark the argument static (static_argnums).",
             ),
         )
 
@@ -150,7 +150,7 @@ class TracerIntegerConversionError(JAXTypeError):
                 "The __index__() method was called on traced array",
                 tracer,
                 "A traced value can't index a Python list, be a shape or end a range; make the sequence an array, use "
-                "lax.fori_loop, or mark the argument static (static_argnums).",
+                "lax.fori_loop, or, under jit, mark the argument static (static_argnums).",
             )
         )
 

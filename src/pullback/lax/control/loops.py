@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pullback.core import hooks, typeof
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import scan
@@ -64,7 +66,17 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         leaves = [hooks.rev(x, (axis,)) for x in leaves]
 
     def combine(left, right):
-        return tree_flatten(fn(tree_unflatten(tree, left), tree_unflatten(tree, right)))[0]
+        made, made_tree = tree_flatten(fn(tree_unflatten(tree, left), tree_unflatten(tree, right)))
+        if len(made) != len(left):
+            raise TypeError(f"associative_scan: argument 'fn' must give a tree like elems, {tree}; it gave {made_tree}")
+        for given, out in zip(left, made):
+            if np.ndim(out) <= axis or np.shape(out)[axis] != typeof(given).shape[axis]:
+                raise ValueError(
+                    f"associative_scan: argument 'fn' must work elementwise along axis {axis}, on all pairs at once: "
+                    f"of {typeof(given).short()} it made {typeof(out).short()}. For a function of single elements use "
+                    "vmap(fn)."
+                )
+        return made
 
     def part(x, start, stop, step=1):
         return hooks.slice_in_dim(x, start, stop, step, axis)

@@ -411,8 +411,14 @@ def dot_general(
     lhs, rhs = as_arrays("dot_general", lhs, rhs)
     if dimension_numbers is None:  # the last dimension of lhs with the first of rhs
         dimension_numbers = (((max(lhs.ndim - 1, 0),), (0,)), ((), ()))
-    (cx, cy), (bx, by) = dimension_numbers
-    numbers = ((_ints(cx), _ints(cy)), (_ints(bx), _ints(by)))
+    try:
+        (cx, cy), (bx, by) = dimension_numbers
+        numbers = ((_ints(cx), _ints(cy)), (_ints(bx), _ints(by)))
+    except (TypeError, ValueError):
+        raise TypeError(
+            "dot_general: argument 'dimension_numbers' must be ((lhs_contracting, rhs_contracting), (lhs_batch, "
+            f"rhs_batch)), four sequences of integers, got {dimension_numbers!r}"
+        ) from None
     if preferred_element_type is not None:
         preferred_element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "dot_general"))
         kinds = [dtypes.kind_of(dtype) for dtype in (lhs.dtype, rhs.dtype, preferred_element_type)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import pytest
-from launching import HERE, environment, needs_mpi
+from launching import HERE, environment, needs_mpi, python
 
 import pullback as jax
 from pullback.distributed import rendezvous
@@ -23,13 +22,13 @@ def free_address(host="127.0.0.1"):
         return f"{host}:{server.getsockname()[1]}"
 
 
-def start(address, count, number, *program, patience=10):
-    command = [sys.executable, str(PROGRAMS / "by_hand.py"), address, str(count), str(number), *program]
+def start(address, count, number, *program, patience=90):
+    command = [*python(), str(PROGRAMS / "by_hand.py"), address, str(count), str(number), *program]
     more = environment(PULLBACK_COMM_TIMEOUT=str(patience))
     return subprocess.Popen(command, env=more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def outputs(processes, limit=100):
+def outputs(processes, limit=120):
     """What each prints; all are ended."""
     end = time.monotonic() + limit
     try:
@@ -40,7 +39,7 @@ def outputs(processes, limit=100):
             p.wait()
 
 
-@pytest.mark.parametrize("count, program", [(2, "global_arrays.py"), (4, "global_arrays.py"), (2, "collectives.py")])
+@pytest.mark.parametrize("count, program", [(4, "global_arrays.py"), (2, "collectives.py")])
 def test_programs_run_as_under_a_launcher(count, program):
     address = free_address()
     processes = [start(address, count, k, str(PROGRAMS / program)) for k in reversed(range(count))]
@@ -54,8 +53,7 @@ def test_programs_run_as_under_a_launcher(count, program):
 
 def test_an_exception_reaches_all():
     address = free_address()
-    # Where the machine is busy, processes that start together come to their first step many seconds apart.
-    processes = [start(address, 3, k, str(PROGRAMS / "faults.py"), "exception", patience=40) for k in range(3)]
+    processes = [start(address, 3, k, str(PROGRAMS / "faults.py"), "exception") for k in range(3)]
     found = outputs(processes)
     assert all(p.returncode for p in processes)
     assert all("ArithmeticError: the loss is nan" in text for text in found), found
@@ -70,10 +68,10 @@ def test_a_killed_process_ends_all(tmp_path):
         "while True:\n    together.sync_global_devices('again')\n    time.sleep(0.01)\n"
     )
     address = free_address()
-    processes = [start(address, 2, k, str(program), patience=2) for k in range(2)]
+    processes = [start(address, 2, k, str(program), patience=5) for k in range(2)]
     assert processes[1].stdout.readline() == "here\n"
     processes[1].send_signal(signal.SIGKILL)
-    found = outputs(processes[:1], 40)
+    found = outputs(processes[:1])
     assert processes[0].returncode and "process 1" in found[0], found
     processes[1].communicate()
 
@@ -105,7 +103,7 @@ def test_processes_that_disagree(others, text):
     count = 2 if len(others) == 1 else 3
     others = [(number, theirs if len(others) == 1 else 3) for number, theirs in others]
     processes = [start(address, count, 0, "-"), *(start(address, n, k, "-") for k, n in others)]
-    found = outputs(processes, 40)
+    found = outputs(processes)
     assert all(p.returncode for p in processes)
     assert text in found[0] and any(text in one for one in found[1:]), found
 
@@ -127,7 +125,7 @@ def test_strangers_at_the_port_are_left_out(tmp_path):
         except OSError:
             time.sleep(0.05)
     second = start(address, 2, 1, str(program))
-    assert outputs([first, second], 40) == ["2\n", "2\n"]
+    assert outputs([first, second]) == ["2\n", "2\n"]
 
 
 def test_arguments():

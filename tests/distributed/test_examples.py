@@ -7,14 +7,16 @@ import subprocess
 import sys
 
 import pytest
-from launching import MPIEXEC, ROOT, environment, needs_mpi
+from launching import ROOT, environment, needs_mpi, started
+
+from pullback.distributed import launch
 
 pytestmark = needs_mpi
 
 
 def example(count: int, name: str, *arguments: str, code: int | None = 0) -> str:
     """What an example prints."""
-    command = [str(MPIEXEC), "-n", str(count), sys.executable, "-m", f"examples.distributed.{name}", *arguments]
+    command = started(count, "-m", f"examples.distributed.{name}", *arguments)
     done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert code is None or done.returncode == code, done.stdout + done.stderr
     return done.stdout
@@ -58,5 +60,7 @@ def test_launch_draws_the_picture(tmp_path):
     command += ["--picture", str(picture), "--size", "32", "--steps", "5"]
     done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and picture.stat().st_size > 1000, done.stdout + done.stderr
-    refused = subprocess.run([*command[:4], "x.py"], env=environment(), capture_output=True, text=True)
-    assert refused.returncode == 2 and "usage" in refused.stderr
+
+
+def test_launch_wants_a_number_of_processes(capsys):
+    assert launch.launch(["x.py"]) == 2 and "usage" in capsys.readouterr().err

@@ -24,13 +24,13 @@ def test_arrays_of_several_processes(count, more):
 
 @pytest.mark.parametrize("count, more", [(2, {}), (4, {}), (2, TWO_DEVICES)])
 def test_collectives(count, more):
-    lines = succeed(count, "collectives.py", limit=120, **more)
+    lines = succeed(count, "collectives.py", **more)
     assert len(lines) == count and len(set(lines)) == 1  # the same bits on all
 
 
-def errors(what: str, count: int = 2, limit: float = 40, timeout: str = "6", options=()) -> dict[int, str]:
+def errors(what: str, *more: str, count: int = 2, **seen: str) -> dict[int, str]:
     """The errors that processes print, by their numbers; the program must fail, in time."""
-    done = launch(count, "faults.py", what, limit=limit, options=options, PULLBACK_COMM_TIMEOUT=timeout)
+    done = launch(count, "faults.py", what, *more, **seen)
     assert done.returncode != 0, done.stdout + done.stderr
     assert "is well" not in done.stdout
     return {int(m[1]): m[2] for m in re.finditer(r"^process (\d+) after [\d.]+ s: (.*)$", done.stdout, re.M)}
@@ -43,7 +43,7 @@ def test_an_exception_on_one_process_reaches_all():
 
 
 def test_a_killed_process_ends_all():
-    done = launch(3, "faults.py", "killed", PULLBACK_COMM_TIMEOUT="6")
+    done = launch(3, "faults.py", "killed")
     assert done.returncode != 0 and "is well" not in done.stdout
     assert re.search("KILLED BY|Killed|signal 9|is gone", done.stdout + done.stderr, re.I)
 
@@ -63,8 +63,8 @@ def test_processes_that_part_later(what):
     assert set(found) == {0, 1} and any("has come to another step" in text for text in found.values())
 
 
-def test_a_process_that_comes_too_late():
-    found = errors("late")
+def test_a_process_that_comes_too_late(tmp_path):
+    found = errors("late", str(tmp_path / "given up"), PULLBACK_COMM_TIMEOUT="5")
     assert re.search(r"process 0 has waited \d+(\.\d+)? s for process 1 \(PULLBACK_COMM_TIMEOUT", found[0]), found
     assert "has waited" in found[1]
 
@@ -75,7 +75,7 @@ def test_a_process_that_leaves_early():
 
 
 def test_a_process_that_never_joins():
-    done = launch(2, "faults.py", "absent", limit=100)  # it takes 3 s, once 40 where compilers ran beside it
+    done = launch(2, "faults.py", "absent")
     assert done.returncode != 0 and "not all of the 2 processes have come within 2 s" in done.stderr
 
 
@@ -88,13 +88,13 @@ def test_ctrl_c_ends_all():
     assert running.returncode != 0 and "is well" not in out
 
 
-def test_waits_are_traced():
-    done = launch(2, "faults.py", "late", limit=60, PULLBACK_COMM="trace", PULLBACK_COMM_TIMEOUT="30")
+def test_waits_are_traced(tmp_path):
+    done = launch(2, "faults.py", "slow", str(tmp_path / "there"), PULLBACK_COMM="trace")
     assert done.returncode == 0
     waits = re.findall(
         r"pullback comm: process 0 waited (\d+)\.\d+ ms in all_reduce .*, last for process 1", done.stderr
     )
-    assert max(map(int, waits), default=0) > 3000  # there may be short ones before
+    assert max(map(int, waits), default=0) > 500  # there may be short ones before
 
 
 def test_one_process_needs_no_mpi():

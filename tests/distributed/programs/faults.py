@@ -1,9 +1,13 @@
-"""What goes wrong on one process: the first argument says what. Every process prints the error that it meets."""
+"""What goes wrong on one process: the first argument says what. Every process prints the error that it meets.
+
+The second, where there is one, is a file that the first process makes, and for which the last one waits.
+"""
 
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -27,6 +31,14 @@ def summed(n=3, scale=1.0):
 step = summed()
 assert np.array_equal(step(), np.full((1, 3), count))
 last = rank == count - 1
+sign = Path(*sys.argv[2:3])
+
+
+def wait_for(file):
+    while not file.exists():
+        time.sleep(0.01)
+
+
 started = time.perf_counter()
 try:
     if what == "exception" and last:
@@ -50,7 +62,13 @@ try:
             other()
         others[last]()
     if what == "late" and last:
-        time.sleep(11)  # 5 s more than the limit: the others may be slow to come to their wait
+        wait_for(sign)  # the other has given up
+    if what == "slow":  # once the other is about to wait
+        if last:
+            wait_for(sign)
+            time.sleep(1)
+        else:
+            sign.touch()
     if what == "leaves" and last:
         sys.exit(0)
     if what == "interrupt":
@@ -63,5 +81,7 @@ except BaseException as error:
     text = f"process {rank} after {time.perf_counter() - started:.1f} s: {type(error).__name__}: {error}\n"
     sys.stdout.write(text)  # in one piece: the others write, too
     sys.stdout.flush()
+    if what == "late":
+        sign.touch()
     raise
 print(f"process {rank} is well", flush=True)

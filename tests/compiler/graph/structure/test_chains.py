@@ -108,3 +108,18 @@ def test_empty_and_infinite():
     infinite[3, 4] = np.inf
     got = pb.jit(lambda a, b, v: a @ b @ v)(infinite, np.abs(B), np.abs(V))
     assert np.flatnonzero(~np.isfinite(got)).tolist() == [3]
+
+
+def test_a_factor_stays_at_the_operand_that_it_keeps_in_range():
+    x, y = np.full((16, 64), 300, np.float16), np.full((64, 16), 300, np.float16)
+    scaled = pb.jit(lambda x, y: (x * (1 / 1024)) @ y)(x, y)
+    np.testing.assert_allclose(scaled, np.full((16, 16), 5625), rtol=1e-3)
+
+
+def test_a_product_of_a_stored_multiple_has_the_bits_of_one_by_itself():
+    def f(x, y):
+        y = y * 0.3
+        return x @ y, y
+
+    product, y = pb.jit(f)(A, B)
+    np.testing.assert_array_equal(product, pb.jit(jnp.matmul)(A, y))

@@ -1,15 +1,17 @@
 """Products that structure makes cheaper: with an identity, of transposes, of sums that share a factor.
 
     transpose(dot(x, y))         dot(y, x): derivatives make these, and the result is then written in the order it is
-    read in dot(x, eye)                  x, its contracted axis moved: forward derivatives push an identity through
-    the program dot(c * x, y)                c * dot(x, y), if that is less to multiply
+                                 read in
+    dot(x, eye)                  x, its contracted axis moved: forward derivatives push an identity through the program
     dot(x, y) over few elements  written out as a sum, which fuses with what follows
     dot(f(x), v), a vector       reduce_sum(f(x) * v), in whose loop f is computed
     dot(x, y) without free axes  reduce_sum(x * y): a sum, which is scheduled and fused like any other
     dot(x, a) + dot(x, b)        dot(x, a + b) where a and b are smaller than the products: one pass over x instead of
-    two
+                                 two
 
 As in any algebra on floats, the last may change the last bits, and 0 * inf is taken for 0 in products with an identity.
+A factor stays at the operand that it is at, as in attention on half-precision numbers, where dot(x, y) overflows and
+dot(c * x, y) does not.
 Products with diagonals, and with identities of other shapes, are in `terms.py`.
 
 Measured: `einsum("ij,ij->j")` of 4096 x 1024, a product without free axes, went down columns on one thread for 31 ms,
@@ -253,23 +255,6 @@ def _by_number(r: Rewriter, eqn: JaxprEqn) -> Any:
     return None
 
 
-def _without_factor(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """dot(c * x, y) = c * dot(x, y) for a number c, where the result is no larger than x."""
-    out = eqn.outvars[0].aval
-    for side in (0, 1):
-        scaled = r.definition(eqn.invars[side], "mul")
-        if scaled is None or eqn.invars[side].aval.size < out.size or out.dtype.kind not in "fc":
-            continue
-        for k in (0, 1):
-            factor, rest = r.splat(scaled.invars[k]), scaled.invars[1 - k]
-            if factor is None or rest.aval.shape != eqn.invars[side].aval.shape or factor.aval.dtype != out.dtype:
-                continue
-            operands = list(eqn.invars)
-            operands[side] = rest
-            return r.emit("mul", r.emit("dot_general", *operands, **eqn.params), factor)
-    return None
-
-
 def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
     """Products with an identity are movement."""
     x, y = eqn.invars
@@ -340,7 +325,7 @@ def _aligned(r: Rewriter, b: Any, their: Any, mine: Any) -> Any:
 
 STRUCTURE_RULES: dict[str, tuple[Rule, ...]] = {
     "transpose": (_transpose,),
-    "dot_general": (_by_number, _without_unit_axes, _dot, contract, _untransposed, _without_factor),
+    "dot_general": (_by_number, _without_unit_axes, _dot, contract, _untransposed),
     "reduce_sum": (total, matrices),
     "add": (_add,),
 }

@@ -35,12 +35,16 @@ def erfinv(x: Any) -> Any:
 _CENTRE = 15 / 4  # of (x - _CENTRE) / (x + _CENTRE), where erfcx has its tables
 
 
-@custom_jvp
-def _erfcx(x: Any) -> Any:
-    size, single = jnp.abs(x), x.dtype.itemsize == 4
+def _erfcx_right(size: Any) -> Any:
+    """erfcx of numbers that are not below 0."""
     finite = jnp.minimum(size, 1e18)
     t = (finite - _CENTRE) / (finite + _CENTRE)
-    value = evaluate(tables.ERFCX_F32 if single else tables.ERFCX, t) / (1 + 2 * size)
+    return evaluate(tables.ERFCX_F32 if size.dtype.itemsize == 4 else tables.ERFCX, t) / (1 + 2 * size)
+
+
+@custom_jvp
+def _erfcx(x: Any) -> Any:
+    value = _erfcx_right(jnp.abs(x))
     # Left of 0 it is 2 exp(x^2), and what x^2 loses by rounding counts.
     left = jnp.clip(x, -30, 0)
     square = left * left
@@ -96,26 +100,37 @@ def ndtr(x: Any) -> Any:
     return _ndtr(widened(x)).astype(x.dtype)  # no longer weakly typed
 
 
+def _half_square(x: Any) -> tuple[Any, Any]:
+    """x^2 / 2 and what it loses by rounding."""
+    half = x * (x * 0.5)
+    return half, jnp.where(jnp.isinf(half), 0, lax.fma_p.bind(x, x * 0.5, -half))
+
+
 @custom_jvp
 def _log_ndtr(x: Any) -> Any:
-    below = x < -1
-    left = jnp.where(below, x, -1)
-    half = left * (left * 0.5)
-    lost = jnp.where(jnp.isinf(half), 0, lax.fma_p.bind(left, left * 0.5, -half))
-    lower = (jnp.log(_erfcx(left * -math.sqrt(0.5)) / 2) - lost) - half
-    upper = jnp.log1p(-_ndtr(-jnp.where(below, 0, x)))
-    return jnp.where(below, lower, upper).astype(x.dtype)
+    """One logarithm: of erfcx / 2, less x^2 / 2, left of 0; of one less the other tail right of it.
+
+    Both sides want erfcx of the size of x alone, so neither branch is evaluated beside the other.
+    """
+    left = x < 0
+    half, lost = _half_square(x)
+    ratio = _erfcx_right(jnp.abs(x) * math.sqrt(0.5)) * 0.5
+    density = jnp.exp(-half)
+    tail = ratio * lax.fma_p.bind(-density, lost, density)
+    rest = 1 - tail
+    value = jnp.log(jnp.where(left, ratio, rest))
+    return jnp.where(left, (value - lost) - half, value + ((1 - rest) - tail) / rest)
 
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     y = _log_ndtr(x)
-    # The exponents cancel far below 0, where the quotient of density and probability is that of erfcx.
-    below = x < -1
-    far = math.sqrt(2 / math.pi) / _erfcx(jnp.where(below, -x * math.sqrt(0.5), 1))
-    near = jnp.exp(-x * x / 2 - y) / math.sqrt(2 * math.pi)
-    return y, x_dot * jnp.where(below, far, near).astype(x.dtype)
+    # Left of 0 the exponents cancel, and the quotient of density and probability is that of erfcx.
+    half, _ = _half_square(x)
+    far = math.sqrt(2 / math.pi) / _erfcx_right(jnp.abs(x) * math.sqrt(0.5))
+    near = jnp.exp(-half - y) / math.sqrt(2 * math.pi)
+    return y, x_dot * jnp.where(x < 0, far, near)
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:

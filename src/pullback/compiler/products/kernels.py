@@ -127,15 +127,14 @@ def kernel_name(
     columns: int,
     inner: int,
     indexed: bool = False,
-    pairs: bool = False,
     added: bool = False,
     near: bool = False,
     words: bool = False,
 ) -> str:
-    """The symbol of the kernel for a product of `inner` contracted elements, or pairs of them."""
-    chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN // 2 if pairs else CHAIN
+    """The symbol of the kernel for a product of `inner` contracted elements, or pairs of them (bf16)."""
+    chained = inner if dtype[0] == "i" or dtype[0] == "u" else CHAIN // 2 if dtype == "bf16" else CHAIN
     kind = "_added" if added else "_long" if inner > chained else ""
-    kind += ("_indexed" if indexed else "") + ("_pairs" if pairs else "") + ("_near" if near else "")
+    kind += ("_indexed" if indexed else "") + ("_near" if near else "")
     kind += "_words" if words else ""
     return f"{KERNEL}{dtype}_{rows}x{columns}{kind}"
 
@@ -146,7 +145,6 @@ def panel_kernel(
     columns: int,
     long: bool = False,
     indexed: bool = False,
-    pairs: bool = False,
     sizes: tuple[int, int, int] = (ANY, ANY, ANY),
     added: bool = False,
     near: bool = False,
@@ -169,13 +167,12 @@ def panel_kernel(
     83 GFLOP/s in blocks of 8 x 3 registers, 163 and 73 of 12 x 2; without, 166, 78, 149 and 65. With AVX2 on an
     EPYC, 1024 in float32 on two cores: 149 GFLOP/s by four at a time, sums waiting on the stack, 215 by one.)
 
-    A kernel of `pairs` takes two contracted elements at a time, the second before the first, as the instruction for
-    bf16 does: sizes count pairs. Of dtype bf16 a pair lies in 32 bits, of f32 in two
-    neighbours in x, and in rows of a panel of y that follow each other. A kernel of `words` is for two integers of 16
-    bits in one of 32; to all others it is a product of such words.
+    A kernel of dtype bf16 takes two contracted elements at a time, which lie in 32 bits, the second before the first,
+    as its instruction does: sizes count such pairs. A kernel of `words` is for two integers of 16 bits in one of 32; to
+    all others it is a product of such words.
     """
     narrow, dtype = dtype == "bf16", "f32" if dtype == "bf16" else dtype
-    length = CHAIN // 2 if pairs else CHAIN
+    length = CHAIN // 2 if narrow else CHAIN
     b = Builder()
     size = b.input("sizes", "i64", len(SIZES))
     tables = [b.input(name, "i64", ANY) for name in ("x_at", "y_at")] if indexed else []
@@ -211,22 +208,18 @@ def panel_kernel(
                 if indexed:
                     x_at, y_at = (b.let(b.load(table, at), "at") for table in tables)
                 elif near:
-                    x_at, y_at = at * (x_beside := 2 if pairs and not narrow else 1), at * (columns * x_beside)
+                    x_at, y_at = at, at * columns
                 else:
                     x_at, y_at = at * field["x_inner"], at * field["y_inner"]
-                for place in (1, 0) if pairs and not narrow else (0,):
-                    x_place, y_place = step + place, (step + place) * columns
-                    if pairs and not narrow:
-                        x_place, y_place = 2 * step + place, (2 * step + place) * columns
-                    right = [b.load(y, first + y_at + (y_place + part * width) + j) for part in range(parts)]
-                    left = [b.load(x, (row + r) * field["x_row"] + x_at + x_place) for r in range(rows)]
-                    factors = [(value, other) for value in left for other in right]
-                    if words:
-                        totals = [b.op("dot_words", total, *both) for total, both in zip(totals, factors)]
-                    elif narrow:
-                        totals = [b.op("dot_pairs", total, *both) for total, both in zip(totals, factors)]
-                    else:
-                        totals = [b.add(total, b.term(*both)) for total, both in zip(totals, factors)]
+                right = [b.load(y, first + y_at + (step * columns + part * width) + j) for part in range(parts)]
+                left = [b.load(x, (row + r) * field["x_row"] + x_at + step) for r in range(rows)]
+                factors = [(value, other) for value in left for other in right]
+                if words:
+                    totals = [b.op("dot_words", total, *both) for total, both in zip(totals, factors)]
+                elif narrow:
+                    totals = [b.op("dot_pairs", total, *both) for total, both in zip(totals, factors)]
+                else:
+                    totals = [b.add(total, b.term(*both)) for total, both in zip(totals, factors)]
                 if each > 1:
                     totals = [b.let(total) for total in totals]
             k.update(*totals)
@@ -257,9 +250,8 @@ def panel_kernel(
                     results = chain(row, b.index(0), inner, first, j)
                 for n, result in enumerate(results):
                     b.store(out, place(block * rows if added else row, n), result)
-    return b.function(
-        kernel_name("bf16" if narrow else dtype, rows, columns, length + long, indexed, pairs, added, near, words)
-    )
+    name = "bf16" if narrow else dtype
+    return b.function(kernel_name(name, rows, columns, length + long, indexed, added, near, words))
 
 
 GRAM_SIZES = ("count", "inner", "chain", "x_inner")  # as SIZES: the first argument of a gram kernel

@@ -21,7 +21,10 @@ apart want 12 lines of a set of 8, so every read of x misses. One core of a Zen 
 1020 x 1024 by 1024 x 1024 in float32.
 
 Operands of bf16 are multiplied in pairs, by AVX512-BF16's instruction where there is one (AMX's: tiles.py): 1024 x 1024
-takes 7.5 ms on two cores of a Zen 4 (with conversions from and to float32), before 14.9; PyTorch 6.6.
+takes 7.5 ms on two cores of a Zen 4 (with conversions from and to float32), before 14.9; PyTorch 6.6. Elsewhere they
+are copied as floats, the second of a pair before the first, which is the order of that instruction, for the kernel of
+floats. (One that took two at a time and turned them had no registers for that with AVX2: 512 x 512 took 4.2 ms of one
+core of a Zen 3, now 2.9.)
 
 Tried, and no better: slabs of the contracted axis (256 or 512 elements, x copied into the second cache), which lost up
 to a tenth at 1000 to 2048, as sums are read and written again; prefetching the next panel of y, other numbers of rows
@@ -49,10 +52,9 @@ if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
 REAL = {"c64": "f32", "c128": "f64"}
-PAIRED = (
-    "bf16"  # whose products are multiplied in pairs: by an instruction that adds two of them to a float, where there
-)
-# is one; else converted to floats first, and added in its order, so that the results are the same
+# Whose products are multiplied in pairs: by an instruction that adds two of them to a float, where there is one; else
+# converted to floats first, and added in its order, so that the results are the same.
+PAIRED = "bf16"
 WORDS = "u32"  # of operands of a product in i32: two i16 each, which one instruction multiplies and adds
 KERNELS = ("f32", "f64", "i32", "u32", *REAL)
 LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
@@ -121,7 +123,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     if x.shape[1] > LONGEST and not alone and not paired:
         _sum_of_pieces(ctx, target, x, panels, rows)
     else:
-        _calls(ctx, target, x, panels, rows, alone, paired)
+        _calls(ctx, target, x, panels, rows, alone)
     if target is not out:
         ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
 
@@ -299,22 +301,31 @@ def _start(ctx: NestContext, block: Expr, size: int, extent: Expr | int) -> Expr
 
 
 def _paired_rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: bool) -> Storage:
-    """x[m, k] of bf16 as the kernel of pairs reads it, an element of zeros after an odd number of them."""
-    m, k = x.shape
+    """x[m, k] of bf16 as the kernel reads it, an element of zeros after an odd number of them: in pairs as they are, or
+    as floats, the second of a pair first.
+    """
+    b, (m, k) = ctx.b, x.shape
     narrow, even = current_target().dots_pairs, k + k % 2
     if narrow and x.strides[1] == 1 and k == even and x.strides[0] % 2 == 0 and not _copy_pays(x, m, n, rows, columns):
         return x
     held = _apart(ctx, PAIRED if narrow else "f32", (m, even), rows, alone)
-    with ctx.loops((m, k)) as (i, j):
-        ctx.store(held, (i, j), ctx.b.convert(ctx.load(x, (i, j)), held.dtype))
+    if narrow:
+        with ctx.loops((m, k)) as (i, j):
+            ctx.store(held, (i, j), ctx.load(x, (i, j)))
+    else:
+        with ctx.loops((m, k // 2)) as (i, pair):
+            for place in (1, 0):
+                ctx.store(held, (i, pair * 2 + 1 - place), b.convert(ctx.load(x, (i, pair * 2 + place)), "f32"))
     if k != even:
         with ctx.loops((m,)) as (i,):
-            ctx.store(held, (i, k), ctx.b.const(held.dtype, 0))
+            if not narrow:
+                ctx.store(held, (i, k), b.convert(ctx.load(x, (i, k - 1)), "f32"))
+            ctx.store(held, (i, k if narrow else k - 1), b.const(held.dtype, 0))
     return held
 
 
 def _fill_pairs(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr | int, odd: bool) -> None:
-    """`_fill` for the kernel of pairs: rows of float32, or of two bf16 each.
+    """`_fill` for products of pairs: rows of two bf16 each, or of float32, the second row of a pair first.
 
     The last panel overlaps the one before, or has columns of zeros; so has the row after an odd number of them.
     """
@@ -355,16 +366,16 @@ def _fill_pairs(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n:
                 ctx.store(panels, (panel, pair, j), b.bitcast(both, "f32"))
             else:
                 for place, half in enumerate(halves):
-                    ctx.store(panels, (panel, pair * 2 + place, j), half)
+                    ctx.store(panels, (panel, pair * 2 + 1 - place, j), half)
 
 
-def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, alone: bool, paired: bool) -> None:
+def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, alone: bool) -> None:
     """The kernel on all of out[m, n], by blocks of rows or of panels that threads share."""
     b = ctx.b
     (m, k), n = x.shape, out.shape[1]
     columns = panels.shape[2]
     if alone or m * n * k < WORTH_THREADS:
-        call(ctx, out, x, panels, rows, paired=paired)
+        call(ctx, out, x, panels, rows)
         return
     units, full = max(1, m // rows), max(1, n // columns)
     down = min(units, ROWS)
@@ -375,14 +386,14 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
         start, size, most = _share(ctx, i, down, units, rows, m)
         given = {"rows": size}
         if across == 1:
-            call(ctx, out.slice((start, 0), (most, n)), x.slice((start, 0), (most, k)), panels, rows, given, paired)
+            call(ctx, out.slice((start, 0), (most, n)), x.slice((start, 0), (most, k)), panels, rows, given)
             return
         left, width, widest = _share(ctx, j, across, full, columns, n)
         given |= {"columns": width, "panels": b.floordiv(width + (columns - 1), b.index(columns))}
         part = panels.slice(
             (b.floordiv(left, b.index(columns)), 0, 0), (-(-widest // columns), panels.shape[1], columns)
         )
-        call(ctx, out.slice((start, left), (most, widest)), x.slice((start, 0), (most, k)), part, rows, given, paired)
+        call(ctx, out.slice((start, left), (most, widest)), x.slice((start, 0), (most, k)), part, rows, given)
 
 
 def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> bool:
@@ -478,7 +489,7 @@ def _by_panels(
         if pieces == 1:
             panels = _panels(ctx, y, most, k, columns, True, paired)
             _fill(ctx, panels, y.slice((0, left), (k, widest)), k, width, paired, k % 2 == 1)
-            call(ctx, own, x.slice((top, 0), x.shape), panels, rows, given, paired)
+            call(ctx, own, x.slice((top, 0), x.shape), panels, rows, given)
             return
         tile = ctx.local(out.dtype, (blocks * rows, most * columns), "tile")
         with b.loop(tile.size, "vector") as v:
@@ -488,7 +499,9 @@ def _by_panels(
             panels = _panels(ctx, y, most, longest, columns, True, paired)
             _fill(ctx, panels, y.slice((first, left), (longest, widest)), inner, width, paired, k % 2 == 1)
             part = x.slice((top, first), (m, longest))
-            call(ctx, tile.slice((0, 0), (m, widest)), part, panels, rows, given | {"inner": inner}, paired, added=True)
+            if paired:  # zeros after an odd number
+                inner = b.floordiv(inner + 1, b.index(2)) * 2
+            call(ctx, tile.slice((0, 0), (m, widest)), part, panels, rows, given | {"inner": inner}, added=True)
         some = _blocks_of(ctx, height, rows)
         with b.loop(some, "sequential", "block") as block, b.loop(rows, "sequential", "r") as r:
             row = _start(ctx, block, rows, height) + r
@@ -546,18 +559,16 @@ def call(
     panels: Storage,
     rows: int,
     given: Mapping[str, Expr] = MappingProxyType({}),
-    paired: bool = False,
     added: bool = False,
 ) -> None:
     """One call of the kernel; `given` are the rows, panels, columns and contracted elements (inner) where they differ
-    from those of the storages. `paired` operands are those of `_paired_rows` and `_paired_panels`.
+    from those of the storages.
     """
     b = ctx.b
     parts = _parts(out)
-    narrow = x.dtype == PAIRED  # a pair is one element of what the kernel reads, else two
-    apart = 2 if paired and not narrow else 1
+    narrow = x.dtype == PAIRED  # a pair is one element of what the kernel reads
     together = 2 if narrow else 1
-    inner = x.shape[1] // 2 if paired else x.shape[1] * parts
+    inner = x.shape[1] * parts // together
     columns = panels.shape[2] * parts
     in_place = panels.strides[0] == columns and panels.shape[1] > 1
     fields = dict.fromkeys(SIZES, 0) | {
@@ -566,17 +577,17 @@ def call(
         "inner": inner,
         "columns": out.shape[1] * parts,
         "x_row": x.strides[0] * parts // together,
-        "x_inner": x.strides[1] * apart,  # 1 of complex numbers
+        "x_inner": x.strides[1],  # 1 of complex numbers
         "y_panel": panels.strides[0] * parts,
         "y_last": out.shape[1] - columns if in_place else (panels.shape[0] - 1) * panels.strides[0] * parts,
-        "y_inner": panels.strides[1] * parts * apart,
+        "y_inner": panels.strides[1] * parts,
         "out_row": out.strides[0] * parts,
     }
-    near = fields["x_inner"] == apart and fields["y_inner"] == columns * apart
+    near = fields["x_inner"] == 1 and fields["y_inner"] == columns
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
     dynamic = {name: value * parts if name in ("inner", "columns") else value for name, value in given.items()}
-    if paired and "inner" in dynamic:
-        dynamic["inner"] = b.floordiv(dynamic["inner"] + 1, b.index(2))
+    if narrow and "inner" in dynamic:
+        dynamic["inner"] = b.floordiv(dynamic["inner"], b.index(2))
     if in_place and "columns" in dynamic:
         dynamic["y_last"] = dynamic["columns"] - columns
     elif "panels" in dynamic:
@@ -589,7 +600,7 @@ def call(
     addresses = [ctx.address(s) for s in (sizes, x, panels, out)]
     dtype = PAIRED if narrow else REAL.get(out.dtype, out.dtype)
     words = x.dtype == WORDS and out.dtype == "i32"
-    b.call(kernel_name(dtype, rows, columns, inner, pairs=paired, added=added, near=near, words=words), *addresses)
+    b.call(kernel_name(dtype, rows, columns, inner, added=added, near=near, words=words), *addresses)
 
 
 __all__ = ["batch", "call", "gram", "gram_suits", "multiply", "suits"]

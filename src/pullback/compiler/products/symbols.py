@@ -22,7 +22,6 @@ def kernel_of(name: str) -> Function:
         columns,
         "long" in kind,
         "indexed" in kind,
-        "pairs" in kind,
         added="added" in kind,
         near="near" in kind,
         words="words" in kind,

@@ -34,6 +34,29 @@ def test_gradients_of_python_numbers_are_weak(f):
     assert jax.jit(jax.grad(f))(2.0).weak_type
 
 
+@pytest.mark.parametrize("f", [jnp.log2, jnp.log10, lambda x: x**2.5, lambda x: x**x, lambda x: lax.pow(x, 2.5)])
+def test_strong_factors_make_strong_gradients(f):
+    """As in JAX, whose rules have constants of the array's dtype here."""
+    assert not jax.grad(f)(2.0).weak_type and not jax.jit(jax.grad(f))(2.0).weak_type
+    assert not jax.jvp(f, (2.0,), (1.0,))[1].weak_type
+
+
+def test_casts_carry_weak_types_both_ways():
+    out, pull = jax.vjp(lambda x: x.astype(np.float32), 2.0)
+    assert not out.weak_type and pull(jnp.float32(1))[0].weak_type
+    out, pull = jax.vjp(lambda x: jnp.log(x) * jnp.float32(2), 2.0)
+    assert not out.weak_type and pull(jnp.float32(1))[0].weak_type
+    assert not jax.grad(lambda x: lax.div(jnp.log(x), jnp.float32(2)))(2.0).weak_type  # not cast but divided
+
+
+@pytest.mark.parametrize("f", [jnp.logaddexp, jnp.logaddexp2, jax.scipy.special.xlogy])
+def test_rules_of_functions_take_numbers(f):
+    got, dot = jax.jvp(f, (0.5, 2.0), (1.0, 0.0))
+    want, want_dot = jax.jvp(f, (np.float32(0.5), np.float32(2)), (np.float32(1), np.float32(0)))
+    assert got == want and dot == want_dot
+    assert jax.jvp(jax.scipy.special.expi, (0.5,), (1.0,))[1].dtype == np.float32
+
+
 def test_each_leaf_has_its_own():
     gradient = jax.grad(lambda p: (p["a"] * p["b"]).sum())({"a": X, "b": 2.0})
     assert (gradient["a"].weak_type, gradient["b"].weak_type) == (False, True)

@@ -26,7 +26,6 @@ from pullback.api._arguments import (
 )
 from pullback.api.jit import jit
 from pullback.api.pullbacks import VJP, Pullback
-from pullback.api.pullbacks import of_types as _of_types
 from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof, types
 from pullback.core.references import Entrance, has_references_among
@@ -183,7 +182,7 @@ def jvp(fun: Callable[..., Any], primals, tangents, has_aux: bool = False) -> An
 
     outs, outs_dot = jvp_flat(fun_without_aux, ps, ts)
     out = tree_unflatten(flat.out_tree, outs)
-    out_dot = tree_unflatten(flat.out_tree, _of_types(outs_dot, [tangent_aval(typeof(o)) for o in outs]))
+    out_dot = tree_unflatten(flat.out_tree, list(map(instantiate, outs_dot)))
     return (out, out_dot, tree_unflatten(flat.aux_tree, aux)) if has_aux else (out, out_dot)
 
 
@@ -514,7 +513,7 @@ def _linearize(flat: _Flat, leaves, has_aux):
 def _pull_back(jaxpr, consts, zeros, bars, leaves):
     """Cotangents of the leaves, given those of all results."""
     live = [bar for bar, zero in zip(bars, zeros) if zero is None]
-    return _of_types(backward_pass(jaxpr, consts, None, live), [tangent_aval(typeof(x)) for x in leaves])
+    return list(map(instantiate, backward_pass(jaxpr, consts, None, live)))
 
 
 def _or_zeros(tangent, primal):
@@ -523,7 +522,7 @@ def _or_zeros(tangent, primal):
     aval = typeof(primal)
     if tangent_aval(aval).dtype == dtypes.float0:
         return hooks.zeros(aval)
-    return _of_types([tangent], [tangent_aval(aval)])[0]
+    return instantiate(tangent)
 
 
 class _Pushforward:
@@ -587,12 +586,13 @@ def _aval_of_spec(name, leaf):
 def _basis(avals, values):
     """For each aval an array with a leading axis over all elements of all avals: the rows of an identity matrix.
 
-    Along explicit axes they are cut as the values are.
+    They are weakly typed as the avals are; along explicit axes they are cut as the values are.
     """
     total = sum(a.size for a in avals)
     rows, start = [], 0
     for aval in avals:
-        rows.append(hooks.reshape(hooks.eye(total, aval.size, -start, aval.dtype), (total, *aval.shape)))
+        row = hooks.reshape(hooks.eye(total, aval.size, -start, aval.dtype), (total, *aval.shape))
+        rows.append(hooks.convert(row, aval.dtype, aval.weak_type))
         start += aval.size
     return [types.rows_cut_as(row, value) for row, value in zip(rows, values)] if types.in_use() else rows
 

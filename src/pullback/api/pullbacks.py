@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api._arguments import as_array
-from pullback.core import Tracer, hooks, tangent_aval, typeof
+from pullback.core import Tracer, hooks
 from pullback.core.references import Reference
 from pullback.core.types import in_use, lie_alike, type_of
 from pullback.transforms.transpose import backward_pass
@@ -173,18 +173,5 @@ class Pullback:
             for bar, a in zip(bars, self.out_avals)
         ]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
-        avals = [tangent_aval(a) for a in self.in_avals]
         found = backward_pass(self.jaxpr, consts, None, live)
-        return tree_unflatten(self.in_tree, of_types(found, avals))
-
-
-def of_types(tangents, avals):
-    """The tangents or cotangents as arrays, weakly typed where the avals are."""
-    out = []
-    for x, aval in zip(tangents, avals):
-        if type(x) is _core.Array and x.aval is aval:
-            out.append(x)
-            continue
-        x = instantiate(x)
-        out.append(hooks.convert(x, aval.dtype, True) if aval.weak_type and not typeof(x).weak_type else x)
-    return out
+        return tree_unflatten(self.in_tree, list(map(instantiate, found)))

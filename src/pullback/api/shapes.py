@@ -177,7 +177,7 @@ def said_of_results(jaxpr: Jaxpr) -> list[Any]:
 def make_jaxpr(
     fun: Callable, static_argnums=(), axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False
 ) -> Callable:
-    """A function that gives the jaxpr of `fun` for arguments of the types it is called with.
+    """A function that gives the jaxpr of `fun`, traced once, for arguments of the types it is called with.
 
     axis_env: (name, size) of mapped axes that collectives of `fun` act over. With `return_shape`, (jaxpr, tree of
     ShapeDtypeStruct).
@@ -191,7 +191,7 @@ def make_jaxpr(
         with contextlib.ExitStack() as mapped:
             for name, size in axes:
                 mapped.enter_context(extend_axis_env(name, size))
-            closed, out_tree = trace_with_tree(fun, args, kwargs, nums)
+            closed, out_tree = trace_with_tree(fun, args, kwargs, nums, remember=True)
         if return_shape:
             return closed, tree_unflatten(
                 out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]

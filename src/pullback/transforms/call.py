@@ -51,8 +51,7 @@ def call_jvp(primitive: Primitive, primals, tangents, *, jaxpr: ClosedJaxpr, **p
 def call_transpose(primitive: Primitive, outs_bar, *args, jaxpr: ClosedJaxpr, with_residuals: bool = False, **params):
     """Call the jaxpr that runs backwards."""
     linear = [type(a) is UndefinedPrimal for a in args]
-    nonzero = [type(bar) is not Zero for bar in outs_bar]
-    backwards, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzero, with_residuals)
+    backwards, nonzero_out = transpose_jaxpr(jaxpr, linear, outs_bar, with_residuals)
     operands = [a for a, lin in zip(args, linear) if not lin] + [bar for bar in outs_bar if type(bar) is not Zero]
     found = iter(primitive.bind(*operands, jaxpr=backwards, **_resize(params, len(operands))))
     nonzeros = iter(nonzero_out)

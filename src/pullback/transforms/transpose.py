@@ -174,13 +174,21 @@ def backward_pass_with_residuals(closed: ClosedJaxpr, args: Sequence[Any], cotan
     return [next(linear_bars) if unk else None for unk in unknown]
 
 
-def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], with_residuals: bool = False):
+def transpose_jaxpr(
+    closed: ClosedJaxpr, linear: Sequence[bool], cotangents: Sequence[Any], with_residuals: bool = False
+):
     """(jaxpr', nonzero_out): jaxpr' takes the non-linear args and the nonzero cotangents, gives the linear args'
     cotangents.
 
-    nonzero_out says which linear arguments get one; the others' vanish and are left out. Cached on the jaxpr.
+    cotangents: those of the results, Zero where one vanishes; of the others the weak type matters, which may differ
+    from their result's. nonzero_out says which linear arguments get one; the others' vanish and are left out. Cached on
+    the jaxpr.
     """
-    linear, nonzero = tuple(map(bool, linear)), tuple(map(bool, nonzero))
+    linear = tuple(map(bool, linear))
+    nonzero = tuple([type(bar) is not Zero for bar in cotangents])
+    strong = tuple(
+        [a.weak_type and nz and not typeof(b).weak_type for a, b, nz in zip(closed.out_avals, cotangents, nonzero)]
+    )
 
     def make():
         nonzero_out: list[bool] = []
@@ -200,10 +208,11 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequen
 
         wanted = [a for a, lin in zip(closed.in_avals, linear) if lin]
         avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
-        avals += [a.to_cotangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
+        bars = [a.strip_weak_type() if s else a for a, s in zip(closed.out_avals, strong)]
+        avals += [a.to_cotangent_aval() for a, nz in zip(bars, nonzero) if nz]
         return trace(fun, avals, closed.jaxpr.debug_info), tuple(nonzero_out)
 
-    return closed.cached(("transpose", linear, nonzero, with_residuals), make)
+    return closed.cached(("transpose", linear, nonzero, strong, with_residuals), make)
 
 
 __all__ = ["backward_pass", "backward_pass_with_residuals", "instantiate", "transpose_jaxpr"]

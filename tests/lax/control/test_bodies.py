@@ -285,3 +285,22 @@ def test_eval_shape_of_a_function_that_closes_over_tracers():
         return y
 
     assert outer(jnp.ones(2)).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: pb.make_jaxpr(f)(XS, XS),
+        lambda f: lax.reduce(XS, np.float32(0), f, (0,)),
+        lambda f: lax.reduce_window(XS, np.float32(0), f, (2,), (1,), "VALID"),
+    ],
+)
+def test_what_takes_a_function_traces_it_once_for_the_same_types(call):
+    runs = []
+
+    def f(x, y):
+        runs.append(1)
+        return x + y * 2
+
+    first, again = call(f), call(f)
+    assert len(runs) == 1 and str(first) == str(again)

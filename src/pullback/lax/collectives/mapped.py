@@ -223,7 +223,7 @@ def _transpose(outs_bar: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     linear = [type(a) is UndefinedPrimal for a in args]
     nonzero = [type(bar) is not Zero for bar in outs_bar]
     with _inside(params):
-        backwards, nonzero_out = transpose_jaxpr(closed, linear, nonzero)
+        backwards, nonzero_out = transpose_jaxpr(closed, linear, outs_bar)
         bar_specs = _where(outs, nonzero)
         found_specs = _where(_where(ins, linear), nonzero_out)
         if not params["check_vma"]:

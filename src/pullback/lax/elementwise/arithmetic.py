@@ -6,6 +6,7 @@ import enum
 import operator
 from typing import Any
 
+from pullback.core import hooks
 from pullback.lax.records import quotients
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, broadcast_operands
@@ -522,7 +523,9 @@ def _pow_reference(x, y):
 
 
 def _pow_jvp_x(x_dot, out, x, y):
-    exponent = y if y.dtype == x.dtype else lax.convert_element_type(y, x.dtype)
+    # Strongly typed, as in JAX, whatever x and y are.
+    x = _strong(x)
+    exponent = _strong(y, x.dtype)
     zero, one = constant(x, 0), constant(x, 1)
     is_zero_power = lax.eq_p.bind(exponent, zero)
     lower_power = where(is_zero_power, one, sub_p.bind(exponent, one))  # keeps 0 ** 0 free of NaN
@@ -532,7 +535,11 @@ def _pow_jvp_x(x_dot, out, x, y):
 def _pow_jvp_y(y_dot, out, x, y):
     # log(0) stands for a limit that is 0 where 0 ** y is.
     base = where(lax.eq_p.bind(x, constant(x, 0)), constant(x, 1), x)
-    return mul_p.bind(y_dot, mul_p.bind(lax.log_p.bind(base), out))
+    return _strong(mul_p.bind(y_dot, mul_p.bind(lax.log_p.bind(base), out)))
+
+
+def _strong(x, dtype=None):
+    return hooks.convert(x, dtype or x.dtype, False)
 
 
 def _pow_lower(b, x, y):

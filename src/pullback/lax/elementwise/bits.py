@@ -212,13 +212,13 @@ def _convert_jvp(primals, tangents, *, new_dtype, weak_type=False, sharding=None
     out = convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type)
     if is_zero(x_dot) or not _differentiable(new_dtype):
         return out, tangent_zero(out)
-    return out, convert_element_type_p.bind(x_dot, new_dtype=new_dtype, weak_type=False)
+    return out, convert_element_type_p.bind(x_dot, new_dtype=new_dtype, weak_type=weak_type)
 
 
 def _convert_transpose(x_bar, x, *, new_dtype, weak_type=False, sharding=None):
     if is_zero(x_bar):
         return [tangent_zero(x)]
-    return [convert_element_type_p.bind(x_bar, new_dtype=x.aval.dtype, weak_type=False)]
+    return [convert_element_type_p.bind(x_bar, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
 
 
 def _convert_cases(rng):

@@ -102,9 +102,11 @@ def check_kind(name: str, dtype: Any, kinds: str, position: int | None = None) -
 
 
 def constant(x: Any, value: Any) -> Any:
-    """A NumPy scalar of the dtype of `x`: an operand that broadcasts, and a literal in a jaxpr."""
+    """A scalar of the dtype of `x`, weakly typed if `x` is: an operand that broadcasts, and a literal in a jaxpr."""
     dtype = x.dtype
-    return dtype.type(value) if type(dtype) is np.dtype else np.asarray(value, dtype)[()]
+    scalar = dtype.type(value) if type(dtype) is np.dtype else np.asarray(value, dtype)[()]
+    aval = getattr(x, "aval", None)
+    return hooks.asarray(scalar, weak_type=True) if aval is not None and aval.weak_type else scalar
 
 
 def canonical_axis(axis: Any, ndim: int, name: str, what: str = "axis") -> int:

@@ -411,11 +411,24 @@ def monoid_of(closed: Any) -> str | None:
 
 
 def trace_computation(computation: Callable, operands: Sequence[Any], treedef: Any, name: str) -> Any:
-    """The closed jaxpr of a binary function on scalars (or pytrees of them); TypeError unless it keeps the types."""
+    """The closed jaxpr of a binary function on scalars (or pytrees of them), which is traced once for these types;
+    TypeError unless it keeps them.
+    """
+    from pullback.lax.control.bodies import remembered
+
+    avals = tuple([ShapedArray((), x.dtype) for x in operands])
+    key = (name, treedef, avals)
+    return remembered(computation, key, lambda: _traced(computation, avals, treedef, name), _is_self_contained)
+
+
+def _is_self_contained(closed: Any, own: bool) -> bool:
+    return not closed.effects and not closed.consts
+
+
+def _traced(computation: Callable, avals: Sequence[ShapedArray], treedef: Any, name: str) -> Any:
     from pullback.core import trace
     from pullback.util import pytree
 
-    avals = [ShapedArray((), x.dtype) for x in operands]
     n = len(avals)
     found = []
 

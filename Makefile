@@ -19,6 +19,8 @@ MINUTES ?= 60
 PY := $(VENV)/bin/python
 # Bytecode is written when a file is first imported: most of what is installed never is, and took 7 s to compile.
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
+# The tests start a thousand processes of Python: where no bytecode may be kept, each compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 STAMPS := $(VENV)/.stamps
 NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyproject.toml
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import numpy as jnp
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core import typeof
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import ARRAY, INTEGER, table
@@ -196,7 +197,9 @@ def segment_min(
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
-_explain_all(globals(), COMMON | table(data__segment_ids=ARRAY, num_segments__bucket_size=INTEGER), {})
+_KINDS = COMMON | table(data__segment_ids=ARRAY, num_segments__bucket_size=INTEGER)
+_remember_all(globals(), _KINDS)
+_explain_all(globals(), _KINDS, {})
 
 _add_pages(globals(), _PAGES)
 

@@ -1,5 +1,6 @@
 """Images of other sizes: resize, scale_and_translate."""
 
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import ARRAY, SEQUENCE, TEXT, either, of_type, table
 from pullback.core.parameters import COMMON
@@ -15,6 +16,7 @@ _KINDS = COMMON | table(
     scale__translation=ARRAY,
     method=either("a string or a ResizeMethod", TEXT, of_type("", ResizeMethod)),
 )
+_remember_all(globals(), _KINDS)
 _explain_all(globals(), _KINDS, {})
 
 _add_pages(globals(), _PAGES)

@@ -2,6 +2,7 @@
 
 import importlib as _importlib
 
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.nn import PAGES as _PAGES
@@ -52,6 +53,7 @@ __all__ = [
     "tanh",
 ]  # fmt: skip
 
+_remember_all(globals(), _parameters.NN, _parameters.NN_OWN, skip=("get_scaled_dot_general_config", "one_hot"))
 _explain_all(globals(), _parameters.NN, _parameters.NN_OWN)
 _add_pages(globals(), _PAGES)
 

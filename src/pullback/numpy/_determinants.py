@@ -9,8 +9,10 @@ import numpy as np
 
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.api.eager import remember_all
 from pullback.numpy._arguments import check_arraylike, convert, is_weak, promote_dtypes_inexact, to_real_dtype
 from pullback.numpy._creation import diagonal as _diagonal
+from pullback.numpy._parameters import LINALG
 from pullback.numpy._reducers import any as _any
 from pullback.numpy._reducers import prod as _prod
 from pullback.numpy._reducers import sum as _sum
@@ -188,3 +190,6 @@ def _slogdet_qr(a: Any) -> tuple[Any, Any]:
     q_sign, _ = _slogdet(q)
     s, logs = _signs_and_logs(entries, lax.full(entries.shape[:-1], 0, np.dtype(np.int32)), q)
     return lax.mul(s, lax.stop_gradient(q_sign)), logs
+
+
+remember_all(globals(), LINALG)

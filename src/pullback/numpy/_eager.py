@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback._ext import _core
-from pullback.api.eager import eager
+from pullback.api.eager import eager, remembering
 from pullback.core import Tracer
-from pullback.core.explain import explained
+from pullback.core.kinds import Kinds
 from pullback.numpy._parameters import NUMPY, NUMPY_OWN
 
 # Arguments that are arrays: the functions that have no others but static ones.
@@ -40,6 +40,8 @@ _ARRAYS = {
     "a q weights": "average percentile quantile nanpercentile nanquantile",
     "a b": "allclose isclose cross dot inner kron matmul outer tensordot vdot",
     "a v": "convolve correlate searchsorted",
+    "a bins weights": "histogram histogram_bin_edges",
+    "x y w p": "polyfit",
     "a indices": "take",
     "a fill_value": "full_like",
     "a1 a2": "array_equal array_equiv polyadd polymul polysub",
@@ -68,22 +70,10 @@ _ARRAYS = {
     "p": "unwrap",
 }
 # Arguments that are static where they are Python ints: x ** 2 is a product.
-_LITERAL = {"power": (1,), "pow": (1,)}
+_LITERAL = {"power": (1,), "pow": (1,), "histogram": (1,), "histogram_bin_edges": (1,)}
 
-MOST = 40  # positional arguments of functions that take any number of static ones
-
-
-def remembering(fun: Callable[..., Any], arrays: tuple[str, ...], literal: tuple[int, ...] = ()) -> Any:
-    """The function with a memory of plans; `arrays` names its arguments that are arrays."""
-    code = fun.__code__
-    count, variadic = code.co_argcount, bool(code.co_flags & 4)
-    names = code.co_varnames
-    static = [k for k in range(count) if names[k] not in arrays]
-    if variadic and names[count + code.co_kwonlyargcount] not in arrays:
-        static += range(count, MOST)
-    keywords = [n for n in names[: count + code.co_kwonlyargcount] if n not in arrays]
-    kinds = NUMPY | NUMPY_OWN.get(fun.__name__.lstrip("_"), {})
-    return eager(explained(fun, kinds), static, keywords, literal)
+def _kinds(fun: Callable[..., Any]) -> Kinds:
+    return NUMPY | NUMPY_OWN.get(fun.__name__.lstrip("_"), {})
 
 
 def remembered(namespace: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +86,7 @@ def remembered(namespace: dict[str, Any]) -> dict[str, Any]:
             if fun is None:  # of a module that is imported later
                 continue
             if fun not in made:  # some have two names
-                made[fun] = remembering(fun, tuple(arguments.split()), _LITERAL.get(name, ()))
+                made[fun] = remembering(fun, arguments.split(), _kinds(fun), _LITERAL.get(name, ()))
                 made[fun].__module__ = "pullback.numpy"  # where pickles find it
             found[name] = made[fun]
     return found
@@ -136,6 +126,7 @@ def install(operators: dict[str, Any], methods: dict[str, Any]) -> None:
                 getter: Any = attribute.fget
                 made: Any = property(eager(getter), doc=attribute.__doc__)
             else:
-                made = remembering(getattr(attribute, "__wrapped__", attribute), tuple(arguments.split()))
+                plain = getattr(attribute, "__wrapped__", attribute)
+                made = remembering(plain, arguments.split(), _kinds(plain))
             _core.set_array_attribute(name, made)
             setattr(Tracer, name, made)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.numpy.fft import PAGES as _PAGES
@@ -322,6 +323,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     return roll(x, tuple(-(x.shape[k] // 2) for k in chosen), chosen) if chosen else x
 
 
+_remember_all(globals(), FFT, FFT_OWN, skip=("fftfreq", "rfftfreq"))
 _explain_all(globals(), FFT, FFT_OWN)
 _add_pages(globals(), _PAGES)
 

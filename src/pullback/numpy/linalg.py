@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.numpy.linalg import PAGES as _PAGES
@@ -674,6 +675,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return _diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
+_remember_all(globals(), LINALG, LINALG_OWN, skip=("multi_dot",))
 _explain_all(globals(), LINALG, LINALG_OWN)
 _add_pages(globals(), _PAGES)
 

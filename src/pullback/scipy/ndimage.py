@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.ndimage import PAGES as _PAGES
@@ -90,6 +91,7 @@ def _nodes(x: Any, order: int) -> list[tuple[Any, Any]]:
     return [(index, 1 - above), (index + 1, above)]
 
 
+_remember_all(globals(), _parameters.NDIMAGE)
 _explain_all(globals(), _parameters.NDIMAGE, {})
 
 _add_pages(globals(), _PAGES)

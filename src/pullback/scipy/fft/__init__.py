@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.fft import PAGES as _PAGES
@@ -129,6 +130,7 @@ def _orthogonal(n: int, dtype: Any) -> Any:
     return jnp.asarray(factors.astype(dtype))
 
 
+_remember_all(globals(), _parameters.FFT)
 _explain_all(globals(), _parameters.FFT, {})
 
 _add_pages(globals(), _PAGES)

@@ -4,6 +4,7 @@ Leading dimensions are batches. `overwrite_*` and `check_finite` are accepted an
 immutable, and finiteness is not known while tracing.
 """
 
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.linalg import PAGES as _PAGES
@@ -56,6 +57,12 @@ __all__ = [
     "solve_triangular", "sqrtm", "svd", "toeplitz",
 ]  # fmt: skip
 
+_remember_all(
+    globals(),
+    _parameters.LINALG,
+    _parameters.LINALG_OWN,
+    skip=("cho_factor", "cho_solve", "funm", "invpascal", "pascal"),
+)
 _explain_all(globals(), _parameters.LINALG, _parameters.LINALG_OWN)
 
 _add_pages(globals(), _PAGES)

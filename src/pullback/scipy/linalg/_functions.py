@@ -12,6 +12,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import jit, jvp
+from pullback.lax import linalg as lax_linalg
 from pullback.scipy.linalg._factor import schur, square
 from pullback.util import dtypes
 from pullback.util.static import check_flags
@@ -151,16 +152,23 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     a = square("sqrtm", A)
     t, z = schur(a, output="complex")
     n = t.shape[-1]
+    if n == 0:
+        return t
     roots = jnp.sqrt(jnp.diagonal(t, axis1=-2, axis2=-1))
-    u = jnp.zeros_like(t)
     index = jnp.arange(n)
-    for j in range(n):  # column by column, each from the diagonal upwards
-        u = u.at[..., j, j].set(roots[..., j])
-        for i in range(j - 1, -1, -1):
-            inner = jnp.sum(jnp.where((index > i) & (index < j), u[..., i, :] * u[..., :, j], 0), axis=-1)
-            below = roots[..., i] + roots[..., j]
-            safe = jnp.where(below == 0, 1, below)
-            u = u.at[..., i, j].set(jnp.where(below == 0, 0, (t[..., i, j] - inner) / safe))
+
+    def column(u: Any, j: Any) -> tuple[Any, None]:
+        # Above the diagonal column j of u solves (u + u[j, j]) x = t[:, j], whose matrix is the part that is there.
+        root, given = (lax.dynamic_index_in_dim(x, j, axis=x.ndim - 1) for x in (roots, t))
+        pivots = roots + root
+        pivots = jnp.where((pivots == 0) | (index >= j), 1, pivots)
+        solvable = (roots + root != 0) & (index < j)
+        system = jnp.where(solvable[..., None], jnp.triu(u, 1), 0) + pivots[..., None] * jnp.eye(n, dtype=u.dtype)
+        right = jnp.where(solvable[..., None], given, 0)
+        above = lax_linalg.triangular_solve(system, right, left_side=True, lower=False)
+        return u + (above + jnp.where(index == j, root, 0)[..., None]) * (index == j), None
+
+    u, _ = lax.scan(column, jnp.zeros_like(t), index)
     return jnp.matmul(jnp.matmul(z, u), jnp.conj(jnp.swapaxes(z, -1, -2)))
 
 
@@ -177,13 +185,16 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     diagonal = jnp.diagonal(t)
     f = jnp.diag(func(diagonal)).astype(t.dtype)
     least = jnp.min(jnp.abs(diagonal[:, None] - diagonal[None, :]) + jnp.eye(n) * np.inf) if n > 1 else 1.0
-    for p in range(1, n):
-        for i in range(n - p):
-            j = i + p
-            s = t[i, j] * (f[j, j] - f[i, i])
-            s = s + jnp.sum(t[i, i + 1 : j] * f[i + 1 : j, j] - f[i, i + 1 : j] * t[i + 1 : j, j])
-            gap = t[j, j] - t[i, i]
-            f = f.at[i, j].set(jnp.where(gap == 0, s, s / jnp.where(gap == 0, 1, gap)))
+    distance = jnp.arange(n)[None, :] - jnp.arange(n)[:, None]
+
+    def superdiagonal(f: Any, p: Any) -> tuple[Any, None]:
+        # One of t f - f t, which is 0: what f is not known yet is 0 in both products.
+        difference = jnp.einsum("ik,ki->i", t, jnp.roll(f, -p, 1)) - jnp.einsum("ik,ki->i", f, jnp.roll(t, -p, 1))
+        gaps = jnp.roll(diagonal, -p) - diagonal
+        found = jnp.where(gaps == 0, difference, difference / jnp.where(gaps == 0, 1, gaps))
+        return jnp.where(distance == p, found[:, None], f), None
+
+    f, _ = lax.scan(superdiagonal, f, jnp.arange(1, max(n, 1)))
     out = jnp.matmul(jnp.matmul(z, f), jnp.conj(z.T))
     if disp:
         return out

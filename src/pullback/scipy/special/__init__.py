@@ -1,5 +1,6 @@
 """Special functions, by SciPy's names."""
 
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.special import PAGES as _PAGES
@@ -57,6 +58,7 @@ __all__ = [
     "polygamma", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
+_remember_all(globals(), _parameters.SPECIAL, _parameters.SPECIAL_OWN, skip=("bernoulli",))
 _explain_all(globals(), _parameters.SPECIAL, _parameters.SPECIAL_OWN)
 
 _add_pages(globals(), _PAGES)

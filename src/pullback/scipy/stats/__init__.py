@@ -1,5 +1,6 @@
 """Distributions: a module each, with logpdf, pdf, cdf, ... as SciPy has them; and summary statistics."""
 
+from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.distributions import DISTRIBUTIONS as _DISTRIBUTIONS
@@ -43,6 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 for _module in [globals(), *(vars(globals()[_name]) for _name in __all__ if type(globals()[_name]) is type(norm))]:
+    _remember_all(_module, _parameters.STATS)
     _explain_all(_module, _parameters.STATS, {})
 
 _add_pages(globals(), _PAGES)

@@ -5,16 +5,13 @@ from pullback.api.custom import closure_convert, custom_gradient, custom_jvp, cu
 from pullback.api.grad import (
     fwd_and_bwd,
     grad,
-    hessian,
-    jacfwd,
-    jacobian,
-    jacrev,
     jvp,
     linear_transpose,
     linearize,
     value_and_grad,
     vjp,
 )
+from pullback.api.jacobians import hessian, jacfwd, jacobian, jacrev
 from pullback.api.jit import jit
 from pullback.api.shapes import ShapeDtypeStruct, eval_shape, make_jaxpr
 from pullback.api.values import (

@@ -1,5 +1,4 @@
-"""Differentiation: forward (jvp, jacfwd), reverse (grad, vjp, jacrev), linear maps (linearize, linear_transpose),
-hessian."""
+"""Differentiation: forward (jvp), reverse (grad, vjp), linear maps (linearize, linear_transpose)."""
 
 from __future__ import annotations
 
@@ -16,7 +15,6 @@ from pullback.api._arguments import (
     check_argnums,
     check_callable,
     check_inputs,
-    check_jacobian_output,
     check_output_dtype,
     check_scalar,
     check_tangent,
@@ -26,11 +24,9 @@ from pullback.api._arguments import (
 )
 from pullback.api.jit import jit
 from pullback.api.pullbacks import VJP, Pullback
-from pullback.api.vmap import vmap
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof, types
 from pullback.core.references import Entrance, has_references_among
 from pullback.core.source import located
-from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.transforms.discharge import discharge_program
 from pullback.transforms.jvp import NUMBERS, JVPTracer, jvp_flat
 from pullback.transforms.partial_eval import linearize_flat, partial_eval_jaxpr
@@ -95,7 +91,7 @@ def grad(  # type: ignore[misc]
         _, gradient, aux = differentiate(args, kwargs)
         return (gradient, aux) if has_aux else gradient
 
-    return _documented(grad_f, fun, "Gradient of {} with respect to argument(s) {}.", argnums)
+    return documented(grad_f, fun, "Gradient of {} with respect to argument(s) {}.", argnums)
 
 
 def value_and_grad(
@@ -114,7 +110,7 @@ def value_and_grad(
         value, gradient, aux = differentiate(args, kwargs)
         return ((value, aux), gradient) if has_aux else (value, gradient)
 
-    return _documented(value_and_grad_f, fun, "Value and gradient of {} with respect to argument(s) {}.", argnums)
+    return documented(value_and_grad_f, fun, "Value and gradient of {} with respect to argument(s) {}.", argnums)
 
 
 def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes):
@@ -125,15 +121,15 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
         raise NotImplementedError("reduce_axes argument to grad is deprecated")
 
     def differentiate(args, kwargs):
-        flat, leaves, unflatten = _dynamic_arguments("grad", fun, argnums, args, kwargs, has_aux)
+        flat, leaves, unflatten = dynamic_arguments("grad", fun, argnums, args, kwargs, has_aux)
         if holomorphic or not all([_is_real(typeof(leaf)) for leaf in leaves]):
             check_inputs("grad", leaves, holomorphic, allow_int, (fun, argnums, args, kwargs))
-        outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
+        outs, jaxpr, consts, zeros, aux = linearized(flat, leaves, has_aux)
         out = outs[0] if len(outs) == 1 and flat.out_tree.num_nodes == 1 else None
         if out is None or holomorphic or not _is_real_scalar(typeof(out)):
             check_scalar(fun, out, flat.out_tree)
             check_output_dtype("grad", out, holomorphic)
-        gradient = unflatten(_pull_back(jaxpr, consts, zeros, [_one(typeof(out))], leaves))
+        gradient = unflatten(pull_back(jaxpr, consts, zeros, [_one(typeof(out))], leaves))
         return out, gradient, aux
 
     return differentiate
@@ -238,7 +234,7 @@ def vjp(fun: Callable[..., Any], *primals, has_aux: bool = False, reduce_axes=()
         raise TypeError("vjp: a Ref has no cotangent; let the function close over it, and differentiate in the arrays")
     leaves, tree = checked_leaves("vjp", "primals", primals)
     flat = _Flat(fun, tree, {}, has_aux)
-    outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
+    outs, jaxpr, consts, zeros, aux = linearized(flat, leaves, has_aux)
     static = Pullback(
         jaxpr,
         zeros,
@@ -294,7 +290,7 @@ def linearize(fun: Callable[..., Any], *primals, has_aux: bool = False) -> Any:
     check_callable("linearize", fun)
     leaves, tree = checked_leaves("linearize", "primals", primals)
     flat = _Flat(fun, tree, {}, has_aux)
-    outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
+    outs, jaxpr, consts, zeros, aux = linearized(flat, leaves, has_aux)
     static = _Pushforward(jaxpr, zeros, tuple(typeof(x) for x in leaves), tree, flat.out_tree)
     out = tree_unflatten(flat.out_tree, outs)
     pushforward = Partial(static, consts)
@@ -348,91 +344,6 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
         return tree_unflatten(tree, [hooks.zeros(a) if type(bar) is Zero else bar for a, bar in zip(avals, out)])
 
     return transposed
-
-
-def jacfwd(
-    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[P, Any]:
-    """Jacobian of `fun` by forward mode, one column a direction: leaves have shape output.shape + input.shape."""
-    check_callable("jacfwd", fun)
-    argnums = check_argnums("jacfwd", argnums)
-
-    @api_boundary
-    def jacfun(*args, **kwargs):
-        flat, leaves, unflatten = _dynamic_arguments("jacfwd", fun, argnums, args, kwargs, has_aux)
-        check_inputs("jacfwd", leaves, holomorphic, False, (fun, argnums, args, kwargs))
-        basis = _basis([tangent_aval(typeof(x)) for x in leaves], leaves)
-
-        def push(*directions):
-            outs, outs_dot = jvp_flat(flat, leaves, directions)
-            return [_or_zeros(t, out) for t, out in zip(outs_dot[: flat.n_outs], outs)] + outs
-
-        # The primal results do not depend on the direction, so they come back without the mapped axis.
-        size = sum(typeof(x).size for x in leaves)
-        values, dims = run_batched(push, AxisData(None, size), basis, [0] * len(basis))
-        outs = values[flat.n_outs :]
-        for out in outs[: flat.n_outs]:
-            check_jacobian_output("jacfwd", out, holomorphic)
-        columns = [
-            move_batch_axis(v, d, typeof(out).ndim, size) for v, d, out in zip(values[: flat.n_outs], dims, outs)
-        ]
-        aux = flat.take_aux(outs) if has_aux else None
-        jacobian = tree_unflatten(flat.out_tree, [unflatten(_split_columns(c, leaves)) for c in columns])
-        return (jacobian, aux) if has_aux else jacobian
-
-    return _documented(jacfun, fun, "Jacobian of {} with respect to argument(s) {}.", argnums)
-
-
-def jacrev(
-    fun: Callable[P, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[P, Any]:
-    """Jacobian of `fun` by reverse mode, one row an output element: leaves have shape output.shape + input.shape."""
-    check_callable("jacrev", fun)
-    argnums = check_argnums("jacrev", argnums)
-
-    @api_boundary
-    def jacfun(*args, **kwargs):
-        flat, leaves, unflatten = _dynamic_arguments("jacrev", fun, argnums, args, kwargs, has_aux)
-        check_inputs("jacrev", leaves, holomorphic, allow_int, (fun, argnums, args, kwargs))
-        outs, jaxpr, consts, zeros, aux = _linearize(flat, leaves, has_aux)
-        for out in outs:
-            check_jacobian_output("jacrev", out, holomorphic)
-
-        def pull(*bars):
-            return _pull_back(jaxpr, consts, zeros, bars, leaves)
-
-        basis = _basis([tangent_aval(typeof(o)) for o in outs], outs)
-        rows = vmap(lambda *bars: [_or_zeros(bar, leaf) for bar, leaf in zip(pull(*bars), leaves)])(*basis)
-        per_input = [_split_rows(r, outs) for r in rows]
-        jacobian = tree_unflatten(
-            flat.out_tree, [unflatten([parts[k] for parts in per_input]) for k in range(len(outs))]
-        )
-        return (jacobian, aux) if has_aux else jacobian
-
-    return _documented(jacfun, fun, "Jacobian of {} with respect to argument(s) {}.", argnums)
-
-
-def jacobian(
-    fun: Callable[P, Any], argnums=0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
-) -> Callable[P, Any]:
-    """As `jacrev`."""
-    return jacrev(fun, argnums, has_aux, holomorphic, allow_int)
-
-
-def hessian(
-    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[P, Any]:
-    """Second derivatives of `fun`, forward over reverse: leaves have shape output.shape + input.shape + input.shape."""
-    return jacfwd(
-        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
-        argnums,
-        has_aux=has_aux,
-        holomorphic=holomorphic,
-    )
 
 
 # What they share.
@@ -495,7 +406,7 @@ class _Flat:
         return tree_unflatten(self.aux_tree, outs[self.n_outs :])
 
 
-def _linearize(flat: _Flat, leaves, has_aux):
+def linearized(flat: _Flat, leaves, has_aux):
     """(outs, jaxpr, consts, zeros, aux) of a flat function; zeros has a Zero for each result that does not move."""
     if not has_aux:
         return *linearize_flat(flat, leaves), None
@@ -510,13 +421,13 @@ def _linearize(flat: _Flat, leaves, has_aux):
     return outs, jaxpr, consts, zeros, tree_unflatten(flat.aux_tree, aux_leaves)
 
 
-def _pull_back(jaxpr, consts, zeros, bars, leaves):
+def pull_back(jaxpr, consts, zeros, bars, leaves):
     """Cotangents of the leaves, given those of all results."""
     live = [bar for bar, zero in zip(bars, zeros) if zero is None]
     return list(map(instantiate, backward_pass(jaxpr, consts, None, live)))
 
 
-def _or_zeros(tangent, primal):
+def or_zeros(tangent, primal):
     """The tangent with the primal's type; zeros of it where the tangent is float0 (integers have Jacobians of
     zeros)."""
     aval = typeof(primal)
@@ -550,7 +461,7 @@ class _Pushforward:
         return tree_unflatten(self.out_tree, outs)
 
 
-def _dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
+def dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
     """(flat function of the differentiated leaves, those leaves, function from their gradients to a tree)."""
     several = isinstance(argnums, (tuple, list))
     if several and not argnums:
@@ -583,46 +494,7 @@ def _aval_of_spec(name, leaf):
         raise TypeError(f"{name}: a primal is {leaf!r}, which is neither an array nor a ShapeDtypeStruct") from None
 
 
-def _basis(avals, values):
-    """For each aval an array with a leading axis over all elements of all avals: the rows of an identity matrix.
-
-    They are weakly typed as the avals are; along explicit axes they are cut as the values are.
-    """
-    total = sum(a.size for a in avals)
-    rows, start = [], 0
-    for aval in avals:
-        row = hooks.reshape(hooks.eye(total, aval.size, -start, aval.dtype), (total, *aval.shape))
-        rows.append(hooks.convert(row, aval.dtype, aval.weak_type))
-        start += aval.size
-    return [types.rows_cut_as(row, value) for row, value in zip(rows, values)] if types.in_use() else rows
-
-
-def _split_columns(columns, leaves):
-    """The Jacobian of one output, cut along its last axis into one array of shape out + in for each input."""
-    parts, start = [], 0
-    out_shape = typeof(columns).shape[:-1]
-    for leaf in leaves:
-        aval = typeof(leaf)
-        part = hooks.slice_in_dim(columns, start, start + aval.size, 1, len(out_shape)) if len(leaves) > 1 else columns
-        parts.append(hooks.reshape(part, (*out_shape, *aval.shape)))
-        start += aval.size
-    return parts
-
-
-def _split_rows(rows, outs):
-    """The Jacobian with respect to one input, cut along its first axis into one array of shape out + in for each
-    output."""
-    parts, start = [], 0
-    in_shape = typeof(rows).shape[1:]
-    for out in outs:
-        aval = typeof(out)
-        part = hooks.slice_in_dim(rows, start, start + aval.size, 1, 0) if len(outs) > 1 else rows
-        parts.append(hooks.reshape(part, (*aval.shape, *in_shape)))
-        start += aval.size
-    return parts
-
-
-def _documented(wrapped, fun, text, argnums):
+def documented(wrapped, fun, text, argnums):
     _core.named_after(wrapped, fun)
     name = function_name(fun)
     wrapped.__doc__ = text.format(name, argnums) + (f"\n\n{fun.__doc__}" if getattr(fun, "__doc__", None) else "")

@@ -14,82 +14,13 @@ import functools
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from . import other_options
 from .locks import Lock
+from .option_checks import anything, boolean, device, mesh, of_type, one_of, parse_bool
 from .switches import switches
-
-# --------------------------------------------------------------------------------------------------------- validation
-
-_TRUE = {"1", "true", "yes", "on", "y", "t"}
-_FALSE = {"0", "false", "no", "off", "n", "f", ""}
-
-
-def _parse_bool(text: str, origin: str) -> bool:
-    low = text.strip().lower()
-    if low in _TRUE:
-        return True
-    if low in _FALSE:
-        return False
-    raise ValueError(f"{origin}: expected a boolean (one of 1, 0, true, false, yes, no, on, off), got {text!r}")
-
-
-def _bool(name: str) -> Callable[[Any], Any]:
-    def check(value: Any) -> bool:
-        if isinstance(value, str):
-            raise ValueError(f"{name}: expected a bool, got {value!r} of type {type(value)}")
-        return bool(value)
-
-    return check
-
-
-def _typed(name: str, type_: type, optional: bool) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if value is None and optional:
-            return None
-        if type_ is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
-        if not isinstance(value, type_) or (type_ is int and isinstance(value, bool)):
-            none = "None or " if optional else ""
-            raise ValueError(
-                f"{name}: new {type_.__name__} config value must be {none}of type {type_.__name__}, "
-                f"got {value} of type {type(value)}"
-            )
-        return value
-
-    return check
-
-
-def _enum(name: str, values: tuple[str, ...], optional: bool) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if value is None and optional:
-            return None
-        text = getattr(value, "value", value)
-        if not isinstance(text, str) or text not in values:
-            none = "None or " if optional else ""
-            raise ValueError(
-                f"{name}: new enum value must be {none}in {list(values)}, got {value} of type {type(value)}"
-            )
-        return text
-
-    return check
-
-
-def _anything(value: Any) -> Any:
-    return value
-
-
-def _device(value: Any) -> Any:
-    """A Device object, a platform name or None."""
-    if isinstance(value, str) and value not in ("cpu", "gpu", "cuda", "rocm", "tpu"):
-        raise ValueError(
-            "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) "
-            f"or a platform name string like 'cpu' or 'gpu', got: {value!r}"
-        )
-    return value
-
 
 # --------------------------------------------------------------------------------------------------- state and epochs
 
@@ -220,10 +151,10 @@ class Flag:
     name: str
     default: Any
     doc: str
-    check: Callable[[Any], Any] = _anything
+    check: Callable[[Any], Any] = anything
     traced: bool = False
     call_default: Any = _REQUIRED  # the value of `flag()`; booleans: True
-    guard: Callable[[Any], None] | None = field(default=None)  # asked before a change; refuses by raising
+    guard: Callable[[Any], None] | None = None  # asked before a change; refuses by raising
     parse: Callable[[str], Any] = str
     kind: type = str  # of values on a command line
     choices: tuple[str, ...] = ()
@@ -266,13 +197,10 @@ def _from_environment(flag: Flag) -> Any:
     text = os.environ.get(flag.name.upper())
     if text is None:
         return flag.default
-    return flag.validate(flag.parse(text))
-
-
-def _mesh(value: Any) -> Any:
-    if value is not None and not hasattr(value, "axis_names"):
-        raise ValueError(f"jax_mesh_in_force: expected a mesh or None, set by `set_mesh`; got {value!r}")
-    return value
+    try:
+        return flag.validate(flag.parse(text))
+    except ValueError as error:
+        raise ValueError(f"environment variable {flag.name.upper()}: {error}") from None
 
 
 def _define(flag: Flag) -> Flag:
@@ -284,18 +212,15 @@ def _define(flag: Flag) -> Flag:
 
 
 def _bool_flag(name: str, default: bool, doc: str, traced: bool = False) -> Flag:
-    def parse(text: str) -> bool:
-        return _parse_bool(text, f"environment variable {name.upper()}")
-
-    return _define(Flag(name, default, doc, _bool(name), traced, call_default=True, parse=parse, kind=bool))
+    return _define(Flag(name, default, doc, boolean(name), traced, call_default=True, parse=parse_bool, kind=bool))
 
 
 def _enum_flag(name: str, default: str | None, values: tuple[str, ...], doc: str, traced: bool = False) -> Flag:
-    return _define(Flag(name, default, doc, _enum(name, values, default is None), traced, choices=values))
+    return _define(Flag(name, default, doc, one_of(name, values, default is None), traced, choices=values))
 
 
 def _typed_flag(name: str, type_: type, default: Any, doc: str, optional: bool = False, traced: bool = False) -> Flag:
-    return _define(Flag(name, default, doc, _typed(name, type_, optional), traced, parse=type_, kind=type_))
+    return _define(Flag(name, default, doc, of_type(name, type_, optional), traced, parse=type_, kind=type_))
 
 
 # ------------------------------------------------------------------------------------------------- the options of JAX
@@ -395,7 +320,7 @@ threefry_partitionable = _bool_flag(
 
 
 def _mesh_flag(name: str, doc: str) -> Flag:
-    return _define(Flag(name, None, doc, check=_mesh, traced=True, parse=_mesh, internal=True))
+    return _define(Flag(name, None, doc, check=mesh, traced=True, parse=mesh, internal=True))
 
 
 mesh_in_force = _mesh_flag("jax_mesh_in_force", "The mesh that `set_mesh` says.")
@@ -416,7 +341,7 @@ use_direct_linearize = _bool_flag(
     "jax_use_direct_linearize", True, "Kept for compatibility; linearization is direct here."
 )
 default_device = _define(
-    Flag("jax_default_device", None, "Where new arrays live: a Device, a platform name or None.", _device, traced=True)
+    Flag("jax_default_device", None, "Where new arrays live: a Device, a platform name or None.", device, traced=True)
 )
 no_tracing = _bool_flag("jax_no_tracing", False, "Refuse to trace anything new.", traced=True)
 no_execution = _bool_flag("jax_no_execution", False, "Refuse to run compiled programs.", traced=True)

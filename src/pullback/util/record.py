@@ -25,6 +25,12 @@ def record(cls: type[T]) -> type[T]:
     return _constructed(dataclass(slots=True, eq=False, repr=False, init=False)(cls), frozen=False)
 
 
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def mutable_record(cls: type[T]) -> type[T]:
+    """A record whose fields are assigned to."""
+    return record(cls)
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen_record(cls: type[T]) -> type[T]:
     """A frozen dataclass: instances are compared, hashed and printed by their fields, and cannot be changed.

@@ -16,17 +16,7 @@ from typing import Any
 from pullback.util.record import frozen_record, record
 
 from .cpu_levels import LEVELS
-
-_TRUE = ("1", "true", "yes", "on")
-_FALSE = ("0", "false", "no", "off", "")
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise ValueError(f"expected one of {', '.join(_TRUE)} or {', '.join(_FALSE[:-1])}")
+from .option_checks import parse_bool
 
 
 def _level(text: str) -> int:
@@ -131,9 +121,9 @@ TABLE = (
     Switch("dump", Dump(), _dump, "Write out stages of compilation: jaxpr,fused,loops,llvm,asm[@function][:folder]."),
     Switch("print_after", "", str, "Print the program after the pass of this name."),
     Switch("check", 0, _level, "0: no internal checks; 1: check each stage; 2: check after each pass."),
-    Switch("time_passes", False, _boolean, "Print the time each pass took."),
-    Switch("disable_jit", False, _boolean, "Run jitted functions as plain Python (the same as JAX_DISABLE_JIT)."),
-    Switch("interpret", False, _boolean, "Run loop nests in the NumPy interpreter and compile nothing."),
+    Switch("time_passes", False, parse_bool, "Print the time each pass took."),
+    Switch("disable_jit", False, parse_bool, "Run jitted functions as plain Python (the same as JAX_DISABLE_JIT)."),
+    Switch("interpret", False, parse_bool, "Run loop nests in the NumPy interpreter and compile nothing."),
     Switch("num_threads", 0, _threads, "Threads of the pool; 0: OMP_NUM_THREADS, else one per core."),
     Switch(
         "cpu",
@@ -141,20 +131,20 @@ TABLE = (
         _cpu,
         "Make code for no more than this level of x86-64 (x86-64-v3: AVX2), which the machine must have; host: all.",
     ),
-    Switch("log_compiles", False, _boolean, "Log each compilation and which argument differed from the cached ones."),
+    Switch("log_compiles", False, parse_bool, "Log each compilation and which argument differed from the cached ones."),
     Switch(
         "skip",
         frozenset(),
         _names,
         "Leave out passes, by name, with commas between (of fusion: producers, siblings, rows): what each buys.",
     ),
-    Switch("tune", False, _boolean, "Measure forms of each program's loop nests once, and keep the answer on disk."),
+    Switch("tune", False, parse_bool, "Measure forms of each program's loop nests once, and keep the answer on disk."),
     Switch("form", "", str, "Take this form of every nest that has it, whatever it costs: what the choice is worth."),
-    Switch("partition", True, _boolean, "Cut programs on arrays that are cut over a mesh into one for each device."),
+    Switch("partition", True, parse_bool, "Cut programs on arrays that are cut over a mesh into one for each device."),
     Switch("comm", "", _comm, "trace: print who waited for whom, and how long, in communication between processes."),
     Switch("comm_timeout", 60.0, _seconds, "Seconds after which waiting for another process is an error."),
     Switch("cache_dir", "", str, "Folder of compiled programs; empty: pullback in the user's cache folder."),
-    Switch("cache_shared", False, _boolean, "Trust a folder of compiled programs that other users may write."),
+    Switch("cache_shared", False, parse_bool, "Trust a folder of compiled programs that other users may write."),
     Switch("cache_calls", 4096, _count, "Kinds of arguments whose program one jitted function keeps, at least 1."),
     Switch("slow_compile", 2.0, _limit, "Say on a terminal what took so many seconds to compile; 0: never."),
     Switch("cache_programs", 1024, _count, "Compiled programs kept after their functions are gone."),

@@ -14,15 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pullback._ext import _core
 from pullback.util.locks import Lock
-from pullback.util.record import record
+from pullback.util.record import mutable_record, record
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@mutable_record
 class Span:
     """Something that took time: `kind` is "python", "compile", "program", "plan", "eager", "devices" or "kernel"."""
 
@@ -35,7 +35,7 @@ class Span:
     device: int = 0
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@mutable_record
 class Recording:
     """What a trace holds."""
 

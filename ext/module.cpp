@@ -55,6 +55,15 @@ nb::dict memory_stats() {
     return d;
 }
 
+// What the garbage collector knows of these, wherever it keeps them, is that they are young.
+void track_anew(nb::list objects) {
+    for (nb::handle object : objects) {
+        if (!PyObject_GC_IsTracked(object.ptr())) continue;
+        PyObject_GC_UnTrack(object.ptr());
+        PyObject_GC_Track(object.ptr());
+    }
+}
+
 void set_num_threads(int n) {
     if (n < 1) throw nb::value_error("set_num_threads: n must be at least 1");
     pb::set_num_threads(n);
@@ -149,6 +158,7 @@ NB_MODULE(_core, m) {
           "Sets how many threads a parallel loop uses; ValueError if n < 1.");
     m.def("symbol_addresses", symbol_addresses,
           "The addresses of the C functions that generated code may call, by name.");
+    m.def("track_anew", track_anew, nb::arg("objects"), "Makes objects young for the garbage collector, frozen ones, too.");
     m.def("sweep_avals", pb::sweep_avals, "Forgets avals that nobody uses.");
     m.def("standalone_archive", standalone_archive,
           "The static library that exported programs are linked with; empty where there is none.");

@@ -8,17 +8,17 @@ PB_INLINE void load_rows(const T* x, int64_t step, int64_t n, const Side<T>& to,
     constexpr int L = kMost<T>, P = L / 2;
     if (n < P) {
         for (int64_t k = 0; k < n; ++k)
-            for (int r = 0; r < L; ++r)
+            PB_UNROLL for (int r = 0; r < L; ++r)
                 to.re[k * L + r] = x[2 * (r * step + k)], to.im[k * L + r] = x[2 * (r * step + k) + 1] * sign;
         return;
     }
     each<P>(n, [&](int64_t k) PB_INLINED {
         V<T, L> low[P], high[P];
-        for (int r = 0; r < P; ++r) {
+        PB_UNROLL for (int r = 0; r < P; ++r) {
             low[r] = load<T, L>(x + 2 * (r * step + k)), high[r] = load<T, L>(x + 2 * ((P + r) * step + k));
         }
         transpose<T, L, 2>(low), transpose<T, L, 2>(high);
-        for (int i = 0; i < P; ++i) {
+        PB_UNROLL for (int i = 0; i < P; ++i) {
             store<T, L>(to.re + (k + i) * L, second<T, L, 0>(low[i], high[i]));
             store<T, L>(to.im + (k + i) * L, second<T, L, 1>(low[i], high[i]) * sign);
         }
@@ -30,7 +30,7 @@ template <class T>
 PB_INLINE void store_rows(const Side<T>& from, int64_t n, T* out, int64_t step, T re_scale, T im_scale) {
     constexpr int L = kMost<T>, P = L / 2;
     if (n < P) {
-        for (int r = 0; r < L; ++r)
+        PB_UNROLL for (int r = 0; r < L; ++r)
             for (int64_t k = 0; k < n; ++k) {
                 out[2 * (r * step + k)] = from.re[k * L + r] * re_scale;
                 out[2 * (r * step + k) + 1] = from.im[k * L + r] * im_scale;
@@ -39,12 +39,12 @@ PB_INLINE void store_rows(const Side<T>& from, int64_t n, T* out, int64_t step, 
     }
     each<P>(n, [&](int64_t k) PB_INLINED {
         V<T, L> low[P], high[P];
-        for (int i = 0; i < P; ++i) {
+        PB_UNROLL for (int i = 0; i < P; ++i) {
             const V<T, L> re = load<T, L>(from.re + (k + i) * L) * re_scale, im = load<T, L>(from.im + (k + i) * L) * im_scale;
             low[i] = zip<T, L, 0>(re, im), high[i] = zip<T, L, 1>(re, im);
         }
         transpose<T, L, 2>(low), transpose<T, L, 2>(high);
-        for (int r = 0; r < P; ++r) {
+        PB_UNROLL for (int r = 0; r < P; ++r) {
             store<T, L>(out + 2 * (r * step + k), low[r]), store<T, L>(out + 2 * ((P + r) * step + k), high[r]);
         }
     });
@@ -56,7 +56,7 @@ PB_INLINE void real_rows_of(std::conditional_t<Back, T, const T>* x, int64_t n,
                             std::conditional_t<Back, const T, T>* to, T scale) {
     constexpr int L = kMost<T>;
     if (n < L) {
-        for (int r = 0; r < L; ++r)
+        PB_UNROLL for (int r = 0; r < L; ++r)
             for (int64_t k = 0; k < n; ++k) {
                 if constexpr (Back) x[r * n + k] = to[k * L + r] * scale;
                 else to[k * L + r] = x[r * n + k];
@@ -65,12 +65,12 @@ PB_INLINE void real_rows_of(std::conditional_t<Back, T, const T>* x, int64_t n,
     }
     each<L>(n, [&](int64_t k) PB_INLINED {
         V<T, L> v[L];
-        for (int i = 0; i < L; ++i) {
+        PB_UNROLL for (int i = 0; i < L; ++i) {
             if constexpr (Back) v[i] = load<T, L>(to + (k + i) * L) * scale;
             else v[i] = load<T, L>(x + i * n + k);
         }
         transpose<T, L, 1>(v);
-        for (int i = 0; i < L; ++i) {
+        PB_UNROLL for (int i = 0; i < L; ++i) {
             if constexpr (Back) store<T, L>(x + i * n + k, v[i]);
             else store<T, L>(to + (k + i) * L, v[i]);
         }

@@ -64,6 +64,23 @@ struct Circle<13> {
                                    0.93501624268541482344, 0.66312265824079520238, 0.23931566428755776715};
 };
 
+// Factors of the sums of a prime radix, by result and pair of numbers.
+template <class T, int R>
+struct Turns {
+    T c[R / 2][R / 2], s[R / 2][R / 2];
+    constexpr Turns() : c(), s() {
+        for (int k = 1; k <= R / 2; ++k)
+            for (int j = 1; j <= R / 2; ++j) {
+                const int turn = j * k % R;
+                const bool back = turn > R / 2;
+                const int at = back ? R - turn : turn;
+                c[k - 1][j - 1] = T(Circle<R>::c[at]), s[k - 1][j - 1] = T(back ? -Circle<R>::s[at] : Circle<R>::s[at]);
+            }
+    }
+};
+template <class T, int R>
+constexpr Turns<T, R> kTurns{};
+
 template <class T, int R, class Vec>
 PB_INLINE void dft(Z<Vec>* x) {
     if constexpr (R == 2) {
@@ -79,41 +96,57 @@ PB_INLINE void dft(Z<Vec>* x) {
         odd[1] = {(odd[1].re + odd[1].im) * h, (odd[1].im - odd[1].re) * h};
         odd[2] = turned_back(odd[2]);
         odd[3] = {(odd[3].im - odd[3].re) * h, -((odd[3].re + odd[3].im) * h)};
-        for (int k = 0; k < 4; ++k) x[k] = even[k] + odd[k], x[k + 4] = even[k] - odd[k];
+        PB_UNROLL for (int k = 0; k < 4; ++k) x[k] = even[k] + odd[k], x[k + 4] = even[k] - odd[k];
     } else if constexpr (R == 9) {
         Z<Vec> part[3][3];
-        for (int c = 0; c < 3; ++c) {
-            for (int j = 0; j < 3; ++j) part[c][j] = x[c + 3 * j];
+        PB_UNROLL for (int c = 0; c < 3; ++c) {
+            PB_UNROLL for (int j = 0; j < 3; ++j) part[c][j] = x[c + 3 * j];
             dft<T, 3>(part[c]);
         }
-        for (int k = 0; k < 3; ++k) {
+        PB_UNROLL for (int k = 0; k < 3; ++k) {
             Z<Vec> column[3];
-            for (int c = 0; c < 3; ++c)
+            PB_UNROLL for (int c = 0; c < 3; ++c)
                 column[c] = c && k ? times(part[c][k], T(Circle<9>::c[c * k]), T(-Circle<9>::s[c * k])) : part[c][k];
             dft<T, 3>(column);
-            for (int j = 0; j < 3; ++j) x[k + 3 * j] = column[j];
+            PB_UNROLL for (int j = 0; j < 3; ++j) x[k + 3 * j] = column[j];
         }
     } else {
         constexpr int H = R / 2;
         Z<Vec> sums[H], apart[H];
         Z<Vec> total = x[0];
-        for (int j = 0; j < H; ++j) {
+        PB_UNROLL for (int j = 0; j < H; ++j) {
             sums[j] = x[j + 1] + x[R - 1 - j], apart[j] = x[j + 1] - x[R - 1 - j];
             total = total + sums[j];
         }
         const Z<Vec> first = x[0];
         x[0] = total;
-        for (int k = 1; k <= H; ++k) {
+        const auto two_results = [&](int k) PB_INLINED {
             Z<Vec> even = first, odd{};
-            for (int j = 0; j < H; ++j) {
-                const int turn = (j + 1) * k % R, at = turn <= H ? turn : R - turn;
-                const T c = T(Circle<R>::c[at]), s = T(turn <= H ? Circle<R>::s[at] : -Circle<R>::s[at]);
+            PB_UNROLL for (int j = 0; j < H; ++j) {
+                const T c = kTurns<T, R>.c[k - 1][j], s = kTurns<T, R>.s[k - 1][j];
                 even = {even.re + sums[j].re * c, even.im + sums[j].im * c};
                 odd = j ? Z<Vec>{odd.re + apart[j].re * s, odd.im + apart[j].im * s}
                         : Z<Vec>{apart[j].re * s, apart[j].im * s};
             }
             odd = turned_back(odd);
             x[k] = even + odd, x[R - k] = even - odd;
+        };
+        if constexpr (R < 10) {
+            PB_UNROLL for (int k = 1; k <= H; ++k) two_results(k);
+        } else {  // whose numbers lie in memory anyway: written out it took a third more time to build, and was no quicker
+#pragma GCC unroll 1
+            for (int k = 1; k <= H; ++k) two_results(k);
         }
     }
+}
+
+// The same, once for all passes of a radix whose numbers are too many for registers.
+template <class T, int R, class Vec>
+__attribute__((noinline)) void dft_in_memory(Z<Vec>* x) {
+    dft<T, R>(x);
+}
+template <class T, int R, class Vec>
+PB_INLINE void dft_of(Z<Vec>* x) {
+    if constexpr (R > 8) dft_in_memory<T, R>(x);
+    else dft<T, R>(x);
 }

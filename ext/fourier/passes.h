@@ -71,11 +71,12 @@ void along_neighbours(const Pass<T>& given) {
         const int64_t from = (p * g.s + t) * g.in.stride, to = (p * R * g.s + t) * g.out.stride;
         each<L>(g.width, [&](int64_t q) PB_INLINED {
             Z<V<T, L>> z[R];
-            for (int k = 0; k < R; ++k) z[k] = read<T, L, InPlanes>(g.in, from + k * step + q, g.in_sign);
-            dft<T, R>(z);
+            PB_UNROLL for (int k = 0; k < R; ++k) z[k] = read<T, L, InPlanes>(g.in, from + k * step + q, g.in_sign);
+            dft_of<T, R>(z);
             if constexpr (decltype(is_turned)::value)
-                for (int j = 1; j < R; ++j) z[j] = times(z[j], g.wr[(j - 1) * g.m + p], g.wi[(j - 1) * g.m + p]);
-            for (int j = 0; j < R; ++j)
+                PB_UNROLL for (int j = 1; j < R; ++j)
+                    z[j] = times(z[j], g.wr[(j - 1) * g.m + p], g.wi[(j - 1) * g.m + p]);
+            PB_UNROLL for (int j = 0; j < R; ++j)
                 write<T, L, OutPlanes>(g.out, to + j * g.s * g.out.stride + q, z[j], g.re_scale, g.im_scale);
         });
     };
@@ -97,17 +98,17 @@ void along_rows(const Pass<T>& given) {
     for (int64_t done = 0;;) {
         each<L>(total, [&](int64_t u) PB_INLINED {
             Z<V<T, L>> z[R];
-            for (int k = 0; k < R; ++k) z[k] = read<T, L, InPlanes>(g.in, u + k * total, g.in_sign);
-            dft<T, R>(z);
-            for (int j = 1; j < R; ++j) {
+            PB_UNROLL for (int k = 0; k < R; ++k) z[k] = read<T, L, InPlanes>(g.in, u + k * total, g.in_sign);
+            dft_of<T, R>(z);
+            PB_UNROLL for (int j = 1; j < R; ++j) {
                 const int64_t at = (j - 1) * g.m + u / S;
                 if constexpr (S == 1) z[j] = times(z[j], load<T, L>(g.wr + at), load<T, L>(g.wi + at));
                 else z[j] = times(z[j], spread<T, L, S>(g.wr + at), spread<T, L, S>(g.wi + at));
             }
             V<T, L> parts[R];
-            for (int j = 0; j < R; ++j) parts[j] = z[j].re;
+            PB_UNROLL for (int j = 0; j < R; ++j) parts[j] = z[j].re;
             store_side_by_side<T, L, S, R>(g.out.re + u * R, parts);
-            for (int j = 0; j < R; ++j) parts[j] = z[j].im;
+            PB_UNROLL for (int j = 0; j < R; ++j) parts[j] = z[j].im;
             store_side_by_side<T, L, S, R>(g.out.im + u * R, parts);
         });
         if (++done == g.count) return;

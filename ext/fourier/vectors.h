@@ -11,6 +11,8 @@
 #endif
 #define PB_INLINED __attribute__((always_inline))
 #define PB_INLINE PB_INLINED inline
+// Before a loop of known length over numbers in registers: it is written out before they are told apart.
+#define PB_UNROLL _Pragma("GCC unroll 16")
 
 template <class T, int L>
 struct Lanes {
@@ -93,13 +95,13 @@ PB_INLINE V<T, L> spread(const T* p) {
 template <class T, int L, int S>
 PB_INLINE void transpose(V<T, L>* v) {
     constexpr int G = L / S;
-    for (int done = 1; done < G; done *= 2) {
+    PB_UNROLL for (int done = 1; done < G; done *= 2) {
         V<T, L> next[G];
-        for (int i = 0; i < G / 2; ++i) {
+        PB_UNROLL for (int i = 0; i < G / 2; ++i) {
             next[2 * i] = zip<T, L, 0, S>(v[i], v[i + G / 2]);
             next[2 * i + 1] = zip<T, L, 1, S>(v[i], v[i + G / 2]);
         }
-        for (int i = 0; i < G; ++i) v[i] = next[i];
+        PB_UNROLL for (int i = 0; i < G; ++i) v[i] = next[i];
     }
 }
 
@@ -124,13 +126,13 @@ PB_INLINE void store_groups(T* out, int64_t step, V<T, L> v) {
 // Vectors of L numbers, of which there are P, a power of two, with their elements in the order of out[l P + j] = v[j][l].
 template <class T, int L, int P>
 PB_INLINE void interleave(V<T, L>* v) {
-    for (int done = 1; done < P; done *= 2) {
+    PB_UNROLL for (int done = 1; done < P; done *= 2) {
         V<T, L> next[P];
-        for (int i = 0; i < P / 2; ++i) {
+        PB_UNROLL for (int i = 0; i < P / 2; ++i) {
             next[2 * i] = zip<T, L, 0>(v[i], v[i + P / 2]);
             next[2 * i + 1] = zip<T, L, 1>(v[i], v[i + P / 2]);
         }
-        for (int i = 0; i < P; ++i) v[i] = next[i];
+        PB_UNROLL for (int i = 0; i < P; ++i) v[i] = next[i];
     }
 }
 
@@ -142,34 +144,34 @@ template <class T, int L, int S, int R>
 PB_INLINE void store_side_by_side(T* out, const V<T, L>* v) {
     constexpr int P = power_above(R), G = L / S;
     if constexpr (L == S) {
-        for (int j = 0; j < R; ++j) store<T, L>(out + j * L, v[j]);
+        PB_UNROLL for (int j = 0; j < R; ++j) store<T, L>(out + j * L, v[j]);
     } else if constexpr (R % G == 0) {
-        for (int j = 0; j < R; j += G) {
+        PB_UNROLL for (int j = 0; j < R; j += G) {
             V<T, L> part[G];
-            for (int i = 0; i < G; ++i) part[i] = v[j + i];
+            PB_UNROLL for (int i = 0; i < G; ++i) part[i] = v[j + i];
             transpose<T, L, S>(part);
-            for (int i = 0; i < G; ++i) store<T, L>(out + (i * R + j) * S, part[i]);
+            PB_UNROLL for (int i = 0; i < G; ++i) store<T, L>(out + (i * R + j) * S, part[i]);
         }
     } else if constexpr (S == 1 && P <= L) {
         V<T, L> part[P];
-        for (int i = 0; i < P; ++i) part[i] = v[i < R ? i : R - 1];
+        PB_UNROLL for (int i = 0; i < P; ++i) part[i] = v[i < R ? i : R - 1];
         interleave<T, L, P>(part);
-        for (int i = 0; i < P; ++i) {
+        PB_UNROLL for (int i = 0; i < P; ++i) {
             if constexpr (P == R) store<T, L>(out + i * L, part[i]);
             else store_groups<T, L, P>(out + i * (L / P) * R, R, part[i]);  // each over the end of the one before
         }
     } else if constexpr (R % 2 == 0) {
         V<T, L> low[R / 2], high[R / 2];
-        for (int i = 0; i < R / 2; ++i) {
+        PB_UNROLL for (int i = 0; i < R / 2; ++i) {
             low[i] = zip<T, L, 0, S>(v[i], v[i + R / 2]);
             high[i] = zip<T, L, 1, S>(v[i], v[i + R / 2]);
         }
         store_side_by_side<T, L, S, R / 2>(out, low);
         store_side_by_side<T, L, S, R / 2>(out + L * R / 2, high);
     } else if constexpr (S == 1) {
-        for (int l = 0; l < L; ++l)
-            for (int j = 0; j < R; ++j) out[l * R + j] = v[j][l];
+        PB_UNROLL for (int l = 0; l < L; ++l)
+            PB_UNROLL for (int j = 0; j < R; ++j) out[l * R + j] = v[j][l];
     } else {
-        for (int j = 0; j < R; ++j) store_groups<T, L, S>(out + j * S, R * S, v[j]);
+        PB_UNROLL for (int j = 0; j < R; ++j) store_groups<T, L, S>(out + j * S, R * S, v[j]);
     }
 }

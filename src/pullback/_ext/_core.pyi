@@ -165,6 +165,7 @@ load_object: Callable[[bytes, tuple[str, ...]], tuple[list[int], Any]] | None
 def clear_call_caches() -> None:
     """Has all JitFunctions forget their programs."""
 
+def track_anew(objects: list[Any]) -> None: ...
 def sweep_avals() -> None:
     """Forgets avals that nobody uses."""
 

@@ -59,7 +59,7 @@ COMPILATION = 10e6  # nanoseconds that one takes
 GAIN = 0.5  # the part of a plan's time that compiled code is likely to save
 HOST_CALL = 36_000  # a reference takes about 20,000, of which compiled code saves nine tenths, not half
 DECOMPOSITION = 30_000  # what NumPy does around LAPACK for one matrix
-MATRIX = 2_000  # a reference takes at least as much for each matrix of a stack, with one thread and LAPACK begun anew
+MATRIX = 20_000  # and for each matrix of a stack: most references call LAPACK from Python, one by one
 UNCOMPILED = 1_000  # plans that take fewer nanoseconds stay plans
 
 

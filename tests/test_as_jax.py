@@ -297,3 +297,33 @@ def test_names_that_interpreters_and_wrappers_of_libraries_need():
         "Interpreter True True jit", "TypedInt(3, dtype=int8) 4 Lowered", "True False", "['float32', 'float32']",
         "True True", "True True all False", "True", "None",
     ]  # fmt: skip
+
+
+def test_programs_get_further_arguments_and_equations_a_context_while_libraries_trace():
+    """brainstate makes arguments of the state that a function reads, hands on names of JAX's batching, and writes
+    equations."""
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import jax, jax.numpy as jnp
+        from jax._src.core import JaxprEqnContext, trace_ctx
+        from jax._src.interpreters.batching import BatchTracer, make_iota, to_elt
+        from jax._src import source_info_util
+        from jax.interpreters import batching
+
+        def f(x):
+            aval = jax.core.ShapedArray((3,), jnp.float32)
+            return x * trace_ctx.trace.new_arg(aval, source_info=source_info_util.current()).sum()
+
+        program = jax.make_jaxpr(f)(2.0)
+        print(len(program.jaxpr.invars), jax.core.eval_jaxpr(program.jaxpr, program.consts, 2.0, jnp.ones(3)))
+        context = program.jaxpr.eqns[0].ctx
+        with context.manager:
+            print(isinstance(context, JaxprEqnContext), context.compute_type, BatchTracer is batching.BatchTracer)
+        try:
+            make_iota(3)
+        except NotImplementedError as error:
+            print(error)
+        """)
+    assert lines[:2] == ["2 [Array(6., dtype=float32)]", "True None True"]
+    assert "make_iota" in lines[2]

@@ -32,4 +32,13 @@ SUITES = (
     Suite(
         "mujoco-mjx", ("mujoco/mjx/**/*_test.py",), left_out=("mjx/warp", "integration_test")
     ),  # need a GPU, MuJoCo's own data
+    Suite("quax", ("tests/u*/**/test_*.py",)),
+    Suite("brainstate", ("brainstate/**/*_test.py",)),
+    Suite("jaxlie", ("tests/test_*.py",)),
+    Suite("dm-pix", ("dm_pix/**/*_test.py",)),
+    Suite("rlax", ("rlax/**/*_test.py",)),
+    Suite("mctx", ("mctx/**/*_test.py",)),
+    Suite("flashbax", ("flashbax/**/*_test.py",)),
+    Suite("e3nn-jax", ("tests/**/*_test.py",)),
+    Suite("gpjax", ("tests/**/test_*.py",)),
 )

@@ -34,6 +34,7 @@ from pullback.core.jaxpr import (
     DropVar,
     Jaxpr,
     JaxprEqn,
+    JaxprEqnContext as JaxprEqnContext,
     Literal,
     Var,
     eval_jaxpr,

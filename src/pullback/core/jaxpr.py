@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from pullback.core.atoms import Atom, Literal, Program, Var, subjaxprs
@@ -18,6 +19,23 @@ from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.print import eqn_text, jaxpr_text, lines_with_places
 from pullback.core.source import ANY_CALLERS, UNKNOWN, SourceInfo, at_line, calling_line, names_inside
 from pullback.util.notebooks import program_html
+
+
+class JaxprEqnContext:
+    """What is set around an equation, beside its parameters: nothing here, where parameters say it all.
+
+    Interpreters that libraries write enter `eqn.ctx.manager` before they bind an equation's primitive.
+    """
+
+    compute_type = xla_metadata = None
+
+    @property
+    def manager(self) -> AbstractContextManager[None]:
+        """Sets it again."""
+        return nullcontext()
+
+
+_CONTEXT = JaxprEqnContext()
 
 
 class JaxprEqn:
@@ -37,7 +55,7 @@ class JaxprEqn:
         params: dict[str, Any],
         effects=frozenset(),
         source_info: SourceInfo | None = None,
-        ctx=None,
+        ctx=_CONTEXT,
     ):
         self.invars = list(invars)
         self.outvars = list(outvars)
@@ -67,7 +85,7 @@ class JaxprEqn:
         return eqn_text(self)
 
 
-def new_jaxpr_eqn(invars, outvars, primitive, params, effects=frozenset(), source_info=None, ctx=None) -> JaxprEqn:
+def new_jaxpr_eqn(invars, outvars, primitive, params, effects=frozenset(), source_info=None, ctx=_CONTEXT) -> JaxprEqn:
     """An equation (JAX's name for the constructor)."""
     return JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)
 

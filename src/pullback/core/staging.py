@@ -236,6 +236,20 @@ class StagingInterpreter(RecordingInterpreter):
 
     stages_references = True
 
+    def __init__(self, parent: Interpreter, name: str = "<function>"):
+        super().__init__(parent, name)
+        self.further: list[Var] = []
+
+    def new_arg(self, aval, source_info: SourceInfo | None = None) -> StagedTracer:
+        """A tracer for one more argument of the program, behind those of its function.
+
+        Libraries with state that functions read, brainstate, make arguments of it while `make_jaxpr` traces.
+        """
+        tracer = self.new_argument(aval)
+        tracer.source = source_info
+        self.further.append(tracer.jaxpr_var)
+        return tracer
+
     def process(self, primitive, args, params):
         type_of = types.type_on_mesh if types.in_use() else type_of_operand
         in_avals = [a.aval if type(a) is StagedTracer else type_of(a) for a in args]
@@ -302,7 +316,7 @@ def trace(
             outs = fun(*arguments)
             if any([isinstance(out, Reference) for out in outs]):
                 raise _returned_reference(outs, arguments, origin)
-            jaxpr, consts = interpreter.finish([t.jaxpr_var for t in arguments], outs, debug_info)
+            jaxpr, consts = interpreter.finish([*interpreter.arguments, *interpreter.further], outs, debug_info)
     finally:
         interpreter.invalidate()
     if config.config.jax_check_tracer_leaks:

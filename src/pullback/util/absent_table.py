@@ -434,6 +434,11 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "Backend",
         ),
     },
+    "jax_names.src.batching": {
+        "internal": (
+            "make_iota(axis_size)", "to_elt(trace, get_idx, x, spec)",
+        ),
+    },
     "lax": {
         "internal": (
             "after_all_p", "create_token_p",

@@ -12,6 +12,7 @@ ELSEWHERE = {
     "config": "pullback.util.config",  # chex, optax
     "custom_derivatives": "pullback.custom_derivatives",  # lineax, optimistix
     "interpreters": "pullback.interpreters",  # equinox, flax
+    "interpreters.batching": "pullback.jax_names.src.batching",  # brainstate
     "lax": "pullback.lax",  # numpyro, distrax
     "lib": "pullback.lib",  # orbax, jraph
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt

@@ -34,7 +34,6 @@ from pullback.core.jaxpr import (
     DropVar,
     Jaxpr,
     JaxprEqn,
-    JaxprEqnContext as JaxprEqnContext,
     Literal,
     Var,
     eval_jaxpr,
@@ -42,6 +41,9 @@ from pullback.core.jaxpr import (
     jaxprs_in_params,
     new_jaxpr_eqn,
     subjaxprs,
+)
+from pullback.core.jaxpr import (
+    JaxprEqnContext as JaxprEqnContext,
 )
 from pullback.core.primitive import (
     ZERO,

@@ -1,4 +1,4 @@
-"""Stands for jax._src.interpreters.batching: what jax.interpreters.batching has, and two names that brainstate hands on.
+"""Stands for jax._src.interpreters.batching: the public names, and two that brainstate hands on.
 
 It never calls `make_iota` and `to_elt`, which belong to JAX's own way of mapping objects of libraries.
 """

@@ -39,6 +39,7 @@ from pullback.lax.ordering.selection import *
 from pullback.lax.ordering.sort import *
 from pullback.lax.products.dot import *
 from pullback.lax.records import rules as _rules
+from pullback.lax.reductions.computations import *
 from pullback.lax.reductions.cumulative import *
 from pullback.lax.reductions.reductions import *
 from pullback.manual import add_pages as _add_pages

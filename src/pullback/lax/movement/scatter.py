@@ -136,7 +136,7 @@ def _scatter_shape(
 
 def _apply_by_rounds(out, index, updates, update_jaxpr, update_consts):
     """One update per place at a time, in order, by the computation."""
-    from pullback.lax.reductions.reductions import evaluate_reference
+    from pullback.lax.reductions.computations import evaluate_reference
 
     flat = np.ravel_multi_index(index, out.shape)
     pending = np.arange(flat.size)

@@ -17,14 +17,8 @@ from pullback.core.lowering import Nest
 from pullback.lax.products.conv import dilated, padtype_to_pads
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
-from pullback.lax.reductions.reductions import (
-    evaluate_reference,
-    highest,
-    lowest,
-    monoid_of,
-    of_operands_types,
-    trace_computation,
-)
+from pullback.lax.reductions.computations import evaluate_reference, monoid_of, of_operands_types, trace_computation
+from pullback.lax.reductions.reductions import highest, lowest
 from pullback.lax.reductions.window_places import batched_params, fold, place_of, view, window_cases, window_shape
 from pullback.lax.reductions.window_routing import select_and_gather_add_p
 

@@ -19,7 +19,7 @@ from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Reduction
 from pullback.lax.records.compiler_made import compiler_primitive
-from pullback.lax.reductions.reductions import evaluate_reference
+from pullback.lax.reductions.computations import evaluate_reference
 from pullback.util import dtypes
 
 TRIED = 200  # tuples of numbers

@@ -8,6 +8,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.experimental.layout import Format, Layout
 from pullback.experimental.pjit import pjit
 from pullback.sharding import (
     AbstractMesh,
@@ -539,10 +540,10 @@ def test_shardings_inside_of_a_program_are_told():
 
 
 def test_what_is_no_place():
-    rows = jax.experimental.layout.Layout((0,))
+    rows = Layout((0,))
     mistakes = [
-        (TypeError, "Invalid value received for the layout", lambda: jax.experimental.layout.Format("rows", CUT)),
-        (ValueError, "Sharding has to be concrete", lambda: jax.experimental.layout.Format(rows)),
+        (TypeError, "Invalid value received for the layout", lambda: Format("rows", CUT)),
+        (ValueError, "Sharding has to be concrete", lambda: Format(rows)),
         (TypeError, "context mesh cannot be empty", lambda: jax.ShapeDtypeStruct((8,), jnp.float32, sharding=P("X"))),
         (ValueError, "global_shape", lambda: jax.make_array_from_process_local_data(CUT, X, (None,))),
     ]
@@ -552,7 +553,7 @@ def test_what_is_no_place():
     with MESH, pytest.raises(RuntimeError, match="non-empty mesh"):
         jax.jit(lambda x: x, in_shardings=P("X"))(X)
     struct = jax.ShapeDtypeStruct((8,), jnp.float32, sharding=CUT)
-    assert struct.format == jax.experimental.layout.Format(None, CUT)
+    assert struct.format == Format(None, CUT)
 
 
 def test_shardings_are_alike_over_the_same_devices_in_the_same_order():
@@ -620,3 +621,32 @@ def test_shardings_are_immutable():
         jax.sharding.use_abstract_mesh(MESH)
     with pytest.raises(ValueError, match="does not support kwargs"):
         jax.jit(lambda x, n: x * n, static_argnames="n", in_shardings=(CUT,))(X, n=3)
+
+
+def test_results_lie_over_the_mesh_that_constraints_name():
+    flat = NamedSharding(MESH, P("X"))
+    found = jax.jit(lambda x: x * 2, in_shardings=on("X", mesh=GRID), out_shardings=flat)(X)
+    assert found.sharding == flat and found.addressable_shards[1].data.tolist() == [4, 6]
+    named = NamedSharding(AbstractMesh((2, 2), ("a", "b")), P("b"))
+    found = jax.jit(lambda x: lax.with_sharding_constraint(x, named))(jax.device_put(X, on("X", mesh=GRID)))
+    assert found.sharding.spec == P("b") and found.sharding.mesh.axis_names == ("a", "b")
+    assert found.addressable_shards[1].data.tolist() == [4, 5, 6, 7]
+
+
+def test_arrays_over_devices_are_not_exported():
+    for there in (XS, jax.device_put(X, WHOLE)):
+        with pytest.raises(BufferError, match="unsharded"):
+            jnp.from_dlpack(there)
+    assert jnp.from_dlpack(ON1).tolist() == X.tolist()
+
+
+def test_committed_arrays_and_kinds_of_calls_are_counted():
+    key = jax.random.key(0)
+    assert XS._committed and ON1._committed and not X._committed and not key._committed
+    f = jax.jit(lambda x: x + 1)
+    for x in (X, XS, XS, ON1, 1.0):
+        f(x)
+    assert f._cache_size() == 4
+    g = pjit(lambda x: x + 1)
+    g(X), g(XS)
+    assert g._cache_size() == 2

@@ -456,3 +456,50 @@ def test_cotangents_of_results_that_are_asked_for_stay_cut():
         assert "all_gather" not in text and "dynamic_slice" not in text
         wanted = jax.grad(lambda w1: ((act(A @ w1) @ A) ** 2).sum())(A)
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_collectives_over_manual_axes_keep_explicit_ones():
+    x = jax.device_put(A, NamedSharding(MESH, P("x", "y")))
+    turn = [(0, 1), (1, 0)]
+    rows = A.reshape(2, -1, A.shape[1])
+    cases = [
+        (lambda v: lax.psum(v, "x"), P(None, None), P(None, "y"), rows.sum(0)),
+        (lambda v: lax.ppermute(v, "x", turn), P("x", None), P("x", "y"), rows[::-1].reshape(A.shape)),
+        (lambda v: lax.all_gather(v, "x", tiled=True), P("x", None), P("x", "y"), np.concatenate([A, A])),
+        (
+            lambda v: lax.all_gather(v, "x", axis=2),
+            P("x", None),
+            P("x", "y", None),
+            np.tile(rows.transpose(1, 2, 0), (2, 1, 1)),
+        ),
+    ]
+    with jax.set_mesh(MESH):
+        for f, out, spec, want in cases:
+            mapped = jax.shard_map(f, in_specs=P("x", None), out_specs=out, axis_names={"x"})
+            found = jax.jit(mapped)(x)
+            assert found.sharding.spec == spec
+            np.testing.assert_allclose(found, want, rtol=1e-6)
+        bar = jax.jit(
+            jax.grad(
+                lambda x: jax.shard_map(cases[0][0], in_specs=P("x", None), out_specs=P(None, None), axis_names={"x"})(
+                    x * x
+                ).sum()
+            )
+        )(x)
+    assert bar.sharding.spec == P("x", "y")
+    np.testing.assert_allclose(bar, 2 * A, rtol=1e-6)
+
+
+def test_explicit_axes_inside():
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    types = []
+    double = jax.sharding.explicit_axes(lambda x: (types.append(str(jax.typeof(x))), 2 * x)[1], in_sharding=P("x"))
+    with jax.set_mesh(mesh):
+        for f in (double, jax.jit(double)):
+            found = f(A)
+            assert (
+                found.sharding.is_equivalent_to(NamedSharding(mesh, P("x")), 2)
+                and str(jax.typeof(found)) == "float32[8,8]"
+            )
+            np.testing.assert_array_equal(found, 2 * A)
+    assert set(types) == {"float32[8@x,8]"}

@@ -209,7 +209,7 @@ class Jit:
         function.trace = self.trace
         function.eval_shape = self.eval_shape
         function.clear_cache = self.clear_cache
-        function._cache_size = lambda: len(self.traces)
+        function._cache_size = lambda: self.function.cache_size()
         self.function = function
         forgetful(self)
 

@@ -55,7 +55,7 @@ def pjit(
     made = jitted(_Pjit, fun, options, places, compiler_options)
     made.on_mesh = jitted(_OnMesh, fun, options, {**on_mesh, "device": None, "backend": None}, compiler_options)
     made.asked.update(given)
-    made.function._cache_size = lambda: len(made.traces | made.on_mesh.traces)
+    made.function._cache_size = lambda: made.function.cache_size() + made.on_mesh.function.cache_size()
     return made.function
 
 

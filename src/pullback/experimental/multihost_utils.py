@@ -65,7 +65,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     Every process gives a tree of the same structure and types.
     """
     if process_count() == 1:
-        return tree_util.tree_map(_value, in_tree)
+        return tree_util.tree_map(np.asarray, in_tree)
     from pullback.distributed import connection
 
     what = "broadcast_one_to_all"
@@ -111,8 +111,9 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
             if not isinstance(x.sharding, NamedSharding):
                 raise ValueError(f"process_allgather: an array with sharding {x.sharding} can't be gathered")
             return np.asarray(device_put(x, x.sharding.update(spec=PartitionSpec())))
-        one = _value(x)
-        parts = [one] if process_count() == 1 else _gathered(one, "process_allgather")
+        alone = process_count() == 1
+        one = np.asarray(x) if alone else _value(x)
+        parts = [one] if alone else _gathered(one, "process_allgather")
         return np.concatenate(parts) if tiled and one.ndim else np.stack(parts)
 
     return tree_util.tree_map(gather, in_tree)

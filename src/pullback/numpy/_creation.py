@@ -568,6 +568,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             f"{str(x)[:80]!r} of type {type(x)}"
         )
     if isinstance(x, AnyArray):
+        if isinstance(x, _core.Array) and x.sharding.num_devices > 1:
+            raise BufferError(
+                "from_dlpack: __dlpack__ is only supported for unsharded arrays; this lies on several devices"
+            )
         return place(array(x, copy=bool(copy)), device)
     try:
         capsule = x.__dlpack__(max_version=(1, 1))

@@ -34,6 +34,11 @@ _RESIZED = {
 _WHOLE_REDUCTIONS = ("argmax", "argmin", "reduce_prod", "reduce_xor", "reduce_or", "reduce_and")
 # What the host is given, it is given whole, and what it gives is whole.
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
+# Over manual axes, inside of shard_map: each operand becomes a result that is cut along explicit axes as it was.
+_ALIKE = {
+    *("psum", "psum_invariant", "pmax", "pmin", "pvary", "pcast", "ppermute", "pbroadcast"),
+    *("all_gather", "all_gather_invariant", "reduce_scatter", "all_to_all"),
+}
 _CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 
 
@@ -133,6 +138,11 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
         return _convolved(in_avals, params, outs, mesh, primitive, cuts)
     if name == "select_n":
         _check_cases(in_avals, cuts)
+    if name in _ALIKE and [len(a.shape) for a in outs] == [len(cut) for cut in cuts]:
+        return cuts
+    if name.startswith("all_gather"):
+        place = params["all_gather_dimension"] % len(outs[0].shape)
+        return [(*cut[:place], (), *cut[place:]) for cut in cuts]
     if name in _RESIZED:
         return _resized(name, in_avals, cuts, outs, sizes)
     return _by_factors(name, in_avals, params, outs, mesh, primitive, cuts)

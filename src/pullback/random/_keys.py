@@ -184,6 +184,7 @@ class PRNGKeyArray:
     is_fully_replicated = property(lambda self: self._base_array.is_fully_replicated)
     sharding = property(lambda self: self._of_keys(self._base_array.sharding))
     committed = property(lambda self: self._base_array.committed)
+    _committed = committed
     device = property(lambda self: self._base_array.device)
 
     def _of_keys(self, sharding: Any) -> Any:

@@ -60,7 +60,8 @@ def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -
 
 def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
     """`f`, inside of which axes of the mesh in force (all, if None) are Explicit; arguments by position are laid out
-    as `in_sharding` says, here or in the call, one for all or a tree prefix. Without `f`, a decorator.
+    as `in_sharding` says, here or in the call, one for all or a tree prefix. Results lie as they do inside, over the
+    mesh in force outside. Without `f`, a decorator.
 
     Raises TypeError for a call without in_sharding, KeyError for an axis that the mesh has not.
     """
@@ -72,7 +73,8 @@ def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None
         if in_sharding is None:
             raise TypeError("explicit_axes: Missing required keyword argument: 'in_sharding'")
         with _with_axes("explicit_axes", axes, AxisType.Explicit):
-            return f(*(args if current_mesh() is None else reshard(args, in_sharding)), **keywords)
+            out = f(*(args if current_mesh() is None else reshard(args, in_sharding)), **keywords)
+        return operations.retyped(out)
 
     return inside
 

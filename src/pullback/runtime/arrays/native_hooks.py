@@ -152,6 +152,7 @@ def local_shards_of(self: Any) -> list[Shard]:
 
 
 _core.set_array_attribute("__reduce_ex__", pickled)
+_core.set_array_attribute("_committed", property(lambda self: self.committed))  # the name by which libraries ask
 _core.set_array_attribute("devices", devices_of)
 _core.set_array_attribute("is_fully_replicated", property(lambda self: self.sharding.is_fully_replicated))
 

@@ -279,7 +279,12 @@ class _Rules:
         outs = result_cuts(ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), []), cuts, sizes)
         if len(jaxpr.eqns) == 1 and jaxpr.eqns[0].primitive.name in _PARTS:
             outs = [_whole_where_resized(jaxpr.eqns[0], cut) for cut in outs]
-        return tuple(place_of(NamedSharding(self.mesh, spec_of(cut, len(cut), self.mesh))) for cut in outs)
+        found = [place_of(NamedSharding(self.mesh, spec_of(cut, len(cut), self.mesh))) for cut in outs]
+        said = _said_over_other_meshes(jaxpr, self.mesh)
+        return tuple(
+            place if isinstance(v, Literal) else said.get(v, place)
+            for v, place in zip(jaxpr.outvars, found, strict=True)
+        )
 
     def _jaxpr(self, jaxpr: Jaxpr, values: dict[Any, Any]) -> list[Any]:
         """The devices of the results, from those of the arguments: the first that any operand has."""
@@ -337,6 +342,21 @@ def shardings_said(eqn: Any) -> list[Sharding]:
         return []
     mesh, specs = eqn.params["mesh"], (*eqn.params["in_specs"], *eqn.params["out_specs"])
     return [NamedSharding(mesh, spec) for spec in (PartitionSpec(), *specs)]
+
+
+def _said_over_other_meshes(jaxpr: Jaxpr, mesh: Mesh) -> dict[Any, Any]:
+    """Of results that a constraint lays over the same devices with other axes, as `out_shardings` may: their places."""
+    found = {}
+    for eqn in jaxpr.eqns:
+        sharding = eqn.params.get("sharding") if eqn.primitive.name == "sharding_constraint" else None
+        if not isinstance(sharding, NamedSharding) or PartitionSpec.UNCONSTRAINED in sharding.spec:
+            continue
+        other = sharding.mesh
+        if other.shape_tuple != mesh.shape_tuple and other.size == mesh.size:
+            if not isinstance(other, Mesh):
+                other = Mesh(mesh.devices.reshape(other.axis_sizes), other.axis_names, axis_types=other.axis_types)
+            found[eqn.outvars[0]] = place_of(sharding.update(mesh=other))
+    return found
 
 
 def _shardings_said(jaxpr: Jaxpr) -> list[Any]:

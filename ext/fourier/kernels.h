@@ -19,11 +19,17 @@ struct Pass {
     Side<T> in, out;
     int64_t m, s, width, count, in_step, out_step;
     const T *wr, *wi;  // [radix - 1, m]
+    int64_t half;      // of the radix, if it is a prime without a codelet; with the angles of element j and result k:
+    const T *cr, *ci;  // [half, half], of 1 <= j, k <= half
     T in_sign, re_scale, im_scale;
 };
 
 template <class T>
 using Kernel = void (*)(const Pass<T>&);
+
+// Primes up to this one are radices: those without a codelet take time that grows with their square, but less than the
+// convolution of the whole length that larger ones make necessary. lax/fourier/plans.py has it, too.
+constexpr int64_t kLargestRadix = 127;
 
 // Where lanes run: along neighbours, or along p for rows of 1, 4 or 8 places.
 enum Way { kNeighbours, kRows1, kRows4, kRows8, kWays };

@@ -116,6 +116,104 @@ void along_rows(const Pass<T>& given) {
     }
 }
 
+// Element j and R - j of the transforms of a prime R = 2 half + 1 by which it has half as many products: their sum, and
+// their difference.
+template <class Vec>
+struct Folded {
+    static constexpr int64_t kHalf = kLargestRadix / 2;
+    Z<Vec> sums[kHalf], apart[kHalf];
+    Z<Vec> first, total;
+};
+
+template <class T, int L>
+PB_INLINE void fold(const Pass<T>& g, int64_t from, int64_t step, Folded<V<T, L>>& folded) {
+    folded.first = folded.total = read<T, L, true>(g.in, from, 1);
+    for (int64_t j = 0; j < g.half; ++j) {
+        const Z<V<T, L>> a = read<T, L, true>(g.in, from + (j + 1) * step, 1);
+        const Z<V<T, L>> b = read<T, L, true>(g.in, from + (2 * g.half - j) * step, 1);
+        folded.sums[j] = a + b, folded.apart[j] = a - b;
+        folded.total = folded.total + folded.sums[j];
+    }
+}
+
+// Result k and R - k from what the angles' cosines and sines make of sums and differences, turned by the pass's angles.
+template <class T, int L>
+PB_INLINE void unfold(const Pass<T>& g, int64_t p, int64_t k, int64_t to, int64_t step, Z<V<T, L>> even, Z<V<T, L>> odd) {
+    Z<V<T, L>> low{even.re - odd.im, even.im + odd.re}, high{even.re + odd.im, even.im - odd.re};
+    if (p) {
+        const int64_t at = (k - 1) * g.m + p, mirrored = (2 * g.half - k) * g.m + p;
+        low = times(low, g.wr[at], g.wi[at]), high = times(high, g.wr[mirrored], g.wi[mirrored]);
+    }
+    write<T, L, true>(g.out, to + k * step, low, 1, 1);
+    write<T, L, true>(g.out, to + (2 * g.half + 1 - k) * step, high, 1, 1);
+}
+
+// B results from number k + 1 on, in lanes along neighbours.
+template <class T, int L, int B>
+PB_INLINE void results_of(const Pass<T>& g, const Folded<V<T, L>>& folded, int64_t p, int64_t k, int64_t to, int64_t step) {
+    Z<V<T, L>> even[B], odd[B];
+    PB_UNROLL for (int b = 0; b < B; ++b) even[b] = folded.first, odd[b] = Z<V<T, L>>{};
+    for (int64_t j = 0; j < g.half; ++j)
+        PB_UNROLL for (int b = 0; b < B; ++b) {
+            const T c = g.cr[j * g.half + k + b], s = g.ci[j * g.half + k + b];
+            even[b] = {even[b].re + folded.sums[j].re * c, even[b].im + folded.sums[j].im * c};
+            odd[b] = {odd[b].re + folded.apart[j].re * s, odd[b].im + folded.apart[j].im * s};
+        }
+    PB_UNROLL for (int b = 0; b < B; ++b) unfold<T, L>(g, p, k + b + 1, to, step, even[b], odd[b]);
+}
+
+// B vectors of results from number k + 1 on; lanes behind the last mean nothing.
+template <class T, int B>
+PB_INLINE void lanes_of_results(const Pass<T>& g, const Folded<T>& folded, int64_t k, Z<T*> even, Z<T*> odd) {
+    constexpr int L = kMost<T>;
+    using Lane = V<T, L>;
+    Z<Lane> evens[B], odds[B];
+    PB_UNROLL for (int b = 0; b < B; ++b) evens[b] = {Lane{} + folded.first.re, Lane{} + folded.first.im}, odds[b] = Z<Lane>{};
+    for (int64_t j = 0; j < g.half; ++j)
+        PB_UNROLL for (int b = 0; b < B; ++b) {
+            const Lane c = load<T, L>(g.cr + j * g.half + k + b * L), s = load<T, L>(g.ci + j * g.half + k + b * L);
+            evens[b] = {evens[b].re + c * folded.sums[j].re, evens[b].im + c * folded.sums[j].im};
+            odds[b] = {odds[b].re + s * folded.apart[j].re, odds[b].im + s * folded.apart[j].im};
+        }
+    PB_UNROLL for (int b = 0; b < B; ++b) {
+        store<T, L>(even.re + k + b * L, evens[b].re), store<T, L>(even.im + k + b * L, evens[b].im);
+        store<T, L>(odd.re + k + b * L, odds[b].re), store<T, L>(odd.im + k + b * L, odds[b].im);
+    }
+}
+
+// A prime without a codelet, from planes to planes: lanes along neighbours, or along results where these are too few (L
+// is 1). Either way the products of a result are added in the order of j.
+template <class T, int L>
+void any_prime(const Pass<T>& given) {
+    Pass<T> g = given;
+    const int64_t in_step = g.m * g.s * g.in.stride, out_step = g.s * g.out.stride, radix = 2 * g.half + 1;
+    Folded<V<T, L>> folded;
+    for (int64_t done = 0;;) {
+        for (int64_t p = 0; p < g.m; ++p)
+            for (int64_t t = 0; t < g.s; ++t)
+                each<L>(g.width, [&](int64_t q) PB_INLINED {
+                    const int64_t from = (p * g.s + t) * g.in.stride + q, to = (p * radix * g.s + t) * g.out.stride + q;
+                    fold<T, L>(g, from, in_step, folded);
+                    write<T, L, true>(g.out, to, folded.total, 1, 1);
+                    int64_t k = 0;
+                    if constexpr (L > 1) {
+                        for (; k + 2 < g.half; k += 3) results_of<T, L, 3>(g, folded, p, k, to, out_step);
+                        for (; k < g.half; ++k) results_of<T, L, 1>(g, folded, p, k, to, out_step);
+                    } else {
+                        constexpr int64_t kRoom = kLargestRadix / 2 + 2 * kMost<T>, kTwo = 2 * kMost<T>;
+                        T parts[4][kRoom];
+                        const Z<T*> even{parts[0], parts[1]}, odd{parts[2], parts[3]};
+                        for (; k + kMost<T> < g.half; k += kTwo) lanes_of_results<T, 2>(g, folded, k, even, odd);
+                        if (k < g.half) lanes_of_results<T, 1>(g, folded, k, even, odd);
+                        for (k = 0; k < g.half; ++k)
+                            unfold<T, 1>(g, p, k + 1, to, out_step, {even.re[k], even.im[k]}, {odd.re[k], odd.im[k]});
+                    }
+                });
+        if (++done == g.count) return;
+        advance<true, true>(g);
+    }
+}
+
 // Radices whose passes read and write complex numbers; others go from planes to planes.
 constexpr bool is_direct(int radix) { return radix == 4 || radix == 8 || radix == 5; }
 
@@ -160,9 +258,21 @@ constexpr Kernels<T> kKernels[] = {
     {}, {}, kernels_of<T, 2>(), kernels_of<T, 3>(), kernels_of<T, 4>(), kernels_of<T, 5>(), {}, kernels_of<T, 7>(),
     kernels_of<T, 8>(), kernels_of<T, 9>(), {}, kernels_of<T, 11>(), {}, kernels_of<T, 13>()};
 
+constexpr int64_t kLargestCodelet = 13;
+
+template <class T, int L>
+constexpr Kernel<T> any_prime_in() {
+    if constexpr (L <= kMost<T>) return any_prime<T, L>;
+    else return nullptr;
+}
+template <class T>
+constexpr Kernel<T> kAnyPrime[] = {any_prime_in<T, 1>(), any_prime_in<T, 2>(), any_prime_in<T, 4>(), any_prime_in<T, 8>(),
+                                   any_prime_in<T, 16>()};
+
 // What does a pass of a radix, in so many lanes (an exponent).
 template <class T>
 PB_INLINE Kernel<T> kernel_for(int64_t radix, int lanes, int way, bool in_planes, bool out_planes) {
+    if (radix > kLargestCodelet) return kAnyPrime<T>[lanes];
 #if PB_BYTES == 64
     if (1 << lanes < least<T>(int(radix))) return lanes32::kernels(T(0))[radix].of[lanes][way][in_planes][out_planes];
 #endif

@@ -116,10 +116,12 @@ class Transform {
             };
             put(g.in, *from), put(g.out, last ? *out : to);
             g.m = m, g.wr = table_ + step[2], g.wi = g.wr + (radix - 1) * m;
+            g.half = radix / 2, g.cr = g.wi + (radix - 1) * m, g.ci = g.cr + g.half * g.half;
             g.in_sign = in_sign, g.re_scale = re_scale, g.im_scale = im_scale;
             const bool together = g.in.stride == width_ && g.out.stride == width_;
             int lanes = lanes_of<T>(together ? run : width_), way = kNeighbours;
-            if (together && m > 1 && run < kMost<T> && (run == 1 || ((run == 4 || run == 8) && g.in.is_planes()))) {
+            if (together && m > 1 && run < kMost<T> && radix <= kLargestCodelet &&
+                (run == 1 || ((run == 4 || run == 8) && g.in.is_planes()))) {
                 const int more = lanes_of<T>(m * run);
                 if (int64_t(1) << more > run) lanes = more, way = run == 1 ? kRows1 : run == 4 ? kRows4 : kRows8;
             }

@@ -135,6 +135,23 @@ def test_plans():
         assert good >= n and plans.has_small_primes(good)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [17, 34, 73, 93, 204, 8 * 127, 19 * 17, 31 * 31])
+def test_primes_that_are_loops(n, dtype):
+    """One row, rows that share passes, columns of a lane's width and more; real numbers and back."""
+    assert plans.has_small_primes(n) and plans.work_length(n) == n
+    for shape, axis in (((n,), 0), ((5, n), 1), ((37, n), 1), ((n, 3), 0), ((n, 20), 0)):
+        x = spectrum(shape).astype(dtype)
+        with pullback.enable_x64(dtype == "complex128"):
+            for name in ("fft", "ifft"):
+                got = pullback.jit(lambda x, name=name, axis=axis: getattr(jnp.fft, name)(x, axis=axis))(x)
+                assert error(got, exact(name, x, axis=axis)) < BOUND[x.dtype.type]
+            if axis == len(shape) - 1:
+                half = pullback.jit(jnp.fft.rfft)(x.real)
+                assert error(half, exact("rfft", x.real)) < BOUND[x.dtype.type]
+                assert error(pullback.jit(lambda h: jnp.fft.irfft(h, n))(half), x.real) < BOUND[x.dtype.type]
+
+
 def test_special_values_reach_the_result():
     x = np.ones(64, np.complex64)
     x[5] = np.nan

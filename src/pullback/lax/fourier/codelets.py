@@ -20,9 +20,6 @@ from pullback.loops.ir import Builder, Expr
 
 Number = tuple[Expr, Expr | None]
 
-# A prime above this is transformed as a convolution: straight code grows with its square.
-LARGEST_PRIME = 13
-
 
 def root(n: int, k: int) -> tuple[float, float]:
     """(cos, sin) of 2 pi k / n."""
@@ -187,4 +184,4 @@ class Codelets:
         return out
 
 
-__all__ = ["LARGEST_PRIME", "Codelets", "Number", "factors", "good_length", "roots"]
+__all__ = ["Codelets", "Number", "factors", "good_length", "roots"]

@@ -407,7 +407,8 @@ def typeof(x) -> ShapedArray:
                     f"Value {str(x)[:60]!r} of dtype {dtype} is not a valid JAX array type. "
                     "Only arrays of numeric types in native byte order are supported."
                 )
-            if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+            # Of scalars it is not asked, as that would import numpy.ma: 8 ms.
+            if kind is not np.ndarray and isinstance(x, np.ndarray) and isinstance(x, np.ma.MaskedArray):
                 raise ValueError(
                     "numpy masked arrays are not supported: their masks would be lost. Use x.filled() or "
                     "x.data to make a plain array."

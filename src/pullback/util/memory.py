@@ -15,6 +15,14 @@ def make_room(memory: dict[Any, Any], most: int) -> None:
             memory.pop(key, None)
 
 
+def while_it_lives(x: Any, memory: dict[Any, Any], key: Any) -> weakref.ref[Any]:
+    """A weak reference to x, at whose end the memory forgets the key. TypeError where x cannot be referred to so.
+
+    The memory is bound, since at exit the globals of a module may be gone before x is.
+    """
+    return weakref.ref(x, lambda _: memory.pop(key, None))
+
+
 _Value = TypeVar("_Value")
 
 

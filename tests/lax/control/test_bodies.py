@@ -2,6 +2,8 @@
 something around them changed."""
 
 import functools
+import gc
+import sys
 import types
 
 import numpy as np
@@ -304,3 +306,16 @@ def test_what_takes_a_function_traces_it_once_for_the_same_types(call):
 
     first, again = call(f), call(f)
     assert len(runs) == 1 and str(first) == str(again)
+
+
+def test_functions_that_outlive_the_package_are_let_go_in_silence(monkeypatch):
+    """At exit the globals of modules may be gone before a function is; programs ended in 'Exception ignored in'."""
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    fun = lambda c, x: (c + x, c)
+    lax.scan(fun, 0.0, jnp.ones(3))
+    assert id(fun) in bodies._own
+    monkeypatch.setattr(bodies, "_own", None)
+    del fun
+    gc.collect()
+    assert not ignored

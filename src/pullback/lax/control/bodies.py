@@ -26,7 +26,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core import axis_env
 from pullback.util import config
-from pullback.util.memory import make_room
+from pullback.util.memory import make_room, while_it_lives
 
 MAX_BODIES = 512
 MAX_DEPTH = 4  # of functions that functions name
@@ -162,7 +162,7 @@ def _own_of(fun: Any) -> dict[Any, Any] | None:
         return known[1]
     number = id(fun)
     try:
-        alive = weakref.ref(fun, lambda _: _own.pop(number, None))
+        alive = while_it_lives(fun, _own, number)
     except TypeError:
         return None
     found: dict[Any, Any] = {}

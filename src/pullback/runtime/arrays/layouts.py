@@ -10,6 +10,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.sharding._layout import Format, Layout
+from pullback.util.memory import while_it_lives
 
 _given: dict[int, tuple[weakref.ref, Layout]] = {}  # by id, of arrays that were given another than rows
 
@@ -37,8 +38,7 @@ def with_layout(x: Any, layout: Layout | None) -> Any:
         return x
     x = _core.with_aval(x, x.aval, x._device)  # others hold the array as it was
     if wanted != rows(x.ndim):
-        key = id(x)
-        _given[key] = weakref.ref(x, lambda _: _given.pop(key, None)), wanted
+        _given[id(x)] = while_it_lives(x, _given, id(x)), wanted
     return x
 
 

@@ -91,10 +91,11 @@ def test_ctrl_c_ends_all():
 def test_waits_are_traced(tmp_path):
     done = launch(2, "faults.py", "slow", str(tmp_path / "there"), PULLBACK_COMM="trace")
     assert done.returncode == 0
+    # Process 0 waits for the other, which sleeps for 2 s; where it is kept from running that long, it is waited for.
     waits = re.findall(
-        r"pullback comm: process 0 waited (\d+)\.\d+ ms in all_reduce .*, last for process 1", done.stderr
+        r"pullback comm: process ([01]) waited (\d+)\.\d+ ms in all_reduce .*, last for process ([01])", done.stderr
     )
-    assert max(map(int, waits), default=0) > 500  # there may be short ones before
+    assert max(int(wait) for who, wait, whom in waits if who != whom) > 200, done.stderr
 
 
 def test_one_process_needs_no_mpi():

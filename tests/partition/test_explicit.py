@@ -503,3 +503,10 @@ def test_explicit_axes_inside():
             )
             np.testing.assert_array_equal(found, 2 * A)
     assert set(types) == {"float32[8@x,8]"}
+
+
+def test_lowered_programs_say_on_which_devices_results_lie():
+    x = jax.device_put(A, NamedSharding(MESH, P("x", "y")))
+    f = jax.jit(lambda x: x.T)
+    assert f.trace(x).out_info.sharding == NamedSharding(MESH.abstract_mesh, P("y", "x"))
+    assert f.lower(x).out_info.sharding == f.lower(x).compile().out_info.sharding == NamedSharding(MESH, P("y", "x"))

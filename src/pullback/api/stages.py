@@ -256,8 +256,17 @@ class _Stage:
 
     @property
     def out_info(self):
-        """The types of the result, as a tree of ShapeDtypeStruct; whether they are weak is not said."""
-        return tree_map(lambda a: a.update(weak_type=False), self._traced.out_info)
+        """The types of the result, as a tree of ShapeDtypeStruct; whether they are weak is not said. Meshes are of the
+        devices on which the arguments lie.
+        """
+        devices = self._traced._devices
+
+        def lowered(a: ShapeDtypeStruct) -> ShapeDtypeStruct:
+            if devices is None or not is_abstract(a.sharding) or a.sharding.mesh.size != len(devices):
+                return a.update(weak_type=False)
+            return a.update(weak_type=False, sharding=on_devices(a.sharding, devices))
+
+        return tree_map(lowered, self._traced.out_info)
 
     @property
     def in_avals(self):

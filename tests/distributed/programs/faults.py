@@ -66,7 +66,7 @@ try:
     if what == "slow":  # once the other is about to wait
         if last:
             wait_for(sign)
-            time.sleep(1)
+            time.sleep(2)
         else:
             sign.touch()
     if what == "leaves" and last:

@@ -324,6 +324,23 @@ def test_programs_get_further_arguments_and_equations_a_context_while_libraries_
             make_iota(3)
         except NotImplementedError as error:
             print(error)
+        jax.vmap(lambda x: print(x.batch_dim, x.val), in_axes=1)(jnp.ones((1, 2)))
+
+        from jax.extend import source_info_util as sources
+        with jax.named_scope("a"):
+            with sources.reset_name_stack():
+                print(repr(str(sources.current_name_stack())))
+            with sources.transform_name_stack("jvp"), sources.extend_name_stack("b") as stack:
+                print(stack)
+            with sources.user_context(None, name_stack=sources.new_name_stack("c")):
+                print(sources.current_name_stack())
+        print(sources.new_source_info().traceback)
+        try:
+            with sources.user_context(sources.SourceInfo("lines.py", 3, "f").traceback):
+                raise KeyError("x")
+        except KeyError as error:
+            print(error.__notes__[0])
         """)
     assert lines[:2] == ["2 [Array(6., dtype=float32)]", "True None True"]
     assert "make_iota" in lines[2]
+    assert lines[3:] == ["1 [[1. 1.]]", "''", "a/jvp(b)", "c", "None", "It is about what comes from lines.py:3 (f)."]

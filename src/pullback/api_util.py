@@ -71,8 +71,8 @@ def flatten_axes(
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:
-    """The type of an array or scalar; TypeError for what cannot be one."""
-    return typeof(x)
+    """The type of an array or scalar, and a type as it is; TypeError for what cannot be one."""
+    return x if isinstance(x, ShapedArray) else typeof(x)
 
 
 def donation_vector(

@@ -189,3 +189,16 @@ def test_compiled_functions_refuse_other_types_and_name_all_of_them():
 
 def test_jitted_functions_are_wrapped():
     assert isinstance(jax.jit(jnp.sin), jax.stages.Wrapped) and not isinstance(lambda x: x, jax.stages.Wrapped)
+
+
+def test_types_stand_for_arguments_ahead_of_a_call_only():
+    f = jax.jit(lambda d, y: d["a"] + y)
+    for kind in (jax.core.ShapedArray, jax.ShapeDtypeStruct):
+        given = {"a": kind((2,), np.dtype("float32"))}
+        compiled = f.lower(given, 2.0).compile()
+        np.testing.assert_array_equal(compiled({"a": np.ones(2, np.float32)}, 2.0), [3, 3])
+        assert f.trace(given, 2.0).jaxpr.in_avals[0].shape == (2,)
+        with pytest.raises(TypeError, match=r"passed at path d\['a'\].*not a valid JAX type"):
+            f(given, 2.0)
+    aval = jax.core.ShapedArray((2,), np.dtype("float32"))
+    assert jax.api_util.shaped_abstractify(aval) is aval

@@ -125,13 +125,18 @@ def check_leaf(leaf: Any, function: str, path: str) -> Any:
     try:
         return typeof(leaf)
     except TypeError:
-        raise TypeError(
-            f"Error interpreting argument to {function} as an abstract array. The problematic value is "
-            f"{str(leaf)[:80]!r} of type {type(leaf)}, passed at path {path}; {type(leaf)} is not a valid JAX type. "
-            "This typically means that a jit-wrapped function was called with a non-array argument: make it an array, "
-            "mark it as static with static_argnums or static_argnames, or register its class as a pytree node "
-            "(jax.tree_util.register_pytree_node_class)."
-        ) from None
+        raise no_array(leaf, function, path) from None
+
+
+def no_array(leaf: Any, function: str, path: str) -> TypeError:
+    """The error for an argument's leaf that is no array."""
+    return TypeError(
+        f"Error interpreting argument to {function} as an abstract array. The problematic value is "
+        f"{str(leaf)[:80]!r} of type {type(leaf)}, passed at path {path}; {type(leaf)} is not a valid JAX type. "
+        "This typically means that a jit-wrapped function was called with a non-array argument: make it an array, "
+        "mark it as static with static_argnums or static_argnames, or register its class as a pytree node "
+        "(jax.tree_util.register_pytree_node_class)."
+    )
 
 
 def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipped: Sequence[int] = ()) -> list[str]:

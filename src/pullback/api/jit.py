@@ -30,6 +30,7 @@ from pullback.api._places import (
     tell_inspectors,
 )
 from pullback.api.cache_misses import explain
+from pullback.api.shapes import ShapeDtypeStruct, struct_of_type
 from pullback.api.stages import Lowered, Traced, autotunes, check_options
 from pullback.core import (
     ClosedJaxpr,
@@ -42,7 +43,7 @@ from pullback.core import (
     hooks,
     trace,
 )
-from pullback.core.avals import placed, type_of_operand
+from pullback.core.avals import ShapedArray, placed, type_of_operand
 from pullback.core.references import Reference, check_apart
 from pullback.core.source import Origin, at_any_callers, located
 from pullback.core.staging import StagingInterpreter, raise_leak, raise_no_execution
@@ -354,8 +355,10 @@ class Jit:
             lambda: arguments.leaf_paths(self.fun, args, dynamic, numbers),
         )
 
-    def flatten(self, args, kwargs):
-        """(leaves, tree, avals, static values) of a call; errors name the argument."""
+    def flatten(self, args, kwargs, ahead: bool = False):
+        """(leaves, tree, avals, static values) of a call, or ahead of one: then types stand for values; errors name
+        the argument.
+        """
         statics: list[tuple[Any, Any]] = []  # (position or name, value)
         for n in self.static_nums:
             if -len(args) <= n < len(args):
@@ -367,6 +370,8 @@ class Jit:
         dynamic_args = tuple(a for i, a in enumerate(args) if i not in fixed)
         dynamic_kwargs = {k: v for k, v in kwargs.items() if k not in fixed}
         leaves, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        if ahead:
+            leaves = [struct_of_type(x) if type(x) is ShapedArray else x for x in leaves]
         avals = []
         for i, leaf in enumerate(leaves):
             if high.is_high(leaf):
@@ -374,15 +379,15 @@ class Jit:
                     f"{self.name}: an argument is an object of {type(leaf).__name__}, with which functions are called, "
                     "but not traced or lowered ahead of time"
                 )
-            aval = getattr(leaf, "aval", None)
-            if aval is None:
-                try:
-                    aval = type_of_operand(leaf)
-                except TypeError:
-                    paths = arguments.leaf_paths(
-                        self.fun, args, dynamic_kwargs, [w for w in fixed if isinstance(w, int)]
-                    )
-                    aval = arguments.check_leaf(leaf, self.name, paths[i])
+            try:
+                if type(leaf) is ShapeDtypeStruct and not ahead:
+                    raise TypeError
+                aval = getattr(leaf, "aval", None)
+                aval = type_of_operand(leaf) if aval is None else aval
+            except TypeError:
+                positions = [w for w in fixed if isinstance(w, int)]
+                paths = arguments.leaf_paths(self.fun, args, dynamic_kwargs, positions)
+                raise arguments.no_array(leaf, self.name, paths[i]) from None
             place = getattr(getattr(leaf, "_base_array", leaf), "_device", None)
             avals.append(aval if place is None or type(place) is Device else placed(aval, place))
         return leaves, in_tree, tuple(avals), tuple(statics)
@@ -498,8 +503,8 @@ class Jit:
 
     @api_boundary
     def trace(self, *args, **kwargs) -> Traced:
-        """The function traced for arguments of these types (arrays or ShapeDtypeStructs)."""
-        leaves, in_tree, avals, statics = self.flatten(args, kwargs)
+        """The function traced for arguments of these types (arrays, ShapeDtypeStructs or ShapedArrays)."""
+        leaves, in_tree, avals, statics = self.flatten(args, kwargs, ahead=True)
         closed, consts, out_tree = self.traced(in_tree, avals, statics, args, kwargs)
         if any([isinstance(c, Reference) for c in consts]):
             raise TypeError(

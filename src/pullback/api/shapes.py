@@ -127,6 +127,11 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak}{where}{how})"
 
 
+def struct_of_type(aval: ShapedArray) -> ShapeDtypeStruct:
+    """The struct of a type, with where its values lie if all axes of its mesh are explicit."""
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=_sharding_of_type(aval))
+
+
 @api_boundary
 def eval_shape(fun: Callable, *args, **kwargs):
     """The types of `fun(*args, **kwargs)`, as a tree of ShapeDtypeStruct, without computing anything.

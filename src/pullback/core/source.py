@@ -66,7 +66,10 @@ class names_inside:
     def __enter__(self):
         outer = _no_names if self.fresh else _names.get()
         stack = _joined.get((outer, self.items))
-        self.token = _names.set(_join(outer, self.items) if stack is None else stack)
+        if stack is None:
+            stack = _join(outer, self.items)
+        self.token = _names.set(stack)
+        return stack
 
     def __exit__(self, *exc):
         _names.reset(self.token)
@@ -90,6 +93,11 @@ class SourceInfo(NamedTuple):
     line: int
     function: str
     name_stack: NameStack = _no_names
+
+    @property
+    def traceback(self) -> SourceInfo | None:
+        """The line, which is what is kept of a traceback: for `user_context`."""
+        return None if self.file == UNKNOWN.file else self
 
     def __str__(self):
         return f"{self.file}:{self.line} ({self.function})"

@@ -68,6 +68,16 @@ class BatchTracer(Tracer):
         self.aval = element
         self.source = source
 
+    @property
+    def batch_dim(self) -> int:
+        """JAX's name for `dim`: brainstate reads it."""
+        return self.dim
+
+    @property
+    def val(self):
+        """JAX's name for `value`."""
+        return self.value
+
     def __repr__(self):
         return f"VmapTracer(aval={self.aval}, batched={typeof(self.value)})"
 

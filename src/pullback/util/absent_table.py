@@ -349,11 +349,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "get_op_sharding_from_serialized_proto(sharding)", "get_serialized_proto_from_hlo_sharding(sharding)",
         ),
     },
-    "extend.source_info_util": {
-        "internal": (
-            "new_source_info()", "reset_name_stack()", "set_name_stack", "transform_name_stack", "user_context",
-        ),
-    },
     "extend.xla": {
         "xla": (
             "PipelineStage", "clear_hlo_module_transformation(name, stage=, platforms=)",

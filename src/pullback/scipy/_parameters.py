@@ -83,7 +83,11 @@ OPTIMIZE: Kinds = table(
     options=Kind("a dictionary", lambda x: hasattr(x, "keys")),
 )
 NDIMAGE: Kinds = table(
-    input=ARRAY, coordinates=Kind("a sequence of arrays", NESTED.accepts), order=INTEGER, mode=TEXT, cval=ARRAY
+    input=ARRAY,
+    coordinates=Kind("a sequence of arrays", NESTED.accepts, holds_arrays=True),
+    order=INTEGER,
+    mode=TEXT,
+    cval=ARRAY,
 )
 CLUSTER: Kinds = table(obs__code_book=ARRAY, check_finite=FLAG)
 TRAPEZOID: Kinds = COMMON | table(dx=ARRAY)

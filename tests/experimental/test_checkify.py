@@ -145,3 +145,25 @@ def test_messages_show_arrays_of_jax_and_keys():
     for g in (f, jax.jit(f), lambda x, key: jax.vmap(f, (0, None))(x[None], key)):
         error, _ = checkify.checkify(g)(jnp.arange(3.0), key)
         assert f"3.0 {key} {{'a': Array(1., dtype=float32)}} 0.00" in error.get()
+
+
+@pytest.mark.parametrize(
+    ("f", "name"),
+    [
+        (lambda x: jnp.where(x > 0, x, np.nan), None),
+        (lambda x: jnp.concatenate([x, jnp.full(1, np.nan, x.dtype)])[::-1].reshape(1, -1), None),
+        (lambda x: jnp.sort(jnp.maximum(x, np.float32("nan")).astype(np.float16)), None),
+        (lambda x: jnp.where(x > 0, x, np.nan).sum(), "reduce_sum"),
+        (lambda x: jnp.where(x > 0, x, np.nan)[::-1] * 2, "mul"),
+    ],
+)
+def test_a_nan_is_not_generated_where_values_are_moved_chosen_or_cast(f, name):
+    assert found(f, np.array([-1, 2], np.float32)) == (name and NAN.format(name))
+
+
+def test_of_mapped_checks_the_last_that_fails_is_shown():
+    def each(x):
+        checkify.check(x > 0, "{x} fails", x=x)
+
+    assert found(jax.vmap(each), np.array([1.0, -2.0, -3.0, 4.0])) == "-3.0 fails (`check` failed)"
+    assert found(jax.vmap(jax.vmap(each)), np.array([[1.0, -2.0], [-3.0, 4.0]])) == "-3.0 fails (`check` failed)"

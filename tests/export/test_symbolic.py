@@ -74,6 +74,8 @@ PROGRAMS = {
         (lambda x: jax.image.resize(x, (2 * x.shape[0], 3), "nearest"), "f32[2*a,3]"),
         (lambda x: jax.nn.initializers.glorot_normal()(jax.random.key(0), x.shape), "f32[a,b]"),
         (lambda x: jnp.take(x, jnp.array([0, -1, 7]), axis=0, mode="clip"), "f32[3,b]"),
+        (lambda x: x.at[-1].set(7.0).at[:, -2].add(1.0), "f32[a,b]"),
+        (lambda x: lax.dynamic_update_slice(x, x[:1], (x.astype(int)[0, 0] - 1, -1)), "f32[a,b]"),
     ],
     "a, a": [
         (lambda x: jnp.linalg.solve(x + 9 * jnp.eye(x.shape[0]), jnp.tril(x)), "f32[a,a]"),
@@ -200,6 +202,12 @@ def test_what_is_not_decided_or_has_no_value():
     for f in (lambda: a * 2.5, lambda: a / 2, lambda: jnp.array(a), lambda: jnp.ones(3) * a):
         with pytest.raises(NotImplementedError, match="symbolic dimension 'a' has no value here"):
             f()
+
+
+def test_scopes_of_arguments_are_not_mixed():
+    types = [jax.ShapeDtypeStruct(export.symbolic_shape("a"), np.float32) for _ in range(2)]
+    with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes when exporting add"):
+        export.export(jax.jit(jnp.add))(*types)
 
 
 def test_shapes_without_values_where_arrays_are_made():

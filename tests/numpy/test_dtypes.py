@@ -117,3 +117,18 @@ def test_dtype_of_what_names_one():
         lax.dtype(None)
     with pytest.raises(TypeError, match="Cannot determine dtype"):
         lax.dtype([1])
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_promote_types_of_scalar_types_and_of_64_bits(x64):
+    with pullback.enable_x64(x64):
+        assert jnp.promote_types("int16", jnp.int64) == np.int64
+        assert jnp.promote_types("bool", jnp.float64) == jnp.promote_types("int8", "uint64") == np.float64
+        assert jnp.promote_types("int32", "uint32") == (np.int64 if x64 else np.int32)
+
+
+def test_scalar_types_are_equal_to_numpys_alone():
+    assert jnp.int64 == np.int64 and jnp.int64 == np.dtype("int64") and jnp.bfloat16 == ml_dtypes.bfloat16
+    for other in (int, float, bool, "int64", "float32", None, 1, np.int32, jnp.int32):
+        assert jnp.int64 != other and other != jnp.int64
+    assert [t for t in (int, float, complex, bool) if t in (jnp.int64, jnp.float64, jnp.complex128, jnp.bool_)] == []

@@ -55,7 +55,7 @@ class DisabledSafetyCheck:
         """The name of the target, None for other checks."""
         return self._impl[len("custom_call:") :] if self._impl.startswith("custom_call:") else None
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self._impl
 
 
@@ -227,6 +227,18 @@ class Exported:
         return f
 
 
+def _check_scopes(name: str, arguments: Any) -> None:
+    """ValueError unless all symbolic dimensions of the arguments are of one scope."""
+    sizes = [d for leaf in tree_flatten(arguments)[0] for d in getattr(leaf, "shape", ()) if is_symbolic(d)]
+    for d in sizes[1:]:
+        if d.scope is not sizes[0].scope:
+            raise ValueError(
+                f"Invalid mixing of symbolic scopes when exporting {name}: '{sizes[0]}' is of the scope "
+                f"{sizes[0].scope}, and '{d}' of the scope {d.scope}. Make the shapes with one `scope=`, or together "
+                "by `symbolic_args_specs`."
+            )
+
+
 def _leaf_names(in_tree: PyTreeDef) -> list[str]:
     """What messages call the arguments: args[0]['x'], kwargs['y']."""
     tree = tree_unflatten(in_tree, range(in_tree.num_leaves))
@@ -273,8 +285,9 @@ def export(
             raise ValueError(f"export: unknown platform {name!r}; expected some of {_PLATFORMS}")
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
-        traced = fun_jit.trace(*args, **kwargs)
         name = getattr(fun_jit, "__name__", "<function>")
+        _check_scopes(name, (args, kwargs))
+        traced = fun_jit.trace(*args, **kwargs)
         if traced.jaxpr.effects:
             raise NotImplementedError(
                 f"export: serialization of host_callbacks is not yet implemented; {name} has the effects "

@@ -18,7 +18,9 @@ TypePromotionError = getattr(dtypes, "TypePromotionError", TypeError)
 
 
 class _ScalarMeta(type):
-    """Class of the scalar types: equal to their dtype, usable wherever a dtype is, and making an array when called."""
+    """Class of the scalar types: equal to NumPy's and to their dtype, but not to names and to Python's types, usable
+    wherever a dtype is, and making an array when called.
+    """
 
     dtype: np.dtype
 
@@ -26,12 +28,7 @@ class _ScalarMeta(type):
         return hash(cls.dtype.type)
 
     def __eq__(cls, other: Any) -> bool:
-        if cls is other:
-            return True
-        try:
-            return bool(cls.dtype == other)
-        except TypeError:
-            return False
+        return cls is other or bool(cls.dtype.type == other)
 
     def __ne__(cls, other: Any) -> bool:
         return not cls == other
@@ -95,9 +92,12 @@ ComplexWarning = np.exceptions.ComplexWarning
 def promote_types(a: Any, b: Any) -> Any:
     """dtype to which values of two dtypes are promoted; `int`, `float`, `complex` count as Python scalars.
 
-    Raises TypePromotionError where the two have no common type.
+    Where one of them is of 64 bits, so may be the result, also without x64. Raises TypePromotionError where the two
+    have no common type.
     """
-    return dtypes.canonicalize_dtype(dtypes.promote_types(a, b))
+    found = dtypes.promote_types(a, b)
+    wide = any(d != dtypes.canonicalize_dtype(d) for d in map(dtypes.as_dtype, (a, b)))
+    return found if wide else dtypes.canonicalize_dtype(found)
 
 
 def result_type(*args: Any) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core import hooks
 from pullback.core.dimensions import index as size_of
+from pullback.core.dimensions import is_symbolic
 from pullback.core.jaxpr import Literal
 from pullback.core.lowering import Nest, Pointwise
 from pullback.lax.elementwise.bits import convert
@@ -329,6 +331,9 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
             s = int(s)
             if s < 0 and not wraps:
                 raise ValueError(f"{name}: index {s} is negative, and allow_negative_indices=False")
+            if s < 0 and is_symbolic(n):
+                starts.append(hooks.dimension_as_value(s + n))
+                continue
             starts.append(np.int32(max(min(s + n if s < 0 and wraps else s, 2**31 - 1), -(2**31))))
             continue
         s = as_array(s, name)
@@ -340,9 +345,10 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
                 else f"{name} start_indices must be scalars, got shape {s.shape}"
             )
         if kind == "i" and wraps:
+            size = convert(hooks.dimension_as_value(n), s.dtype) if is_symbolic(n) else constant(s, n)
             s = (
-                lax.select_n_p.bind(lax.lt_p.bind(s, constant(s, 0)), s, lax.add_p.bind(s, constant(s, n)))
-                if n <= dtypes.iinfo(s.dtype).max
+                lax.select_n_p.bind(lax.lt_p.bind(s, constant(s, 0)), s, lax.add_p.bind(s, size))
+                if is_symbolic(n) or n <= dtypes.iinfo(s.dtype).max
                 else s
             )
         starts.append(s)

@@ -161,10 +161,14 @@ def _join(b: Builder, left: Expr, left_stride: int, right: Expr, stride: int) ->
 
 
 def _is_quotient(expr: Expr, f: Expr, n: int) -> bool:
-    """Whether `expr` is f // n, also where f is a quotient itself and the two divisions were made one."""
-    if isinstance(expr, Op) and expr.name == "floordiv" and _constant(expr.args[1]) is not None:
-        if expr.args[0] is f:
-            return expr.args[1].value == n  # type: ignore[attr-defined]
-        if isinstance(f, Op) and f.name == "floordiv" and expr.args[0] is f.args[0] and isinstance(f.args[1], Const):
-            return expr.args[1].value == f.args[1].value * n  # type: ignore[attr-defined]
-    return False
+    """Whether `expr` is f // n, in one division or several, also where f is a quotient itself."""
+    (of, divisor), (f, factor) = _divided(expr), _divided(f)
+    return of is f and divisor == factor * n
+
+
+def _divided(expr: Expr) -> tuple[Expr, int]:
+    """(x, n) where an expression is x // n: what is rounded down twice is rounded down once."""
+    n = 1
+    while isinstance(expr, Op) and expr.name == "floordiv" and (by := _constant(expr.args[1])) is not None and by > 0:
+        expr, n = expr.args[0], n * by
+    return expr, n

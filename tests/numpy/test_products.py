@@ -209,3 +209,12 @@ def test_the_type_of_products_stands_in_the_program():
         np.testing.assert_array_equal(out, np.full((2, 2), 4.5))
     scalar = jnp.dot(jnp.float8_e5m2(2), jnp.ones(3, jnp.float8_e5m2), preferred_element_type=np.float32)
     assert scalar.dtype == np.float32
+
+
+@pytest.mark.parametrize("function", [jnp.tensordot, jnp.linalg.tensordot])
+def test_a_failing_contraction_over_pairs_of_axes_is_not_the_axes_fault(function):
+    with pytest.raises(TypeError, match="same shape") as caught:
+        function(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=([0, 1], [0, 1]))
+    assert "axes" not in str(caught.value) and "hashable" not in type(caught.value).__name__.lower()
+    with pytest.raises(TypeError, match="axes"):
+        function(jnp.ones((2, 3)), jnp.ones((3, 2)), axes="x")

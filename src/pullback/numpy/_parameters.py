@@ -40,6 +40,11 @@ _REDUCTIONS = (
 _OF_ANYTHING = "shape size ndim isscalar iterable iscomplexobj isrealobj result_type"
 _RANGE = Kind("a pair of numbers", lambda x: np.iterable(x) and NESTED.accepts(x) and len(tuple(x)) == 2)
 _RANGES = Kind("a sequence of pairs of numbers", lambda x: np.iterable(x) and all(np.iterable(r) for r in x))
+_CONTRACTED = Kind(
+    "an integer or a pair of axes or of sequences of axes",
+    lambda x: INTEGER.accepts(x) or (np.iterable(x) and len(tuple(x)) == 2 and all(map(INTEGERS.accepts, x))),
+    static=True,
+)
 _LIST = Kind("a sequence of arrays", lambda x: isinstance(x, (list, tuple)) and NESTED.accepts(x))
 
 NUMPY: Kinds = COMMON | table(
@@ -107,11 +112,13 @@ NUMPY_OWN: dict[str, Kinds] = {
     "select": table(condlist=_LIST, choicelist=_LIST),
     "broadcast_shapes": table(shapes=INTEGERS),
     "rot90": table(axes=TWO),
+    "tensordot": table(axes=_CONTRACTED),
     "delete": table(obj=either("an integer, a slice or an array", NESTED, of_type("", slice))),
     "insert": table(obj=either("an integer, a slice or an array", NESTED, of_type("", slice))),
 }
 LINALG: Kinds = COMMON | table(x__M=ARRAY, UPLO=choice("L", "U"), n__ind=INTEGER, p__ord=_ORDER, rtol__tol__rcond=ARRAY)
 LINALG_OWN: dict[str, Kinds] = {
+    "tensordot": table(axes=_CONTRACTED),
     "norm": table(axis=INTEGERS),
     "vector_norm": table(axis=INTEGERS),
     "qr": table(mode=choice("reduced", "complete", "r", "full")),

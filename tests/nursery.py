@@ -1,6 +1,6 @@
 """Processes for the tests of several processes, forked from one that has loaded the package and the compiler.
 
-To start a process takes two seconds of a processor, which are imports, and the tests start a hundred. So mpiexec starts
+To start a process takes a second of a processor, which are imports, and the tests start a hundred. So mpiexec starts
 this file as a small stand-in, which hands its descriptors (the connection to the launcher among them), environment and
 arguments to the nursery, and ends as the forked process ends; signals and its own death are handed on.
 

@@ -129,7 +129,7 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
         if out is None or holomorphic or not _is_real_scalar(typeof(out)):
             check_scalar(fun, out, flat.out_tree)
             check_output_dtype("grad", out, holomorphic)
-        gradient = unflatten(pull_back(jaxpr, consts, zeros, [_one(typeof(out))], leaves))
+        gradient = unflatten(pull_back(jaxpr, consts, zeros, [_one(typeof(out))]))
         return out, gradient, aux
 
     return differentiate
@@ -421,7 +421,7 @@ def linearized(flat: _Flat, leaves, has_aux):
     return outs, jaxpr, consts, zeros, tree_unflatten(flat.aux_tree, aux_leaves)
 
 
-def pull_back(jaxpr, consts, zeros, bars, leaves):
+def pull_back(jaxpr, consts, zeros, bars):
     """Cotangents of the leaves, given those of all results."""
     live = [bar for bar, zero in zip(bars, zeros) if zero is None]
     return list(map(instantiate, backward_pass(jaxpr, consts, None, live)))

@@ -70,7 +70,7 @@ def jacrev(
             check_jacobian_output("jacrev", out, holomorphic)
 
         def pull(*bars):
-            return pull_back(jaxpr, consts, zeros, bars, leaves)
+            return pull_back(jaxpr, consts, zeros, bars)
 
         basis = _basis([tangent_aval(typeof(o)) for o in outs], outs)
         rows = vmap(lambda *bars: [or_zeros(bar, leaf) for bar, leaf in zip(pull(*bars), leaves)])(*basis)

@@ -26,7 +26,7 @@ _KNOWN = {
     ("pullback.core.avals", "ShapedArray"), ("pullback.core.jaxpr", "ClosedJaxpr"),
     ("pullback.core.dimensions.expressions", "Dimension"), ("pullback.core.dimensions.expressions", "Factor"),
     ("pullback.core.dimensions.scopes", "SymbolicScope"), ("pullback.core.jaxpr", "DebugInfo"),
-    ("pullback.core.jaxpr", "Jaxpr"), ("pullback.core.jaxpr", "JaxprEqn"),
+    ("pullback.core.jaxpr", "Jaxpr"), ("pullback.core.jaxpr", "JaxprEqn"), ("pullback.core.jaxpr", "JaxprEqnContext"),
     ("pullback.core.primitive", "_by_name"), ("pullback.core.source", "NameStack"),
     ("pullback.core.source", "SourceInfo"), ("pullback.random._keys", "key_dtype"),
     ("pullback.random._keys", "resolve_impl"),

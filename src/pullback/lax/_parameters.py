@@ -139,7 +139,7 @@ LAX_OWN: dict[str, Kinds] = {
     "with_sharding_constraint": table(x=ANY),
     "optimization_barrier": table(operand=ANY),
     "pad": table(padding_config=Kind("a sequence of triples of integers (low, high, interior)", _triples)),
-    "fori_loop": table(unroll=either("an integer or a flag", INTEGER, FLAG)),
+    "fori_loop": table(lower__upper=ARRAY, unroll=either("an integer or a flag", INTEGER, FLAG)),
     "scan": table(unroll=either("an integer or a flag", INTEGER, FLAG)),
     "map": table(xs=ANY),
     "slice_in_dim": table(start_index=optional(INTEGER), limit_index=optional(INTEGER)),

@@ -18,7 +18,7 @@ Raises:
     ValueError if none is the source, or several are, and for values of another type.
 
 >>> jax.experimental.multihost_utils.broadcast_one_to_all([1.0])
-[array(1., dtype=float32)]
+[array(1.)]
 """,
     "process_allgather": f"""
 Arguments:

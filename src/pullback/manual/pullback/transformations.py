@@ -137,7 +137,7 @@ Returns:
 
 >>> out, f_jvp = jax.linearize(lambda x: x**2, 3.0)
 >>> f_jvp(1.0)
-Array(6., dtype=float32)
+Array(6., dtype=float32, weak_type=True)
 """,
     "linear_transpose": f"""
 Arguments:

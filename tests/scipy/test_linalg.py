@@ -113,6 +113,8 @@ def test_square_roots_of_singular_matrices():
     singular = np.array([[0.0, 2.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 0.0]])
     close(ours.sqrtm(singular), np.array([[0, 1, 0], [0, 2, 0], [0, 0, 0]]))
     assert ours.sqrtm(np.zeros((2, 0, 0))).shape == (2, 0, 0)
+    defective = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 4.0]])  # whose block of zeros has no root
+    close(np.asarray(ours.sqrtm(defective))[:, 2], [0, 0, 2])
 
 
 def test_derivatives():

@@ -166,7 +166,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
         system = jnp.where(solvable[..., None], jnp.triu(u, 1), 0) + pivots[..., None] * jnp.eye(n, dtype=u.dtype)
         right = jnp.where(solvable[..., None], given, 0)
         above = lax_linalg.triangular_solve(system, right, left_side=True, lower=False)
-        return u + (above + jnp.where(index == j, root, 0)[..., None]) * (index == j), None
+        return jnp.where(index == j, above + jnp.where(index == j, root, 0)[..., None], u), None
 
     u, _ = lax.scan(column, jnp.zeros_like(t), index)
     return jnp.matmul(jnp.matmul(z, u), jnp.conj(jnp.swapaxes(z, -1, -2)))

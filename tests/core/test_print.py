@@ -93,6 +93,18 @@ CASES = {
         { lambda ; a:f32[]. let _:f32[] = sin a in (a,) }
         """,
     ),
+    "unused results within": (
+        lambda x: jax.jit(lambda y: (jnp.sin(y), y)[1])(x),
+        (1.0,),
+        """
+        { lambda ; a:f32[]. let
+            b:f32[] = jit[
+              name=<lambda>
+              jaxpr={ lambda ; a:f32[]. let c:f32[] = sin a in (a,) }
+            ] a
+          in (b,) }
+        """,
+    ),
     "parameters": (
         lambda x: x.reshape(3, 1).astype(int).sum(0),
         (X,),

@@ -18,6 +18,7 @@ from types import FunctionType
 from typing import Any
 
 from pullback._ext import _core
+from pullback.api import named_calls
 from pullback.api._arguments import flatten_result
 from pullback.api.jit import jit
 from pullback.core import (
@@ -94,6 +95,30 @@ class Memory:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The types of the result."""
         return self.jitted.eval_shape(*args, **kwargs)
+
+    def as_call(self, name: str) -> Callable[..., Any]:
+        """The function for C to call, which jaxprs for readers have as a call of that name."""
+        fun = self.fun
+
+        def within(*args: Any, **kwargs: Any) -> Any:
+            return fun(*args, **kwargs)
+
+        within.__name__ = name
+
+        @functools.cache
+        def jitted(numbers: tuple[int, ...]) -> Any:
+            return jit(within, static_argnums=numbers, static_argnames=sorted(self.static_names))
+
+        @functools.wraps(fun)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if named_calls.are_shown():
+                statics, dynamic = self._separated(args, kwargs)
+                leaves = tree_flatten((dynamic, {k: x for k, x in kwargs.items() if k not in statics}))[0]
+                if named_calls.can_be_call(statics.values(), leaves):
+                    return jitted(tuple([k for k in statics if isinstance(k, int)]))(*args, **kwargs)
+            return fun(*args, **kwargs)
+
+        return call
 
     def cache_size(self) -> int:
         """For how many kinds of arguments something is remembered."""
@@ -241,8 +266,9 @@ def eager(
     Those at `literal_argnums` are static where they are Python ints or bools.
     """
     made = Memory(fun, static_argnums, static_argnames, literal_argnums)
+    name = named_calls.name_in_jaxprs(fun)
     made.function = _core.JitFunction(
-        fun,
+        fun if name is None else made.as_call(name),
         made.miss,
         static_argnums,
         static_argnames,

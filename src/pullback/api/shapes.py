@@ -22,7 +22,7 @@ from pullback.lax.control.common import KEPT
 from pullback.sharding import NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
-from pullback.util import dtypes
+from pullback.util import config, dtypes
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
@@ -194,6 +194,7 @@ def make_jaxpr(
     @api_boundary
     def make_jaxpr_f(*args, **kwargs):
         with contextlib.ExitStack() as mapped:
+            mapped.enter_context(config.named_calls(True))
             for name, size in axes:
                 mapped.enter_context(extend_axis_env(name, size))
             closed, out_tree = trace_with_tree(fun, args, kwargs, nums, remember=True)

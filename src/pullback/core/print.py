@@ -162,12 +162,16 @@ class _Printer:
         self.shared = {id(inner): name for inner, name in in_front}
         for inner, name in in_front:
             parts += [f"let {name} = ", self.jaxpr(inner), " in", _Break(" ")]
+        self.find_unused(jaxpr)
         return _Nest(0, (*parts, self.jaxpr(jaxpr)))
 
-    def jaxpr(self, jaxpr: Any):
+    def find_unused(self, jaxpr: Any) -> None:
+        """Note which results nothing reads. Within an equation they have names, as in JAX."""
         used = {a for eqn in jaxpr.eqns for a in eqn.invars if type(a) is not Literal}
         used.update(a for a in jaxpr.outvars if type(a) is not Literal)
         self.unused.update(v for eqn in jaxpr.eqns for v in eqn.outvars if v not in used)
+
+    def jaxpr(self, jaxpr: Any):
         head = ["{ lambda ", *self.binders(jaxpr.constvars), "; ", *self.binders(jaxpr.invars), ". let"]
         body: list[Any] = [_Break(" ")]
         for number, eqn in enumerate(jaxpr.eqns):
@@ -185,11 +189,8 @@ class _Printer:
             return self.access(eqn)
         if eqn.primitive.name == "jit":
             self.carry_names(eqn)
-            params = self.params(eqn)
-            left = self.binders(eqn.outvars)
-        else:
-            left = self.binders(eqn.outvars)
-            params = self.params(eqn)
+        left = self.binders(eqn.outvars)
+        params = self.params(eqn)
         if left:
             left.append(" = ")
         right: list[Any] = []

@@ -325,6 +325,17 @@ def _mesh_flag(name: str, doc: str) -> Flag:
 
 mesh_in_force = _mesh_flag("jax_mesh_in_force", "The mesh that `set_mesh` says.")
 entered_mesh = _mesh_flag("jax_entered_mesh", "The mesh whose `with` statement we are in.")
+named_calls = _define(
+    Flag(
+        "jax_named_calls",
+        False,
+        "Whether jaxprs show functions as calls, for readers.",
+        boolean("jax_named_calls"),
+        traced=True,
+        parse=parse_bool,
+        internal=True,
+    )
+)
 enable_custom_prng = _bool_flag("jax_enable_custom_prng", False, "Have `PRNGKey` return typed key arrays.", traced=True)
 legacy_prng_key = _enum_flag(
     "jax_legacy_prng_key", "allow", ("allow", "warn", "error"), "What to do when a raw uint32 key is used.", traced=True

@@ -226,17 +226,31 @@ PyMethodDef call_cache_functions[] = {
     {nullptr},
 };
 
+bool add_names(PyObject* given, const char* argument, std::vector<PyObject*>& names) {
+    Ref tuple = Ref::steal(PySequence_Tuple(given));
+    if (!tuple) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple.get()); ++i) {
+        PyObject* name = PyTuple_GET_ITEM(tuple.get(), i);
+        if (!PyUnicode_CheckExact(name)) {
+            PyErr_Format(PyExc_TypeError, "JitFunction: %s[%zd] is %R; expected a str", argument, i, name);
+            return false;
+        }
+        names.push_back(Py_NewRef(name));
+    }
+    return true;
+}
+
 PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"fun", "miss", "static_argnums", "static_argnames", "maxsize", "warmup",
-                                  "literal_argnums", "static_keywords",
+                                  "literal_argnums", "literal_argnames", "static_keywords",
                                   "while_tracing", "known", "find", nullptr};
     PyObject *fun, *miss, *argnums = nullptr, *argnames = nullptr, *warmup = Py_None, *literal = nullptr,
-             *known = nullptr, *find = nullptr;
+             *literal_names = nullptr, *known = nullptr, *find = nullptr;
     int static_keywords = 0, while_tracing = 0;
     Py_ssize_t maxsize = 4096;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnOOppO!O:JitFunction", const_cast<char**>(names), &fun, &miss,
-                                     &argnums, &argnames, &maxsize, &warmup, &literal, &static_keywords,
-                                     &while_tracing, &PyDict_Type, &known, &find))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOnOOOppO!O:JitFunction", const_cast<char**>(names), &fun, &miss,
+                                     &argnums, &argnames, &maxsize, &warmup, &literal, &literal_names,
+                                     &static_keywords, &while_tracing, &PyDict_Type, &known, &find))
         return nullptr;
     if (!PyCallable_Check(fun) || !PyCallable_Check(miss))
         return PyErr_Format(PyExc_TypeError, "JitFunction: expected two callables; got %R and %R", fun, miss);
@@ -273,17 +287,8 @@ PyObject* jit_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
         }
         if (!tuple) return nullptr;
     }
-    if (argnames) {
-        Ref tuple = Ref::steal(PySequence_Tuple(argnames));
-        for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(tuple.get()); ++i) {
-            PyObject* name = PyTuple_GET_ITEM(tuple.get(), i);
-            if (!PyUnicode_CheckExact(name))
-                return PyErr_Format(PyExc_TypeError, "JitFunction: static_argnames[%zd] is %R; expected a str", i,
-                                    name);
-            self->statics->names.push_back(Py_NewRef(name));
-        }
-        if (!tuple) return nullptr;
-    }
+    if (argnames && !add_names(argnames, "static_argnames", self->statics->names)) return nullptr;
+    if (literal_names && !add_names(literal_names, "literal_argnames", self->statics->literal_names)) return nullptr;
     if (literal) {
         Ref tuple = Ref::steal(PySequence_Tuple(literal));
         if (!tuple) return nullptr;
@@ -337,7 +342,8 @@ void jit_dealloc(PyObject* object) {
     jit_clear(object);
     delete self->table;
     if (self->statics)
-        for (PyObject* name : self->statics->names) Py_DECREF(name);
+        for (const auto* names : {&self->statics->names, &self->statics->literal_names})
+            for (PyObject* name : *names) Py_DECREF(name);
     delete self->statics;
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);

@@ -238,7 +238,7 @@ Build CallKey::build(PyObject* const* args, size_t count, PyObject* keyword_name
         size_t k = order[j];
         words.push(word(kName, 0));
         add_object(name(k), Match::equal);
-        if (statics.has_name(name(k))) {
+        if (statics.has_name(name(k), args[count + k])) {
             add_static(args[count + k], ~uint64_t(0) >> 8);
         } else if (Build b = add_tree(args[count + k], 0); b != Build::ok) {
             return b;

@@ -80,24 +80,30 @@ struct StaticArguments {
     uint64_t literal = 0;             // bit i: that, if it is an int or bool
     std::vector<int64_t> others;      // positions beyond 63; negative: counted from the last positional argument
     std::vector<PyObject*> names;     // strong, str
+    std::vector<PyObject*> literal_names;  // strong, str: those that are static if they are ints or bools
     bool all_names = false;           // every keyword argument
 
     bool has_position(size_t i, size_t count, PyObject* value) const {
         if (i < 64 && (early >> i & 1)) return true;
-        if (i < 64 && (literal >> i & 1) && (PyLong_CheckExact(value) || PyBool_Check(value))) return true;
+        if (i < 64 && (literal >> i & 1) && is_literal(value)) return true;
         for (int64_t n : others)
             if (n == int64_t(i) || n == int64_t(i) - int64_t(count)) return true;
         return false;
     }
-    bool has_name(PyObject* name) const {
-        if (all_names) return true;
-        for (PyObject* s : names)
-            if (s == name || PyUnicode_Compare(s, name) == 0) return true;
-        return false;
+    bool has_name(PyObject* name, PyObject* value) const {
+        return all_names || contains(names, name) || (is_literal(value) && contains(literal_names, name));
     }
     void add_position(int64_t n) {
         if (n >= 0 && n < 64) early |= uint64_t(1) << n;
         else others.push_back(n);
+    }
+
+  private:
+    static bool is_literal(PyObject* value) { return PyLong_CheckExact(value) || PyBool_Check(value); }
+    static bool contains(const std::vector<PyObject*>& names, PyObject* name) {
+        for (PyObject* s : names)
+            if (s == name || PyUnicode_Compare(s, name) == 0) return true;
+        return false;
     }
 };
 

@@ -92,7 +92,7 @@ int read(const StaticArguments& statics, PyObject* const* args, size_t count, Py
     Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; k < keywords; ++k) {
         PyObject* name = PyTuple_GET_ITEM(names, k);
-        if (!statics.has_name(name)) return 0;
+        if (!statics.has_name(name, args[count + size_t(k)])) return 0;
         key.add(name);
         if (!key.add_static(args[count + size_t(k)])) return -1;
     }

@@ -209,6 +209,14 @@ A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.0], [0.5, 0.0, 2.0]], np.float32)
         (jnp.fft.rfft, (A[0],)),
         (jnp.polyfit, (A[0], A[1], 1)),
         (jnp.histogram, (A[0], 5)),
+        (jnp.gradient, (A[0], 2.0)),
+        (jnp.packbits, (A > 1,)),
+        (jnp.poly, (A[0],)),
+        (jnp.polyint, (A[0],)),
+        (jnp.block, ([[A, A], [A, A]],)),
+        (jnp.lexsort, ((A[0], A[1]),)),
+        (jnp.isin, (A[0], A[1])),
+        (jnp.geomspace, (A[0] + 1, A[1] + 9, 4)),
         (scipy.linalg.solve_triangular, (A, A[0])),
         (scipy.linalg.lu_solve, ((A, np.arange(3, dtype=np.int32)), A[0])),
         (scipy.special.multigammaln, (A[0], 1)),
@@ -230,6 +238,28 @@ def test_functions_of_all_packages_remember(fun, args):
     assert fun._cache_size() == 1
     for first, last in zip(results[0], results[-1]):
         np.testing.assert_allclose(first, last, rtol=1e-5, atol=1e-6)
+
+
+def test_literals_may_come_by_keyword():
+    """Python's ints are static there, and arrays are not."""
+    x, edges = jnp.asarray(A[0]), jnp.array([0.0, 1.0, 5.0])
+    jnp.histogram.clear_cache()
+    for _ in range(4):
+        assert jnp.histogram(x, bins=3)[0].shape == (3,) and jnp.histogram(x, bins=4)[0].shape == (4,)
+        assert jnp.histogram(x, bins=edges)[0].tolist() == [1, 2]
+    assert jnp.histogram._cache_size() == 3
+    jnp.histogram(x, bins=edges * 2)
+    assert jnp.histogram._cache_size() == 3
+    f, calls = counted(lambda x, n=1: x.reshape(n, -1), literal_argnames=("n",))
+    assert [f(jnp.arange(6), n=n).shape for n in (2, 3, 2, 3, 2, 3, 2, 3)] == [(2, 3), (3, 2)] * 4 and len(calls) == 6
+
+
+def test_statics_by_keyword_only():
+    z = jnp.array([1.0, 2.0])
+    scipy.special.bessel_jn.clear_cache()
+    results = [scipy.special.bessel_jn(z, v=2) for _ in range(20)]
+    assert scipy.special.bessel_jn._cache_size() == 1
+    np.testing.assert_allclose(results[-1], results[0], rtol=1e-5)
 
 
 @pytest.mark.parametrize(

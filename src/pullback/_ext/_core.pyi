@@ -367,6 +367,7 @@ class JitFunction:
         maxsize: int = 4096,
         warmup: int | None = None,
         literal_argnums: Sequence[int] = (),  # static where the argument is a Python int or bool
+        literal_argnames: Sequence[str] = (),  # the same, by keyword
         static_keywords: bool = False,  # all keyword arguments are static
         while_tracing: bool = False,  # works while the thread traces, too
         known: dict[Any, tuple[Any, Any] | Any] = ...,  # eager, where set_tracing(2) was said: jaxprs of calls by key

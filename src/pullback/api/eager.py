@@ -64,10 +64,11 @@ class Memory:
         static_argnums: Sequence[int],
         static_argnames: Sequence[str],
         literal_argnums: Sequence[int],
+        literal_argnames: Sequence[str],
     ) -> None:
         self.fun = fun
         self.static_nums, self.static_names = frozenset(static_argnums), frozenset(static_argnames)
-        self.literal_nums = frozenset(literal_argnums)
+        self.literal_nums, self.literal_names = frozenset(literal_argnums), frozenset(literal_argnames)
         self.plans: dict[Any, tuple[ClosedJaxpr, Any, Planned]] = {}  # those that may be compiled once
         self.refused: dict[Any, int] = {}  # how often there was no plan
         self.jaxprs: dict[Any, Any] = {}  # under transformations, by key: what `jaxpr` gives
@@ -106,8 +107,8 @@ class Memory:
         within.__name__ = name
 
         @functools.cache
-        def jitted(numbers: tuple[int, ...]) -> Any:
-            return jit(within, static_argnums=numbers, static_argnames=sorted(self.static_names))
+        def jitted(numbers: tuple[int, ...], names: tuple[str, ...]) -> Any:
+            return jit(within, static_argnums=numbers, static_argnames=names)
 
         @functools.wraps(fun)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -115,7 +116,8 @@ class Memory:
                 statics, dynamic = self._separated(args, kwargs)
                 leaves = tree_flatten((dynamic, {k: x for k, x in kwargs.items() if k not in statics}))[0]
                 if named_calls.can_be_call(statics.values(), leaves):
-                    return jitted(tuple([k for k in statics if isinstance(k, int)]))(*args, **kwargs)
+                    numbers = tuple([k for k in statics if isinstance(k, int)])
+                    return jitted(numbers, tuple([k for k in statics if isinstance(k, str)]))(*args, **kwargs)
             return fun(*args, **kwargs)
 
         return call
@@ -218,7 +220,7 @@ class Memory:
             if k in self.static_nums or (k in self.literal_nums and type(value) in (int, bool)):
                 statics[k] = value
         for name, value in kwargs.items():
-            if name in self.static_names:
+            if name in self.static_names or (name in self.literal_names and type(value) in (int, bool)):
                 statics[name] = value
         return statics, [x for k, x in enumerate(args) if k not in statics]
 
@@ -251,7 +253,7 @@ def _compiled(closed: ClosedJaxpr, out_tree: Any) -> Any:
 
 def remember(fun: Callable[..., Any]) -> Memory:
     """What `eager` puts behind a function that has arrays as arguments only."""
-    return Memory(fun, (), (), ())
+    return Memory(fun, (), (), (), ())
 
 
 def eager(
@@ -259,13 +261,14 @@ def eager(
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
     literal_argnums: Sequence[int] = (),
+    literal_argnames: Sequence[str] = (),
 ) -> Any:
     """`fun` with a memory of plans; results are those of `fun`.
 
     Arguments are arrays, numbers or trees of them, but for the static ones, on whose values the computation may depend.
-    Those at `literal_argnums` are static where they are Python ints or bools.
+    Those at `literal_argnums`, or called by `literal_argnames`, are static where they are Python ints or bools.
     """
-    made = Memory(fun, static_argnums, static_argnames, literal_argnums)
+    made = Memory(fun, static_argnums, static_argnames, literal_argnums, literal_argnames)
     name = named_calls.name_in_jaxprs(fun)
     made.function = _core.JitFunction(
         fun if name is None else made.as_call(name),
@@ -274,6 +277,7 @@ def eager(
         static_argnames,
         warmup=WARMUP,
         literal_argnums=literal_argnums,
+        literal_argnames=literal_argnames,
         known=made.jaxprs,
         find=made.jaxpr,
     )
@@ -299,7 +303,7 @@ def remembering(
     if variadic and names[count + code.co_kwonlyargcount] not in arrays:
         static += range(count, MOST)
     keywords = [n for n in names[: count + code.co_kwonlyargcount] if n not in arrays]
-    return eager(explained(fun, kinds), static, keywords, literal_argnums)
+    return eager(explained(fun, kinds), static, keywords, literal_argnums, [names[k] for k in literal_argnums])
 
 
 def remember_all(

@@ -35,7 +35,7 @@ _ARRAYS = {
         "all any amax amin max min mean prod sum std var nanmax nanmin nanmean nanprod nansum nanstd nanvar "
         "argmax argmin nanargmax nanargmin ptp count_nonzero cumprod cumsum nancumprod nancumsum median nanmedian "
         "around round sort argsort argpartition partition repeat ravel reshape permute_dims swapaxes squeeze transpose "
-        "moveaxis rollaxis roll expand_dims diagonal trace ones_like zeros_like"
+        "moveaxis rollaxis roll expand_dims diagonal trace ones_like zeros_like packbits unpackbits sort_complex resize"
     ),
     "a q weights": "average percentile quantile nanpercentile nanquantile",
     "a b": "allclose isclose cross dot inner kron matmul outer tensordot vdot",
@@ -48,8 +48,14 @@ _ARRAYS = {
     "arr min max": "clip",
     "arr indices": "take_along_axis",
     "arr values": "append",
+    "arr indices values": "put_along_axis",
     "array": "broadcast_to pad",
-    "arrays": "concatenate concat stack",
+    "arrays": "block concatenate concat stack",
+    "element test_elements": "isin",
+    "f varargs": "gradient",
+    "keys": "lexsort",
+    "p k": "polyder polyint",
+    "seq_of_zeros": "poly",
     "ary to_end to_begin": "ediff1d split array_split hsplit vsplit dsplit",
     "a prepend append": "diff",
     "A": "tile",
@@ -66,6 +72,7 @@ _ARRAYS = {
     "args": "broadcast_arrays",
     "operands": "einsum",
     "xi": "meshgrid",
+    "start stop base": "geomspace logspace",
     "": "arange eye full identity linspace ones tri zeros",
     "p": "unwrap",
 }

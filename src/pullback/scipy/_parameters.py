@@ -66,7 +66,7 @@ SIGNAL: Kinds = COMMON | table(
 SPECIAL: Kinds = COMMON | table(
     n__k__N__m__z__v__p__q__theta__phi__lmbda__h=ARRAY, n_iter__d__n_max__series_order=INTEGER, repetition__exact=FLAG
 )
-SPECIAL_OWN: dict[str, Kinds] = {"bernoulli": table(n=INTEGER)}
+SPECIAL_OWN: dict[str, Kinds] = {"bernoulli": table(n=INTEGER), "bessel_jn": table(v=INTEGER)}
 FFT: Kinds = COMMON | table(type__n=INTEGER, s__axes=SEQUENCE, norm=TEXT)
 STATS: Kinds = COMMON | table(
     k__n__p__q__loc__scale__df__c__kappa__mu__alpha__beta__mean__cov__b__a=ARRAY, nan_policy__method=TEXT, ddof=NUMBER

@@ -215,3 +215,13 @@ def test_stacks_of_matrices_pay_for_a_compilation_soon(function):
     """A reference takes longer for many matrices than for one of as many elements, which compiled code hardly beats."""
     many, one = (make_plan(pb.make_jaxpr(function)(f32(*shape))).nanoseconds for shape in ((400, 3, 3), (60, 60)))
     assert 5 * uses_before_compilation(many) < uses_before_compilation(one)
+
+
+def test_references_that_take_long_pay_for_a_compilation_soon():
+    """SciPy's polygamma takes 400 ns for an element, its inverse error function 15."""
+    x = f32(10_000)
+    dear, cheap = (
+        make_plan(pb.make_jaxpr(function)(x)).nanoseconds
+        for function in (lambda x: pb.lax.polygamma(jnp.ones_like(x), x), pb.lax.erf_inv)
+    )
+    assert uses_before_compilation(dear) < 20 and 2 * uses_before_compilation(dear) < uses_before_compilation(cheap)

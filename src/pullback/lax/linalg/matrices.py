@@ -10,6 +10,7 @@ from typing import Any
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.operands import check_kind
+from pullback.util.blas_threads import on_one_thread
 from pullback.util.scipy_modules import extension
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -236,7 +237,7 @@ def of_matrices(
     p = Primitive(
         name,
         abstract_eval=weak_like_operands(shape),
-        reference=reference or of_stacks,
+        reference=on_one_thread(reference or of_stacks),
         transpose=transpose,
         batch=batch,
         traits=set(traits),

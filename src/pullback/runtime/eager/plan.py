@@ -22,7 +22,7 @@ from pullback._ext import _core
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
-from pullback.core.lowering import must_be_compiled
+from pullback.core.lowering import Elementwise, must_be_compiled
 from pullback.core.primitive import NoRule, Primitive
 from pullback.lax.records.sums import chain_of
 from pullback.runtime.arrays.placement import Placing, says_where
@@ -288,7 +288,9 @@ class _Builder:
             function = _only(function)
         self.steps.append((function, len(outs), [*operands, *outs]))
         done = work(eqn.primitive, [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars], eqn.params)
-        self.nanoseconds += HOST_CALL + 5 * done
+        # A reference takes about a nanosecond for each operation that compiled code has, and no less than five.
+        dear = eqn.primitive.lower.cost if isinstance(eqn.primitive.lower, Elementwise) else 0
+        self.nanoseconds += HOST_CALL + max(5, dear) * done
         if "matrices" in eqn.primitive.traits:
             self.nanoseconds += DECOMPOSITION + MATRIX * math.prod(operands[0].shape[:-2])
 

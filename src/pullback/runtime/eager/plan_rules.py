@@ -19,6 +19,7 @@ Rule = Callable[..., Value]
 RULES: dict[str, Rule] = {}
 
 COSTLY = 4.0  # nanoseconds for an element of a transcendental function
+COMPLEX = 10  # times as many for one of complex numbers
 
 
 def _rule(*names: str) -> Callable[[Rule], Rule]:
@@ -46,11 +47,12 @@ def _by_wide_ufunc(ufunc: np.ufunc, is_accurate: bool) -> Rule:
         dtype, out = operands[0].dtype, b.target(eqn.outvars[0])
         if dtype.char not in "fdFD":
             raise NotImplementedError("plan: narrow floats are computed in wider ones")
+        cost = COSTLY * (COMPLEX if dtype.kind == "c" else 1)
         if dtype.char in "dD" or (is_accurate and dtype.char == "f"):
-            return b.ufunc(ufunc, operands, out, COSTLY)
+            return b.ufunc(ufunc, operands, out, cost)
         double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
         wide = [b.convert(x, b.temporary(x.shape, double)) for x in operands]
-        return b.convert(b.ufunc(ufunc, wide, b.temporary(out.shape, double), COSTLY), out)
+        return b.convert(b.ufunc(ufunc, wide, b.temporary(out.shape, double), cost), out)
 
     return rule
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from pullback._ext import _core
@@ -19,6 +18,7 @@ from pullback.loops.emit.symbols import HOST_SLOT
 from pullback.loops.ir import Call, Function, HostCall, Loop
 from pullback.loops.ir.visit import statements
 from pullback.runtime.programs.kernels import kernel_address
+from pullback.util import blas_threads
 from pullback.util.scipy_modules import extension
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -49,26 +49,10 @@ THREAD_CONTROL = ("blas_get_num_threads", "blas_set_num_threads")
 @functools.cache
 def _thread_control() -> dict[str, int]:
     """blas_get_num_threads() and blas_set_num_threads(int) of the BLAS that SciPy calls; ones that do nothing if it
-    has none. Only for programs that name them: to load SciPy and its BLAS takes 20 ms.
+    has none. Only for programs that name them.
     """
-    import scipy
-
-    folder = Path(scipy.__file__).parent
-    candidates = [*folder.parent.glob("scipy.libs/*openblas*"), *folder.glob(".dylibs/*openblas*")]
-    for path in [*map(str, candidates), None]:
-        try:
-            library = ctypes.CDLL(path)
-        except OSError:
-            continue
-        for name in ("scipy_openblas_{}_num_threads", "scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads"):
-            try:
-                found = [getattr(library, name.format(verb)) for verb in ("get", "set")]
-            except AttributeError:
-                continue
-            get, set_ = (ctypes.cast(function, ctypes.c_void_p).value for function in found)
-            return dict(zip(THREAD_CONTROL, (get or 0, set_ or 0)))
-    own = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (_get_nothing, _set_nothing)]
-    return dict(zip(THREAD_CONTROL, own))
+    functions = blas_threads.control() or (_get_nothing, _set_nothing)
+    return dict(zip(THREAD_CONTROL, [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]))
 
 
 _get_nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1)

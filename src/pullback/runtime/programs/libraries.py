@@ -51,7 +51,7 @@ def _thread_control() -> dict[str, int]:
     """blas_get_num_threads() and blas_set_num_threads(int) of the BLAS that SciPy calls; ones that do nothing if it
     has none. Only for programs that name them.
     """
-    functions = blas_threads.control() or (_get_nothing, _set_nothing)
+    functions: tuple[Any, Any] = blas_threads.control() or (_get_nothing, _set_nothing)
     return dict(zip(THREAD_CONTROL, [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]))
 
 

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
+from pullback.compiler.products import sharing
 from pullback.compiler.products.kernels import CHAIN, SIZES, kernel_name, product_shape
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE, Expr, Let
@@ -59,7 +60,8 @@ WORDS = "u32"  # of operands of a product in i32: two i16 each, which one instru
 KERNELS = ("f32", "f64", "i32", "u32", *REAL)
 LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
 LONGEST = 4096  # contracted elements up to which a panel of y stays in the second cache
-WORTH_THREADS = 1 << 18  # multiply-adds, some 6 us of one core
+SMALLEST_SHARE = 1 << 16  # multiply-adds of a part of a batch
+MULTIPLY_ADD_NS = 0.18  # of one core, for a vector of them: two of these a cycle, less what the kernel takes to begin
 PIECES = 32  # blocks that threads share, at least, where there is enough work
 ROWS = 16  # blocks of rows that large products are cut into; beyond that columns are cut
 LARGE = 1 << 25  # multiply-adds of a block worth cutting
@@ -115,7 +117,8 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     paired = x.dtype == PAIRED
     x = _paired_rows(ctx, x, n, rows, columns, alone) if paired else _rows(ctx, x, n, rows, columns, alone)
     panels = None if paired or y.dtype in REAL else _in_place(y, m, columns)
-    if panels is None and not alone and _own_panels_pay(out, x, y, rows, columns):
+    shared = not alone and sharing.pays(_work_ns(out, m * n * x.shape[1]), out, x, y)
+    if panels is None and shared and _own_panels_pay(out, x, y, rows, columns):
         _by_panels(ctx, out, x, y, rows, columns)
         return
     if panels is None:
@@ -123,7 +126,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     if x.shape[1] > LONGEST and not alone and not paired:
         _sum_of_pieces(ctx, target, x, panels, rows)
     else:
-        _calls(ctx, target, x, panels, rows, alone)
+        _calls(ctx, target, x, panels, rows, shared)
     if target is not out:
         ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
 
@@ -150,8 +153,8 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage, each: Any = No
     if held is None:
         held = (k * (n + _shape(out.dtype, m, n)[1]) * _parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
     alone = held <= LOCAL and _alone_pays(out.dtype, count, work)
-    shared = alone and count * work >= WORTH_THREADS
-    grain = max(1, min(WORTH_THREADS // 4 // work, -(-count // PIECES))) if shared else None
+    shared = alone and sharing.pays(_work_ns(out, count * work), out, x, y)
+    grain = max(1, min(SMALLEST_SHARE // work, -(-count // PIECES))) if shared else None
     with b.loop(count, "threads" if shared else "sequential", "item", of_items(count, grain)) as item:
         (each or multiply)(ctx, _item(ctx, out, item), _item(ctx, x, item), _item(ctx, y, item), alone)
 
@@ -177,6 +180,11 @@ def _alone_pays(dtype: str, count: int, work: int) -> bool:
     machine = host()
     one = work * machine.op_ns * ITEMSIZE[dtype] / machine.vector_bytes
     return -(-count // machine.cores) * one <= count * (one / machine.cores + 2 * machine.wake_ns)
+
+
+def _work_ns(out: Storage, multiply_adds: int) -> float:
+    real = REAL.get(out.dtype, out.dtype)
+    return multiply_adds * _parts(out) ** 2 * ITEMSIZE[real] / host().vector_bytes * MULTIPLY_ADD_NS
 
 
 def _scratch(ctx: NestContext, dtype: str, shape: tuple[int, ...], alone: bool) -> Storage:
@@ -369,12 +377,12 @@ def _fill_pairs(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n:
                     ctx.store(panels, (panel, pair * 2 + 1 - place, j), half)
 
 
-def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, alone: bool) -> None:
-    """The kernel on all of out[m, n], by blocks of rows or of panels that threads share."""
+def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, shared: bool) -> None:
+    """The kernel on all of out[m, n]; `shared`: by blocks of rows or of panels that threads share."""
     b = ctx.b
     (m, k), n = x.shape, out.shape[1]
     columns = panels.shape[2]
-    if alone or m * n * k < WORTH_THREADS:
+    if not shared:
         call(ctx, out, x, panels, rows)
         return
     units, full = max(1, m // rows), max(1, n // columns)
@@ -404,7 +412,7 @@ def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: in
     """
     (m, k), n = x.shape, y.shape[1]
     size = ITEMSIZE[out.dtype]
-    if n < 2 * columns or m * n * k < WORTH_THREADS:
+    if n < 2 * columns:
         return False
     if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
         return False
@@ -424,7 +432,7 @@ def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: in
 
     full = n // columns
     uneven = _busiest(n, columns, group) * machine.cores * columns / n - 1
-    own = lines_ns(full * m * k, m * k // pieces) + uneven * m * n * k * size / machine.vector_bytes * machine.op_ns
+    own = lines_ns(full * m * k, m * k // pieces) + uneven * _work_ns(out, m * n * k)
     others = machine.cores * k * n * size / machine.line * machine.last.line_ns  # what other cores have packed
     together = others + lines_ns(min(m // rows, ROWS) * k * n, k * n)
     return own < together + machine.cores * machine.wake_ns / 3

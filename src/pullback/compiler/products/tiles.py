@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.compiler.lower.storage import Storage, contiguous
+from pullback.compiler.products import sharing
 from pullback.compiler.products.kernels import SIZES
 from pullback.compiler.products.tile_kernels import WORDS, tile_kernel_name, tile_shape
 from pullback.loops.emit.cpu.target import current_target
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 NARROW = ("bf16", "i8", "u8")
 LEAST = 32 * 32 * 16  # multiply-adds below which a loop nest, or the kernel of pairs, is as good
 SHORTEST = 16  # contracted elements, half of a row of a tile: the same of fewer
-WORTH_THREADS = 1 << 20  # multiply-adds: as many take some 5 us
+MULTIPLY_ADD_NS = 5e-3  # of one core
 LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
 ROWS, COLUMNS = 64, 256  # of a tile of results that are converted: 64 KB
 GROUP = 16  # words of y that are packed together: a square of registers
@@ -77,7 +78,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     words = -(-k * ITEMSIZE[y.dtype] // 4)
     panel_bytes = 4 * words * columns
     full = max(1, n // columns)  # panels, the last of which may be followed by a part of one
-    shared = not alone and m * n * k >= WORTH_THREADS
+    shared = not alone and sharing.pays(m * n * k * MULTIPLY_ADD_NS, out, x, y)
     down, across = _cut(m, n, k * ITEMSIZE[x.dtype], full, panel_bytes) if shared else (1, 1)
     most = -(-full // across) + (n % columns > 0)
     own = down == 1 and most * panel_bytes <= LOCAL

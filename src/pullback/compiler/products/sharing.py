@@ -19,8 +19,9 @@ from pullback.loops.ir import ITEMSIZE
 from pullback.loops.schedule.machine import host
 
 JOIN_NS = 1000.0  # until a thread that waits has begun and its end is seen, and what its caches lack
-LINE_NS, STREAMED_NS = 12.0, 3.0  # a line that another core has written, back and forth; one of many
+LINE_NS, STREAMED_NS = 12.0, 0.6  # a line that another core has written, back and forth; one of many
 FIRST = 400  # lines before they come in a stream
+SPREAD = 1 << 17  # bytes from which threads share what writes or reads them, too: each has its part already
 UNEVEN = 1.2  # times its share that the last thread works
 
 
@@ -30,8 +31,9 @@ def pays(work_ns: float, out: Storage, *operands: Storage) -> bool:
     written = [s for s in operands if s.buffer.space not in ("input", "constant")]
     if out.buffer.space != "output":  # which nothing may read here
         written.append(out)
-    lines = sum(map(_bytes, written)) / machine.line
-    handed_ns = JOIN_NS + LINE_NS * min(lines, FIRST) + STREAMED_NS * max(0.0, lines - FIRST)
+    sizes = list(map(_bytes, written))
+    lines = 0 if any([size >= SPREAD for size in sizes]) else sum(sizes) / machine.line
+    handed_ns = JOIN_NS + LINE_NS * min(lines, FIRST) + STREAMED_NS * max(0, lines - FIRST)
     return work_ns * (1 - UNEVEN / machine.cores) > handed_ns
 
 

@@ -86,6 +86,8 @@ nb::dict symbol_addresses() {
     add("pb_withdraw", pb_withdraw);
     add("pb_device_index", pb_device_index);
     add("pb_collective", pb_collective);
+    add("pb_collective_begin", pb_collective_begin);
+    add("pb_collective_end", pb_collective_end);
     add("pb_sort", pb_sort);
     add("pb_sort_pairs", pb_sort_pairs);
     add("pb_select", pb_select);

@@ -1,7 +1,9 @@
 #include "collectives/collectives.h"
 
 #include <algorithm>
+#include <coroutine>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 
@@ -22,7 +24,6 @@ struct Work {
     int64_t site;
     const std::vector<const void*>& in;
     const std::vector<void*>& out;
-    const std::function<bool()>& interrupted;
 
     int me() const { return Processes::all().rank; }
     size_t bytes() const { return op.count * op.element; }
@@ -35,13 +36,59 @@ struct Work {
         return static_cast<char*>(out[size_t(all.layout.place_of(device))]) + offset;
     }
     uint32_t tag(int step) const { return tag_of(all.fingerprint, site, step, Processes::all().tag_limit); }
-    bool exchange(const std::vector<Message>& messages) const {
-        return Processes::all().exchange(messages, interrupted, op.text);
-    }
     Message send(int process, const void* data, size_t size, int step) const {
         return {true, process, tag(step), const_cast<void*>(data), size};
     }
     Message receive(int process, void* data, size_t size, int step) const { return {false, process, tag(step), data, size}; }
+};
+
+// The steps of an operation. It runs to where it has to wait for messages (`co_await wait_for(messages)`), and on from there
+// when they are done: so one text serves operations that are waited for at once and those that work goes on beside. One that
+// is given up is destroyed where it waits.
+class Steps {
+  public:
+    struct promise_type {
+        Processes::Pending* pending = nullptr;
+        Steps get_return_object() { return Steps(std::coroutine_handle<promise_type>::from_promise(*this)); }
+        std::suspend_never initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() {}
+        [[noreturn]] void unhandled_exception() { std::terminate(); }
+    };
+    explicit Steps(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+    Steps(Steps&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+    ~Steps() {
+        if (handle_) handle_.destroy();
+    }
+    bool is_done() const { return handle_.done(); }
+    // Waits, and goes on, until all is done. False if it cannot be: reason() says why.
+    bool finish(const std::function<bool()>& interrupted, const std::string& what) {
+        while (!handle_.done()) {
+            if (!Processes::all().finish(std::exchange(handle_.promise().pending, nullptr), interrupted, what)) return false;
+            handle_.resume();
+        }
+        return true;
+    }
+    // Goes on as far as it can without waiting.
+    void advance() {
+        while (!handle_.done() && Processes::all().is_done(handle_.promise().pending)) {
+            Processes::all().recycle(std::exchange(handle_.promise().pending, nullptr));
+            handle_.resume();
+        }
+    }
+
+  private:
+    std::coroutine_handle<promise_type> handle_;
+};
+
+struct wait_for {
+    std::vector<Message> messages;
+    explicit wait_for(std::vector<Message> given) : messages(std::move(given)) {}
+    bool await_ready() const { return messages.empty(); }
+    void await_suspend(std::coroutine_handle<Steps::promise_type> handle) {
+        handle.promise().pending = Processes::all().begin(messages);
+    }
+    void await_resume() const {}
 };
 
 void copy(void* to, const void* from, size_t bytes) {
@@ -119,12 +166,24 @@ void add_up(const Work& w, const std::vector<const char*>& parts, char* out, siz
     }
 }
 
-// `mine`, of this process, summed over the processes, to `out`, which is other memory.
-bool reduce_between(const Work& w, const Members& m, const char* mine, char* out, Scratch& scratch) {
+Steps all_reduce(const Work& w, const Members& m) {
+    if (m.here.empty()) co_return;
     const size_t n = m.processes.size(), count = w.op.count, bytes = w.bytes();
+    Scratch scratch;
+    char* out = w.result(m.here[0]);
+    const char* mine = w.operand(m.here[0]);  // the sum of what is here
+    if (m.here.size() > 1) {
+        std::vector<const char*> operands;
+        for (int device : m.here) operands.push_back(w.operand(device));
+        char* sum = n == 1 ? out : scratch.get(bytes);
+        add_up(w, operands, sum, count);
+        mine = sum;
+    }
     std::vector<Message> messages;
     std::vector<const char*> parts(n);
-    if (bytes * n <= kWhole || count < n) {
+    if (n == 1) {
+        copy(out, mine, bytes);
+    } else if (bytes * n <= kWhole || count < n) {
         for (size_t k = 0; k < n; ++k) {
             if (int(k) == m.place) {
                 parts[k] = mine;
@@ -135,56 +194,37 @@ bool reduce_between(const Work& w, const Members& m, const char* mine, char* out
             messages.push_back(w.receive(m.processes[k], from, bytes, 0));
             messages.push_back(w.send(m.processes[k], mine, bytes, 0));
         }
-        if (!w.exchange(messages)) return false;
+        co_await wait_for(std::move(messages));
         add_up(w, parts, out, count);
-        return true;
-    }
-    auto first = [&](size_t k) { return count * k / n; };  // element of the part of process k
-    const size_t own = first(size_t(m.place)), own_count = first(size_t(m.place) + 1) - own;
-    for (size_t k = 0; k < n; ++k) {
-        if (int(k) == m.place) {
-            parts[k] = mine + own * w.op.element;
-            continue;
-        }
-        char* from = scratch.get(own_count * w.op.element);
-        parts[k] = from;
-        messages.push_back(w.receive(m.processes[k], from, own_count * w.op.element, 0));
-        messages.push_back(w.send(m.processes[k], mine + first(k) * w.op.element, (first(k + 1) - first(k)) * w.op.element, 0));
-    }
-    if (!w.exchange(messages)) return false;
-    add_up(w, parts, out + own * w.op.element, own_count);
-    messages.clear();
-    for (size_t k = 0; k < n; ++k) {
-        if (int(k) == m.place) continue;
-        messages.push_back(w.receive(m.processes[k], out + first(k) * w.op.element, (first(k + 1) - first(k)) * w.op.element, 1));
-        messages.push_back(w.send(m.processes[k], out + own * w.op.element, own_count * w.op.element, 1));
-    }
-    return w.exchange(messages);
-}
-
-bool all_reduce(const Work& w, const Members& m) {
-    if (m.here.empty()) return true;
-    Scratch scratch;
-    std::vector<const char*> parts;
-    for (int device : m.here) parts.push_back(w.operand(device));
-    char* out = w.result(m.here[0]);
-    if (m.processes.size() == 1) {
-        add_up(w, parts, out, w.op.count);
     } else {
-        const char* mine = parts[0];
-        if (parts.size() > 1) {
-            char* partial = scratch.get(w.bytes());
-            add_up(w, parts, partial, w.op.count);
-            mine = partial;
+        auto first = [&](size_t k) { return count * k / n; };  // element of the part of process k
+        auto length = [&](size_t k) { return (first(k + 1) - first(k)) * w.op.element; };
+        const size_t here = size_t(m.place), at = first(here) * w.op.element;
+        for (size_t k = 0; k < n; ++k) {
+            if (k == here) {
+                parts[k] = mine + at;
+                continue;
+            }
+            char* from = scratch.get(length(here));
+            parts[k] = from;
+            messages.push_back(w.receive(m.processes[k], from, length(here), 0));
+            messages.push_back(w.send(m.processes[k], mine + first(k) * w.op.element, length(k), 0));
         }
-        if (!reduce_between(w, m, mine, out, scratch)) return false;
+        co_await wait_for(std::move(messages));
+        add_up(w, parts, out + at, first(here + 1) - first(here));
+        messages = {};
+        for (size_t k = 0; k < n; ++k) {
+            if (k == here) continue;
+            messages.push_back(w.receive(m.processes[k], out + first(k) * w.op.element, length(k), 1));
+            messages.push_back(w.send(m.processes[k], out + at, length(here), 1));
+        }
+        co_await wait_for(std::move(messages));
     }
-    for (int device : m.here) copy(w.result(device), out, w.bytes());
-    return true;
+    for (int device : m.here) copy(w.result(device), out, bytes);
 }
 
-bool all_gather(const Work& w, const std::vector<int>& group, const Members& m) {
-    if (m.here.empty()) return true;
+Steps all_gather(const Work& w, const std::vector<int>& group, const Members& m) {
+    if (m.here.empty()) co_return;
     char* out = w.result(m.here[0]);
     std::vector<Message> messages;
     for (size_t k = 0; k < group.size(); ++k) {
@@ -197,13 +237,12 @@ bool all_gather(const Work& w, const std::vector<int>& group, const Members& m) 
             if (p != w.me()) messages.push_back(w.send(p, w.operand(group[k]), w.bytes(), 0));
         copy(to, w.operand(group[k]), w.bytes());
     }
-    if (!w.exchange(messages)) return false;
+    co_await wait_for(std::move(messages));
     for (int device : m.here) copy(w.result(device), out, group.size() * w.bytes());
-    return true;
 }
 
-bool reduce_scatter(const Work& w, const std::vector<int>& group, const Members& m) {
-    if (m.here.empty()) return true;
+Steps reduce_scatter(const Work& w, const std::vector<int>& group, const Members& m) {
+    if (m.here.empty()) co_return;
     Scratch scratch;
     std::vector<Message> messages;
     std::vector<std::pair<int, std::vector<const char*>>> mine;  // each device here, what to add up for it
@@ -231,12 +270,11 @@ bool reduce_scatter(const Work& w, const std::vector<int>& group, const Members&
             messages.push_back(w.receive(p, from, w.bytes(), 0));
         }
     }
-    if (!w.exchange(messages)) return false;
+    co_await wait_for(std::move(messages));
     for (auto& [device, terms] : mine) add_up(w, terms, w.result(device), w.op.count);
-    return true;
 }
 
-bool all_to_all(const Work& w, const std::vector<int>& group) {
+Steps all_to_all(const Work& w, const std::vector<int>& group) {
     std::vector<Message> messages;
     for (size_t from = 0; from < group.size(); ++from)
         for (size_t to = 0; to < group.size(); ++to) {
@@ -248,12 +286,12 @@ bool all_to_all(const Work& w, const std::vector<int>& group) {
             else if (receives)
                 messages.push_back(w.receive(w.owner(group[from]), w.result(group[to], from * w.bytes()), w.bytes(), 0));
         }
-    return w.exchange(messages);
+    co_await wait_for(std::move(messages));
 }
 
 // Along a binary tree of the processes, whose root is that of the source.
-bool broadcast(const Work& w, const std::vector<int>& group, const Members& m) {
-    if (m.here.empty()) return true;
+Steps broadcast(const Work& w, const std::vector<int>& group, const Members& m) {
+    if (m.here.empty()) co_return;
     const int source = group[size_t(w.op.root)];
     const int n = int(m.processes.size());
     int first = 0;
@@ -261,23 +299,24 @@ bool broadcast(const Work& w, const std::vector<int>& group, const Members& m) {
     const int place = (m.place - first + n) % n;  // counted from the root
     auto process = [&](int k) { return m.processes[size_t((k + first) % n)]; };
     char* out = w.result(m.here[0]);
+    std::vector<Message> messages;
     int bit = 1;
     if (w.is_here(source)) {
         copy(out, w.operand(source), w.bytes());
         while (bit < n) bit *= 2;
     } else {
         while (!(place & bit)) bit *= 2;
-        if (!w.exchange({w.receive(process(place - bit), out, w.bytes(), 0)})) return false;
+        messages.push_back(w.receive(process(place - bit), out, w.bytes(), 0));
+        co_await wait_for(std::move(messages));
+        messages = {};
     }
-    std::vector<Message> messages;
     for (bit /= 2; bit; bit /= 2)
         if (place + bit < n) messages.push_back(w.send(process(place + bit), out, w.bytes(), 0));
-    if (!w.exchange(messages)) return false;
+    co_await wait_for(std::move(messages));
     for (int device : m.here) copy(w.result(device), out, w.bytes());
-    return true;
 }
 
-bool permute(const Work& w) {
+Steps permute(const Work& w) {
     std::vector<Message> messages;
     std::vector<bool> arrives(w.all.layout.local.size());
     for (auto [from, to] : w.op.pairs) {
@@ -289,29 +328,79 @@ bool permute(const Work& w) {
     }
     for (size_t k = 0; k < arrives.size(); ++k)
         if (!arrives[k] && w.bytes()) memset(w.out[k], 0, w.bytes());
-    return w.exchange(messages);
+    co_await wait_for(std::move(messages));
+}
+
+// The steps for the devices of one group; a permutation has no groups.
+Steps steps_of(const Work& w, size_t g) {
+    const Collective& op = w.op;
+    switch (op.kind) {
+        case Kind::all_reduce: return all_reduce(w, op.members[g]);
+        case Kind::all_gather: return all_gather(w, op.groups[g], op.members[g]);
+        case Kind::reduce_scatter: return reduce_scatter(w, op.groups[g], op.members[g]);
+        case Kind::all_to_all: return all_to_all(w, op.groups[g]);
+        case Kind::broadcast: return broadcast(w, op.groups[g], op.members[g]);
+        default: return permute(w);
+    }
 }
 
 }  // namespace
 
 bool perform(const Communication& all, int64_t site, const std::vector<const void*>& in, const std::vector<void*>& out,
              const std::function<bool()>& interrupted) {
+    if (Processes::all().has_failed()) return false;
     const Collective& op = all.sites[size_t(site)];
-    Work w{all, op, site, in, out, interrupted};
-    if (op.kind == Kind::permute) return permute(w);
-    for (size_t g = 0; g < op.groups.size(); ++g) {
-        const std::vector<int>& group = op.groups[g];
-        const Members& m = op.members[g];
-        bool ok = false;
-        switch (op.kind) {
-            case Kind::all_reduce: ok = all_reduce(w, m); break;
-            case Kind::all_gather: ok = all_gather(w, group, m); break;
-            case Kind::reduce_scatter: ok = reduce_scatter(w, group, m); break;
-            case Kind::all_to_all: ok = all_to_all(w, group); break;
-            case Kind::broadcast: ok = broadcast(w, group, m); break;
-            default: break;
+    Work w{all, op, site, in, out};
+    size_t groups = op.kind == Kind::permute ? 1 : op.groups.size();
+    for (size_t g = 0; g < groups; ++g)
+        if (!steps_of(w, g).finish(interrupted, op.text)) return false;
+    return true;
+}
+
+// One that goes on beside work of the program. Its coroutine refers to what stands above it here.
+struct Begun {
+    int64_t site;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    Work work;
+    Steps steps;
+
+    Begun(const Communication& all, int64_t site, const void* in, void* out)
+        : site(site), in{in}, out{out}, work{all, all.sites[size_t(site)], site, this->in, this->out},
+          steps(steps_of(work, group_here(work.op))) {}
+
+  private:
+    static size_t group_here(const Collective& op) {  // of the one device of this process
+        size_t group = 0;
+        while (op.kind != Kind::permute && op.members[group].here.empty()) ++group;
+        return group;
+    }
+};
+
+UnderWay::~UnderWay() {
+    if (operations_.empty()) return;  // else MPI may still write to the memory, and the others wait
+    Processes::all().fail("process " + std::to_string(Processes::all().rank) + " left a program before its " +
+                          operations_[0]->work.op.text + " was done");
+}
+
+bool UnderWay::begin(const Communication& all, int64_t site, const void* in, void* out) {
+    if (Processes::all().has_failed()) return false;
+    operations_.push_back(new Begun(all, site, in, out));
+    for (Begun* operation : operations_) operation->steps.advance();
+    return !Processes::all().has_failed();
+}
+
+bool UnderWay::end(int64_t site, const std::function<bool()>& interrupted) {
+    for (size_t k = 0; k < operations_.size(); ++k) {
+        if (operations_[k]->site != site) continue;
+        for (Begun* operation : operations_) operation->steps.advance();
+        std::unique_ptr<Begun> operation(operations_[k]);
+        if (!operation->steps.finish(interrupted, operation->work.op.text)) {
+            operation.release();
+            return false;
         }
-        if (!ok) return false;
+        operations_.erase(operations_.begin() + ptrdiff_t(k));
+        return true;
     }
     return true;
 }
@@ -398,4 +487,14 @@ PyObject* make_communication(PyObject*, PyObject* args) {
 extern "C" void pb_collective(int64_t site, const void* in, void* out) {
     auto* frame = static_cast<pb::Frame*>(pb::current_frame);
     frame->team->collective(frame->device, site, in, out);
+}
+
+extern "C" void pb_collective_begin(int64_t site, const void* in, void* out) {
+    auto* frame = static_cast<pb::Frame*>(pb::current_frame);
+    frame->team->begin_collective(frame->device, site, in, out);
+}
+
+extern "C" void pb_collective_end(int64_t site, const void*, void*) {
+    auto* frame = static_cast<pb::Frame*>(pb::current_frame);
+    frame->team->end_collective(frame->device, site);
 }

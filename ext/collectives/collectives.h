@@ -3,6 +3,14 @@
 //
 //     pb_collective(site, in, out)      every device calls it, in the same order; `site` is the number of the operation
 //
+// or, for large ones with other work between the two calls,
+//     pb_collective_begin(site, in, out)
+//     pb_collective_end(site, in, out)  waits; until then `in` is not written, and `out` not touched
+//
+// Where a process has several devices, the first of the two does it all; they would have to meet once more to know that it
+// is done. Messages move on in MPI's calls: where the network does not move them by itself, the work between hides that
+// processes wait for each other, but not the copying.
+//
 // A program brings a list of what its sites are (`Collective`), so the machine code names neither devices nor processes.
 // Operands and results are arrays of `count` elements, or, where an operation deals with a part for each member of a
 // group, of `members` x `count`. The devices are numbered as they lie in the mesh; groups say which of them work
@@ -73,6 +81,20 @@ struct Communication {
 bool perform(const Communication& all, int64_t site, const std::vector<const void*>& in, const std::vector<void*>& out,
              const std::function<bool()>& interrupted);
 
+// The operations that a program with one device here has begun, and not ended.
+struct Begun;
+class UnderWay {
+  public:
+    UnderWay() = default;
+    UnderWay(const UnderWay&) = delete;
+    ~UnderWay();  // gives up on the processes if there are any left
+    bool begin(const Communication& all, int64_t site, const void* in, void* out);
+    bool end(int64_t site, const std::function<bool()>& interrupted);
+
+  private:
+    std::vector<Begun*> operations_;
+};
+
 // communication(devices' processes, local devices, sites, fingerprint) -> capsule, for DeviceProgram. A site is (kind,
 // combine, element, count, groups, pairs, root, text).
 PyObject* make_communication(PyObject*, PyObject* args);
@@ -81,3 +103,5 @@ extern const char kCommunication[];
 }  // namespace pb
 
 extern "C" void pb_collective(int64_t site, const void* in, void* out);
+extern "C" void pb_collective_begin(int64_t site, const void* in, void* out);
+extern "C" void pb_collective_end(int64_t site, const void* in, void* out);

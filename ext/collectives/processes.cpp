@@ -123,6 +123,21 @@ bool Processes::exchange(const std::vector<Message>& messages, const std::functi
     return finish(begin(messages), interrupted, what);
 }
 
+bool Processes::is_done(Pending* pending) {
+    for (Request& r : pending->requests) {
+        if (r.done) continue;
+        int done = 0;
+        Status status;
+        if (mpi.Test(r.handle, &done, status.bytes)) return false;  // `finish` will hear of it, too
+        if (!done) continue;
+        r.done = true;
+        --pending->left;
+    }
+    return !pending->left;
+}
+
+void Processes::recycle(Pending* pending) { delete std::exchange(spare_, pending); }
+
 bool Processes::finish(Pending* given, const std::function<bool()>& interrupted, const std::string& what) {
     std::unique_ptr<Pending> pending(given);
     const auto start = Clock::now();

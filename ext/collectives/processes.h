@@ -46,6 +46,9 @@ class Processes {
     struct Pending;
     Pending* begin(const std::vector<Message>& messages);
     bool finish(Pending* pending, const std::function<bool()>& interrupted, const std::string& what);
+    // Whether all of them are there, without waiting. What MPI does meanwhile is done here.
+    bool is_done(Pending* pending);
+    void recycle(Pending* pending);  // once it is done
 
     // Gives up, and tells the others why, if they have not said so first.
     void fail(const std::string& reason, bool tell = true);

@@ -290,6 +290,18 @@ void Team::collective(int device, int64_t site, const void* in, void* out) {
     if (size_ > 1) meet(device, 2 * site + 1);  // until here the operands are read and the results written
 }
 
+void Team::begin_collective(int device, int64_t site, const void* in, void* out) {
+    if (size_ > 1) return collective(device, site, in, out);
+    if (is_abandoned()) return;
+    if (!under_way_) under_way_ = std::make_unique<UnderWay>();
+    if (!under_way_->begin(*communication_, site, in, out)) abandon(Processes::all().reason());
+}
+
+void Team::end_collective(int, int64_t site) {
+    if (size_ > 1 || is_abandoned() || !under_way_) return;
+    if (!under_way_->end(site, *interrupted_)) abandon(Processes::all().reason());
+}
+
 int Team::number(int device) const { return communication_ ? communication_->layout.local[size_t(device)] : device; }
 
 bool Team::wait(int device, uint32_t generation) {

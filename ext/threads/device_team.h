@@ -23,6 +23,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@
 namespace pb {
 
 struct Communication;
+class UnderWay;
 
 class Team {
   public:
@@ -56,6 +58,9 @@ class Team {
     void take(int device, int64_t slot, void* out, size_t bytes) const;
     // An operation in which all devices take part, those of other processes too.
     void collective(int device, int64_t site, const void* in, void* out);
+    // The two halves of it.
+    void begin_collective(int device, int64_t site, const void* in, void* out);
+    void end_collective(int device, int64_t site);
     // The number of a device among those of all processes.
     int number(int device) const;
 
@@ -89,6 +94,7 @@ class Team {
     const Communication* communication_;
     std::vector<const void*> in_;  // of a collective operation, by device
     std::vector<void*> out_;
+    std::unique_ptr<UnderWay> under_way_;  // made when it is needed
 };
 
 }  // namespace pb

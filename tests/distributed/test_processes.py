@@ -28,6 +28,12 @@ def test_collectives(count, more):
     assert len(lines) == count and len(set(lines)) == 1  # the same bits on all
 
 
+@pytest.mark.parametrize("more", [{}, TWO_DEVICES])
+def test_work_beside_large_operations(more):
+    lines = succeed(2, "overlap.py", "2", "1", **more)
+    assert len(lines) == 2 and len({line.split("seconds")[0] for line in lines}) == 1
+
+
 def errors(what: str, *more: str, count: int = 2, **seen: str) -> dict[int, str]:
     """The errors that processes print, by their numbers; the program must fail, in time."""
     done = launch(count, "faults.py", what, *more, **seen)

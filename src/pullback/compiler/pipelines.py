@@ -45,6 +45,7 @@ from pullback.loops.passes.unroll_scatters import unroll_scatters
 from pullback.loops.schedule.choose import schedule
 from pullback.loops.schedule.interchange import interchange
 from pullback.loops.schedule.item_loops import item_loops
+from pullback.loops.schedule.overlap import overlap
 from pullback.loops.schedule.row_blocks import row_blocks
 from pullback.loops.schedule.stream import stream
 from pullback.transforms.discharge import discharge_program
@@ -90,6 +91,7 @@ ORDER_PASSES: tuple[Pass, ...] = (
     Pass("item_loops", "a matrix of a batch stays in the cache for the nest that reads it", item_loops),
     Pass("row_blocks", "the rows of a product stay in the cache for the nest that reads them", row_blocks),
     Pass("outline", "repeated nests are compiled once", outline),
+    Pass("overlap", "messages are under way while work that does not need them is done", overlap),
 )
 
 # On the whole program; what follows sees each kernel by itself.

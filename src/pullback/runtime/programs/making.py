@@ -179,7 +179,7 @@ def make(
     compiled = compile_function(
         function,
         optimize=optimize,
-        symbols=addresses(called_symbols(lowered.function) | {PARALLEL_FOR, INTERRUPT, STEP, SPAN}),
+        symbols=addresses(called_symbols(lowered.function) | called_symbols(function) | {PARALLEL_FOR, INTERRUPT, STEP, SPAN}),
         # The cache knows a function as it was before its passes.
         cache=None if with_spans or any(variant()) else object_cache(),
         key=None if packed is None else key,

@@ -301,9 +301,21 @@ class _Fuser:
         source = eqn.invars[0]
         if isinstance(source, Literal) or source.aval.size <= 1:
             return False
-        if _memory_view(eqn):  # another shape of the same elements in a row
+        if _memory_view(eqn) and out.aval.size == source.aval.size:  # another shape of the same elements in a row
             return self.contiguous[source]
-        return all(self._strided_wishes(out))
+        in_a_row = _memory_view(eqn) and self.contiguous[source] and self._is_in_memory(source)
+        return in_a_row or all(self._strided_wishes(out))
+
+    def _is_in_memory(self, var: Var) -> bool:
+        """Whether a value will be stored whatever happens: an argument, what a call gives, or the same in another shape."""
+        number = self.producer.get(var)
+        if number is None:
+            return True
+        eqn = self.eqns[number]
+        if not isinstance(eqn.primitive.lower, (*POINTWISE, Reduction)):
+            return True
+        source = eqn.invars[0] if eqn.invars else None
+        return bool(_memory_view(eqn)) and isinstance(source, Var) and self._is_in_memory(source)
 
     def _can_forward(self, source, out: Var) -> bool:
         """Whether the operand of a reshape can be computed in the memory of the program's result."""
@@ -312,7 +324,7 @@ class _Fuser:
             and source in self.producer
             and source not in self.outputs
             and self.contiguous[source]
-            and out.aval.size > 1
+            and out.aval.size == source.aval.size > 1
         )
 
     def _strided_wishes(self, out: Var) -> list[bool]:
@@ -591,5 +603,14 @@ def _memory_view(eqn: JaxprEqn) -> bool | None:
     if name == "broadcast_in_dim" and eqn.invars[0].aval.size == eqn.outvars[0].aval.size:
         return True
     if name == "slice":
-        return False
+        return _is_run(eqn)
     return None
+
+
+def _is_run(eqn: JaxprEqn) -> bool:
+    """Whether a slice is elements that follow each other in its operand: of one axis a part, all of those behind it."""
+    if any(step != 1 for step in eqn.params["strides"] or ()):
+        return False
+    shape, part = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
+    cut = next((k for k, n in enumerate(part) if n != 1), len(part))
+    return part[cut + 1 :] == shape[cut + 1 :]

@@ -1,0 +1,60 @@
+"""Work beside a large operation: each process in turn has it before the operation or after, and neither waits for the other."""
+
+import sys
+import time
+
+import numpy as np
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+from pullback.sharding import NamedSharding
+from pullback.sharding import PartitionSpec as P
+
+jax.distributed.initialize()
+n = jax.device_count()
+mesh = jax.make_mesh((n,), ("i",))
+ELEMENTS, STEPS = 1 << 17, int(sys.argv[1])
+
+
+def work(x, w):
+    return lax.fori_loop(0, STEPS, lambda _, x: jnp.tanh(x @ w), x)
+
+
+def both(x, a, w):
+    me = lax.axis_index("i")
+    first = lax.cond(me == 0, lambda a: work(a, w), lambda a: a, a)
+    total = lax.psum(jnp.concatenate([x, first.reshape(-1)]), "i")
+    after = lax.cond(me == 1, lambda a: work(a, w), lambda a: a, a + 1)
+    parts = lax.psum_scatter(x, "i", tiled=True)
+    whole = lax.all_gather(parts * 2, "i", tiled=True)
+    onwards = lax.ppermute(whole, "i", [(k, (k + 1) % n) for k in range(n)])
+    changed = lax.all_to_all(x, "i", 0, 0, tiled=True)
+    return total * 2 + 1, after, onwards, changed, lax.fori_loop(0, 3, lambda k, y: lax.psum(y, "i") / n + k, x)
+
+
+def cut(x, spec):
+    return jax.make_array_from_callback(x.shape, NamedSharding(mesh, spec), lambda index: x[index])
+
+
+rng = np.random.default_rng(0)
+x = rng.normal(size=ELEMENTS * n).astype(np.float32)
+a, w = rng.normal(size=(2, 256, 256)).astype(np.float32)
+run = jax.jit(jax.shard_map(both, mesh=mesh, in_specs=(P("i"), P(), P()), out_specs=P("i"), check_vma=False))
+arguments = cut(x, P("i")), cut(a, P()), cut(w / 16, P())
+shards = [r.addressable_shards[0] for r in run(*arguments)]
+results = [np.asarray(shard.data) for shard in shards]
+rows = x.reshape(n, ELEMENTS)
+me = list(mesh.devices.flat).index(shards[0].device)
+np.testing.assert_allclose(results[0][:ELEMENTS], 2 * rows.sum(0) + 1, rtol=1e-5, atol=1e-5)
+np.testing.assert_allclose(results[2], 2 * rows.sum(0), rtol=1e-5, atol=1e-5)
+np.testing.assert_array_equal(results[3].reshape(n, -1), rows.reshape(n, n, -1)[:, me])
+np.testing.assert_allclose(results[4], rows.mean(0) + 3, rtol=1e-5, atol=1e-5)
+
+least = np.inf
+for _ in range(int(sys.argv[2])):
+    begin = time.perf_counter()
+    jax.block_until_ready(run(*arguments))
+    least = min(least, time.perf_counter() - begin)
+digest = [float(np.abs(r).sum(dtype=np.float64)) for r in results[:1]]
+print("results", digest, "seconds", least, flush=True)

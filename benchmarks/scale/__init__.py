@@ -1,16 +1,20 @@
 """What several processes cost and buy, on two processes of this machine: `python -m benchmarks scale`.
 
-    python -m benchmarks scale                         # collectives against raw MPI, and the scaling of the examples
+    python -m benchmarks scale                         # collectives against raw MPI, examples, programs, overlap
+    python -m benchmarks scale --only programs         # one part of it
     python -m benchmarks scale --peer VENV             # beside JAX over gloo (VENV has jax, mpi4py and mpich)
     python -m benchmarks scale --page docs/scale.md --picture docs/scale.png
 
 Collectives: raw MPI (raw.c, compiled by mpicc) and ours (ours.py) by turns, the least of all rounds of each. Examples:
-one process with one thread against two, the least of the rounds; 'weak' doubles the work with the processes.
+one process with one thread against two, the least of the rounds; 'weak' doubles the work with the processes. Programs:
+the examples and those of programs.py on two processes, ours and JAX's by turns. Overlap: the program of
+tests/distributed with the pass and without.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -18,21 +22,27 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pullback
+
 ROOT = Path(__file__).parents[2]
+PATH = os.pathsep.join([str(ROOT), str(Path(pullback.__file__).parents[1])])  # the package that runs this
 SIZES = (4, 1024, 16384, 65536, 1 << 20, 1 << 22, 1 << 24)
-# Name, the option that says how much work there is, and how much that is for one process.
+# Name, the option that says how much work there is, how much that is for one process, and twice the work.
 EXAMPLES = (
-    ("pln", "--repeat", 4),
-    ("mlp", "--samples", 8192),
-    ("water", "--size", 512),
-    ("attention", "--length", 2048),
+    ("pln", "--repeat", 4, 8),
+    ("mlp", "--samples", 8192, 16384),
+    ("water", "--size", 512, 724),
+    ("attention", "--length", 2048, 2896),
 )
+PARTS = ("collectives", "examples", "programs", "overlap")
+PROGRAMS = ("fourier", "product", "kmeans", "embedding", "pipeline", "sort")
 MORE = {"mlp": ("--hidden", "512"), "water": ("--steps", "100"), "pln": ("--iterations", "20")}
 
 
-def launched(count: int, python: Path, *arguments: str) -> str:
+def launched(count: int, python: Path, *arguments: str, environment: dict[str, str] | None = None) -> str:
     """What a program prints on so many processes, with one thread each."""
-    environment = {**os.environ, "PULLBACK_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    more = environment or {}
+    environment = {**os.environ, "PULLBACK_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": PATH, **more}
     environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
     mpiexec = python.parent / "mpiexec"
     command = [str(mpiexec), "-n", str(count), str(python), *arguments]
@@ -92,13 +102,49 @@ def timed(count: int, python: Path, backend: str, name: str, option: str, amount
 def scaling(python: Path, backend: str, rounds: int) -> dict[str, tuple[float, float, float, float]]:
     """Example -> seconds of (one process, two on the same work, two on twice the work, one on twice the work)."""
     found = {}
-    for name, option, amount in EXAMPLES:
+    for name, option, once, twice in EXAMPLES:
         figures = []
-        for count, scale in ((1, 1), (2, 1), (2, 2), (1, 2)):
-            size = amount * scale
+        for count, size in ((1, once), (2, once), (2, twice), (1, twice)):
             figures.append(min(timed(count, python, backend, name, option, size) for _ in range(rounds)))
         found[name] = (figures[0], figures[1], figures[2], figures[3])
     return found
+
+
+def beside(python: Path, peer: Path | None, rounds: int) -> dict[str, tuple[float, float | None]]:
+    """Program -> seconds on two processes (ours, JAX's), by turns; all results must agree."""
+    found = {}
+    commands = {name: ("-m", "benchmarks.scale.programs", name) for name in PROGRAMS}
+    examples = {
+        name: ("-m", f"examples.distributed.{name}", option, str(amount), *MORE.get(name, ()))
+        for name, option, amount, _ in EXAMPLES
+    }
+    for name, command in (examples | commands).items():
+        seconds: dict[str, float] = {}
+        sums: dict[str, float] = {}
+        for _ in range(rounds):
+            for backend, where in (("pullback", python), ("jax", peer)):
+                if where is None:
+                    continue
+                more = (backend, "20") if name in commands else ("--backend", backend, "--time", "10")
+                lines = [line.split() for line in launched(2, where, *command, *more).splitlines()]
+                new = {line[0]: float(line[1]) for line in lines if line and line[0] in ("seconds", "sum")}
+                seconds[backend] = min(new["seconds"], seconds.get(backend, new["seconds"]))
+                sums[backend] = new.get("sum", 0.0)
+        if peer is not None and abs(sums["jax"] - sums["pullback"]) > 1e-4 * abs(sums["jax"]):
+            raise RuntimeError(f"{name}: the results are {sums}")
+        found[name] = seconds["pullback"], seconds.get("jax")
+    return found
+
+
+def overlapped(python: Path, rounds: int) -> tuple[float, float]:
+    """Seconds of a program whose processes have work at different times, (waiting at once, at the end)."""
+    found: dict[str, float] = {}
+    for _ in range(rounds):
+        for skip in ("overlap", ""):
+            environment = {"PULLBACK_SKIP": skip}
+            text = launched(2, python, "tests/distributed/programs/overlap.py", "60", "10", environment=environment)
+            least(found, {skip: float(text.split("seconds")[1].split()[0])})
+    return found["overlap"], found[""]
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -112,27 +158,44 @@ def bytes_text(n: int) -> str:
     return f"{n >> 20} MB" if n >= 1 << 20 else f"{n >> 10} kB" if n >= 1024 else f"{n} B"
 
 
-def report(raw: dict, ours: dict, jax: dict, own: dict, peer: dict) -> str:
-    """The tables of all figures."""
-    names = list(dict.fromkeys(name for name, _ in ours))
+def collectives_text(raw: dict, ours: dict, jax: dict) -> str:
+    """The table of the collectives."""
     rows = []
-    for name in names:
+    for name in dict.fromkeys(name for name, _ in ours):
         for n in SIZES:
             a, b, c = raw[name, n], ours[name, n], jax.get((name, n))
             rows.append([name, bytes_text(n), f"{a * 1e6:.2f}", f"{b * 1e6:.2f}", f"{a / b:.2f}"])
             if jax:
                 rows[-1] += [f"{c * 1e6:.0f}", f"{c / b:.1f}"] if c else ["-", "-"]
     header = ["operation", "operand", "MPI, us", "ours, us", "MPI's time / ours"]
-    text = table([*header, "JAX (gloo), us", "JAX's time / ours"] if jax else header, rows)
+    return table([*header, "JAX (gloo), us", "JAX's time / ours"] if jax else header, rows)
+
+
+def examples_text(own: dict[str, tuple[float, float, float, float]]) -> str:
+    """The table of the scaling of the examples."""
     rows = []
     for name, (one, two, weak, double) in own.items():
-        row = [name, f"{one * 1e3:.1f}", f"{two * 1e3:.1f}", f"{weak * 1e3:.1f}"]
-        row += [f"{one / two / 2:.2f}", f"{one / weak:.2f}", f"{double / weak / 2:.2f}"]
-        if peer:
-            row += [f"{peer[name][1] * 1e3:.1f}", f"{peer[name][1] / two:.1f}"] if name in peer else ["-", "-"]
-        rows.append(row)
+        row = [name, *(f"{seconds * 1e3:.1f}" for seconds in (one, two, weak))]
+        rows.append([*row, f"{one / two / 2:.2f}", f"{one / weak:.2f}", f"{double / weak / 2:.2f}"])
     header = ["example", "1 process, ms", "2, ms", "2, twice the work, ms", "strong", "weak", "strong, twice the work"]
-    return text + "\n\n" + table([*header, "JAX on 2, ms", "JAX's time / ours"] if peer else header, rows) + "\n"
+    return table(header, rows)
+
+
+def programs_text(found: dict[str, tuple[float, float | None]]) -> str:
+    """The table of the programs beside JAX, with the geometric mean."""
+    rows, ratios = [], []
+    for name, (ours, jax) in found.items():
+        rows.append([name, f"{ours * 1e3:.2f}", f"{jax * 1e3:.2f}" if jax else "-", f"{jax / ours:.1f}" if jax else "-"])
+        ratios += [jax / ours] if jax else []
+    if ratios:
+        rows.append(["geometric mean", "", "", f"{math.prod(ratios) ** (1 / len(ratios)):.1f}"])
+    return table(["program", "ours, ms", "JAX (gloo), ms", "JAX's time / ours"], rows)
+
+
+def overlap_text(blocking: float, overlapping: float) -> str:
+    """The sentence on overlap."""
+    times = f"{overlapping * 1e3:.1f} ms, {blocking * 1e3:.1f} where each operation is waited for at once"
+    return f"Two processes of which one has work before an all-reduce, the other after it: {times}."
 
 
 def draw(path: Path, raw: dict, ours: dict, jax: dict) -> None:
@@ -155,40 +218,39 @@ def draw(path: Path, raw: dict, ours: dict, jax: dict) -> None:
     figure.savefig(path, dpi=110)
 
 
-def into_page(page: Path, text: str) -> None:
-    """Put the tables between the page's marks."""
-    before, rest = page.read_text().split("<!-- figures -->\n", 1)
-    after = rest.split("<!-- /figures -->", 1)[1]
-    page.write_text(f"{before}<!-- figures -->\n{text}<!-- /figures -->{after}")
+def into_page(page: Path, part: str, text: str) -> None:
+    """Put a part's table between its marks in the page."""
+    before, rest = page.read_text().split(f"<!-- {part} -->\n", 1)
+    after = rest.split(f"<!-- /{part} -->", 1)[1]
+    page.write_text(f"{before}<!-- {part} -->\n{text}\n<!-- /{part} -->{after}")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Time everything, print the tables, and write them to the page and the picture if they are asked for."""
+    """Time what is asked for, print the tables, and write them to the page and the picture if they are asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks scale", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--peer", type=Path, metavar="VENV", help="an environment that has jax, mpi4py and mpich")
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS, help="these parts alone")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--page", type=Path, help="put the tables into this page")
     parser.add_argument("--picture", type=Path, help="draw the times of collectives here (PNG)")
     given = parser.parse_args(argv)
     python = Path(sys.executable)
     peer = None if given.peer is None else given.peer / "bin" / "python"
-    raw, ours, jax = collectives(python, peer, given.rounds)
-    own = scaling(python, "pullback", given.rounds)
-    theirs = {}
-    if peer is not None:
-        for name, option, amount in EXAMPLES:
-            try:
-                seconds = timed(2, peer, "jax", name, option, amount)
-            except RuntimeError as error:  # said, and left out of the table
-                print(f"JAX: {name}: {str(error).splitlines()[-1]}", file=sys.stderr)
-                continue
-            theirs[name] = (0.0, seconds, 0.0, 0.0)
-    text = report(raw, ours, jax, own, theirs)
-    print(text)
-    if given.page:
-        into_page(given.page, text)
-    if given.picture:
-        draw(given.picture, raw, ours, jax)
+    for part in given.only:
+        if part == "collectives":
+            raw, ours, jax = collectives(python, peer, given.rounds)
+            text = collectives_text(raw, ours, jax)
+            if given.picture:
+                draw(given.picture, raw, ours, jax)
+        elif part == "examples":
+            text = examples_text(scaling(python, "pullback", given.rounds))
+        elif part == "programs":
+            text = programs_text(beside(python, peer, given.rounds))
+        else:
+            text = overlap_text(*overlapped(python, given.rounds))
+        print(text, end="\n\n")
+        if given.page:
+            into_page(given.page, part, text)
     return 0
 
 

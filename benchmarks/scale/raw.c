@@ -14,7 +14,7 @@ static void run(int kind, char* in, char* out, long bytes) {
     switch (kind) {
         case 0: MPI_Allreduce(in, out, floats, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
         case 1: MPI_Allgather(in, (int)(bytes / size), MPI_BYTE, out, (int)(bytes / size), MPI_BYTE, MPI_COMM_WORLD); break;
-        case 2: MPI_Reduce_scatter_block(in, out, floats / size, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
+        case 2: MPI_Reduce_scatter_block(in, out, (floats > size ? floats / size : 1), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
         case 3: MPI_Alltoall(in, (int)(bytes / size), MPI_BYTE, out, (int)(bytes / size), MPI_BYTE, MPI_COMM_WORLD); break;
         default:
             MPI_Sendrecv(in, (int)bytes, MPI_BYTE, (rank + 1) % size, 0, out, (int)bytes, MPI_BYTE, (rank + size - 1) % size,

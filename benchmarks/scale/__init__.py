@@ -185,7 +185,8 @@ def programs_text(found: dict[str, tuple[float, float | None]]) -> str:
     """The table of the programs beside JAX, with the geometric mean."""
     rows, ratios = [], []
     for name, (ours, jax) in found.items():
-        rows.append([name, f"{ours * 1e3:.2f}", f"{jax * 1e3:.2f}" if jax else "-", f"{jax / ours:.1f}" if jax else "-"])
+        theirs = [f"{jax * 1e3:.2f}", f"{jax / ours:.1f}"] if jax else ["-", "-"]
+        rows.append([name, f"{ours * 1e3:.2f}", *theirs])
         ratios += [jax / ours] if jax else []
     if ratios:
         rows.append(["geometric mean", "", "", f"{math.prod(ratios) ** (1 / len(ratios)):.1f}"])

@@ -1,7 +1,7 @@
 """Six ordinary programs over all processes: `mpiexec -n 2 python -m benchmarks.scale.programs NAME [backend] [rounds]`.
 
-Each is written as JAX's users write it, and runs on pullback or JAX. It prints a sum of its result, by which the two are
-compared, and the least time of some runs. With the four of examples/distributed they are the ten of docs/scale.md.
+Each is written as JAX's users write it, and runs on pullback or JAX. It prints a sum of its result, by which the two
+are compared, and the least time of some runs. With the four of examples/distributed they are the ten of docs/scale.md.
 
     fourier     a transform in two dimensions: lines here, all-to-all, columns here
     product     a matrix product whose contracted axis is cut: partial products, reduce-scatter
@@ -119,7 +119,7 @@ def embedding(d: Devices) -> Made:
 
 def pipeline(d: Devices) -> Made:
     """Weights f[layers, n, n] cut by layers, micro-batches f[m, b, n] on all -> what comes out at the end, on all."""
-    jax, jnp, lax, P = d.jax, d.jax.numpy, d.jax.lax, d.jax.sharding.PartitionSpec
+    jnp, lax, P = d.jax.numpy, d.jax.lax, d.jax.sharding.PartitionSpec
     onwards = [(k, (k + 1) % d.count) for k in range(d.count)]
 
     def run(weights, batches):

@@ -1,4 +1,4 @@
-"""Work beside a large operation: each process in turn has it before the operation or after, and neither waits for the other."""
+"""Work beside a large operation: each process in turn has it before or after, and neither waits for the other."""
 
 import sys
 import time

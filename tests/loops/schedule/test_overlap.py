@@ -1,4 +1,4 @@
-"""Large collective operations begin where their operands are there, and are waited for where their results are wanted."""
+"""Large collective operations begin where operands are there, and are waited for where results are wanted."""
 
 from pullback.loops.ir import Function, HostCall
 from pullback.loops.ir.parse import parse

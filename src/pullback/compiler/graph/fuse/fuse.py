@@ -307,7 +307,7 @@ class _Fuser:
         return in_a_row or all(self._strided_wishes(out))
 
     def _is_in_memory(self, var: Var) -> bool:
-        """Whether a value will be stored whatever happens: an argument, what a call gives, or the same in another shape."""
+        """Whether a value is stored whatever happens: an argument, what a call gives, or these in another shape."""
         number = self.producer.get(var)
         if number is None:
             return True

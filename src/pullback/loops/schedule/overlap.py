@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pullback.loops.ir.ir import Address, Buffer, Call, Function, HostCall, Let, Stmt
+from pullback.loops.ir.ir import Address, Buffer, Call, Function, HostCall, Let, Stmt, Var
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import bound, free_vars, loaded, statements, stored, with_blocks
 
@@ -102,7 +102,8 @@ class _Later:
     """Statements that wait for a result, and what may not go before them."""
 
     def __init__(self, source: Buffer, target: Buffer) -> None:
-        self.reads, self.writes, self.binds = {source}, {target}, set()
+        self.reads, self.writes = {source}, {target}
+        self.binds: set[Var] = set()
         self.statements: list[Stmt] = []
 
     def takes(self, stmt: Stmt) -> bool:

@@ -510,3 +510,21 @@ def test_lowered_programs_say_on_which_devices_results_lie():
     f = jax.jit(lambda x: x.T)
     assert f.trace(x).out_info.sharding == NamedSharding(MESH.abstract_mesh, P("y", "x"))
     assert f.lower(x).out_info.sharding == f.lower(x).compile().out_info.sharding == NamedSharding(MESH, P("y", "x"))
+
+
+WITHOUT_DEVICES = {
+    "zeros": lambda s: jnp.zeros((8, 8), out_sharding=s),
+    "iota": lambda s: lax.broadcasted_iota(jnp.int32, (8, 8), 1, out_sharding=s),
+    "random": lambda s: jax.random.normal(jax.random.key(0), (8, 8), out_sharding=s),
+    "product": lambda s: jnp.matmul(A, A, out_sharding=s),
+    "reshard": lambda s: reshard(jnp.ones((8, 8)), s),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_DEVICES)
+def test_types_over_meshes_without_devices(name):
+    abstract = MESH.abstract_mesh
+    said = NamedSharding(abstract, P("x", None))
+    with jax.sharding.use_abstract_mesh(abstract):
+        assert jax.eval_shape(lambda: WITHOUT_DEVICES[name](P("x"))).sharding == said
+    assert jax.eval_shape(lambda: jnp.zeros((8, 8), out_sharding=said)).sharding == said

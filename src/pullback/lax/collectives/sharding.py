@@ -370,11 +370,11 @@ def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
     named.check(out.shape, f"{name} results")
     parts = (*named.spec, *[None] * (out.ndim - len(named.spec)))
     named = named.update(spec=named.spec.update(partitions=parts))
-    if not isinstance(named.mesh, Mesh):
-        mesh = current_mesh()
-        if not isinstance(mesh, Mesh):
-            return out
+    mesh = current_mesh()
+    if not isinstance(named.mesh, Mesh) and isinstance(mesh, Mesh):
         named = named.update(mesh=mesh)
+    if is_concrete(out) and not isinstance(named.mesh, Mesh):  # there are no devices
+        return out
     return put(out, named)
 
 

@@ -7,6 +7,7 @@ import pytest
 from lowering_checks import check, lax, normal, spread, total
 
 from pullback import jit
+from pullback.loops.ir import Call
 from pullback.loops.ir.visit import stored
 
 F = np.float32
@@ -339,3 +340,24 @@ def test_no_recursion_ends_a_chain():
         return x
 
     np.testing.assert_array_equal(jit(chain)(x, y), chain(x, y))
+
+
+def test_calls_read_slices_of_memory_where_they_lie():
+    """Elements in a row, of an argument or of another call's result; others, and those that are computed, are copied."""
+
+    def copies(fun, *args):
+        body = jit(fun).lower(*args).compile()._program.lowered.function.body
+        return sum(not isinstance(stmt, Call) for stmt in body)
+
+    def spectrum(x):
+        return lax.fft(x, "fft", x.shape[-1:])
+
+    x = normal(6, 64).astype(np.complex64)
+    assert copies(lambda x: spectrum(x[2:5]), x) == 0
+    assert copies(lambda x: spectrum(spectrum(x).reshape(12, 32)[4:8]), x) == 0
+    assert copies(lambda x: spectrum(x[1:2, 32:]), x) == 0
+    assert copies(lambda x: spectrum(x[:, 32:]), x) == 1
+    assert copies(lambda x: spectrum(x[::2]), x) == 1
+    assert copies(lambda x: spectrum((x * 2)[2:5]), x) == 1  # of which the rest is not computed
+    for fun in (lambda x: spectrum(x[2:5]), lambda x: spectrum(spectrum(x).reshape(12, 32)[4:8])):
+        np.testing.assert_allclose(jit(fun)(x), fun(x), rtol=1e-4, atol=1e-4)

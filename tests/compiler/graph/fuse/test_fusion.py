@@ -343,7 +343,7 @@ def test_no_recursion_ends_a_chain():
 
 
 def test_calls_read_slices_of_memory_where_they_lie():
-    """Elements in a row, of an argument or of another call's result; others, and those that are computed, are copied."""
+    """Elements in a row, of an argument or of another call's result; others are copied, and what is computed stored."""
 
     def copies(fun, *args):
         body = jit(fun).lower(*args).compile()._program.lowered.function.body

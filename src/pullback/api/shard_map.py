@@ -137,13 +137,8 @@ def _run(
     specs = _specs("shard_map in_specs", in_specs, args, axes)
     _check_types(leaves, specs, mesh, axes, name)
     _check_shapes(leaves, specs, mesh, name)
-    if isinstance(mesh, Mesh) and mesh.is_multi_process:
-        if len(axes) < len(mesh.axis_names):
-            raise NotImplementedError(
-                f"shard_map of {name}: axis_names on a mesh of several processes is not supported"
-            )
-    elif isinstance(mesh, Mesh):
-        for number, x in enumerate(leaves):
+    if isinstance(mesh, Mesh):
+        for number, x in enumerate(() if mesh.is_multi_process else leaves):
             _check_devices(x, mesh, name, number)
     elif is_concrete(None) and not any(isinstance(x, Tracer) for x in leaves):
         mesh = _mesh_of(leaves, mesh)

@@ -144,6 +144,33 @@ if n % 2 == 0:
     assert np.array_equal(got[..., 0], np.arange(2)[:, None] + 2 * np.arange(n // 2)[None])
     got = over(grid, lambda v: lax.all_gather(v, ("b", "a")), x, spec, P(), check=False)
     assert np.array_equal(got[:, 0, 0], x.transpose(1, 0, 2).reshape(n, 3))
+    # Partly manual: the other axis stays the compiler's, also where the program prints, so that it is not partitioned.
+    square = np.arange(64, dtype=np.float32).reshape(8, 8)
+    lies = jax.make_array_from_callback((8, 8), jax.NamedSharding(grid, P("a", "b")), lambda index: square[index])
+
+    def partly(v, prints=False):
+        total = lax.psum(v.sum(), "a")
+        if prints:
+            jax.debug.callback(lambda _: None, total)
+        return v * total + v.T.sum()
+
+    def nested(v):
+        inner = jax.shard_map(lambda v: lax.psum(v, "b"), in_specs=P(None, "b"), out_specs=P(), axis_names={"b"})
+        return inner(2 * v)
+
+    def by_a(f, out):
+        return jax.jit(jax.shard_map(f, mesh=grid, in_specs=P("a"), out_specs=out, axis_names={"a"}))
+
+    want = np.concatenate([part * square.sum() + part.sum() for part in np.split(square, 2)])
+    columns = sum(np.split(2 * square, n // 2, axis=1))
+    for prints in (False, True):
+        got = by_a(lambda v, prints=prints: partly(v, prints), P("a"))(lies)
+        np.testing.assert_allclose(together.process_allgather(got, tiled=True), want)
+    got = jax.jit(jax.grad(lambda x: by_a(lambda v: partly(v) / square.sum(), P("a"))(x).sum()))(lies)
+    np.testing.assert_allclose(
+        together.process_allgather(got, tiled=True), np.full((8, 8), 2 + 32 / square.sum()), rtol=1e-5
+    )
+    np.testing.assert_allclose(together.process_allgather(by_a(nested, P("a"))(lies), tiled=True), columns)
     got = over(grid, lambda v: lax.ppermute(v, "b", [(0, n // 2 - 1)]), x, spec, spec)
     want = np.zeros_like(x)
     want[:, -1] = x[:, 0]

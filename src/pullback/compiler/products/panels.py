@@ -69,7 +69,9 @@ PIECE = 2048  # contracted elements of a piece, where a small result is the sum 
 SMALL_RESULT = 1 << 15
 FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
 CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
-FEW_ROWS = 64  # rows of x below which y is read too seldom to be packed
+FEW_ROWS = 64  # rows of x below which y in a near cache is read too seldom to be packed
+FORESEEN = 2048  # bytes of a row: from there on one is not foreseen
+PACKED = 4  # times that a line is handled in the second cache when it is packed: written, looked up, and read twice
 GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
 LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
 GRAM_LEAST = 64  # rows from which half of a product with its own transpose is saved by panels: two of the widest
@@ -116,7 +118,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     target = out if n >= columns else _scratch(ctx, out.dtype, (m, columns), alone)
     paired = x.dtype == PAIRED
     x = _paired_rows(ctx, x, n, rows, columns, alone) if paired else _rows(ctx, x, n, rows, columns, alone)
-    panels = None if paired or y.dtype in REAL else _in_place(y, m, columns)
+    panels = None if paired or y.dtype in REAL else _in_place(y, m, rows, columns)
     shared = not alone and sharing.pays(_work_ns(out, m * n * x.shape[1]), out, x, y)
     if panels is None and shared and _own_panels_pay(out, x, y, rows, columns):
         _by_panels(ctx, out, x, y, rows, columns)
@@ -230,15 +232,31 @@ def _copy_pays(x: Storage, m: int, n: int, rows: int, columns: int) -> bool:
     return again > 2 * x.size * ITEMSIZE[x.dtype] / machine.line * held.line_ns + machine.wake_ns
 
 
-def _in_place(y: Storage, m: int, columns: int) -> Storage | None:
-    """y[k, n] as [panel, k, column] where it lies, if the kernel may read it there."""
+def _in_place(y: Storage, m: int, rows: int, columns: int) -> Storage | None:
+    """y[k, n] as [panel, k, column] where it lies, if the kernel may read it there, and had better."""
     k, n = y.shape
     step = y.strides[0] if k > 1 else n
     if n < columns or (y.strides[1] != 1 and n > 1):
         return None
-    if m >= FEW_ROWS and k * n * ITEMSIZE[y.dtype] > CACHED and n != columns:
+    if n != columns and _packing_pays(k * n * ITEMSIZE[y.dtype], step * ITEMSIZE[y.dtype], m, rows):
         return None
     return Storage(y.buffer, y.offset, (-(-n // columns), k, columns), (columns, step, 1))
+
+
+def _packing_pays(size: int, row: int, m: int, rows: int) -> bool:
+    """Whether y of so many bytes, in rows of so many, is better packed once than read where it lies by each block of
+    `rows` of the m rows of x: of long rows a panel is on another page for each, which no prefetcher foresees.
+
+    Measured (two cores of a Xeon): 16 and 32 rows by 1024 x 1024 in place 229 and 455 us, packed 170 and 250; by 512 x
+    512, which stay in the second cache, in place 42 and 98 us of one core, packed 76 and 129.
+    """
+    machine = host()
+    if size <= CACHED:
+        return False
+    if size // machine.cores <= machine.second.bytes * 3 // 4 or row < FORESEEN:
+        return m >= FEW_ROWS
+    line_ns = machine.last.line_ns if size <= machine.last.bytes else machine.memory_ns
+    return -(-m // rows) * machine.far * line_ns > line_ns + PACKED * machine.second.line_ns
 
 
 def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool, paired: bool) -> Storage:

@@ -650,3 +650,26 @@ def test_committed_arrays_and_kinds_of_calls_are_counted():
     g = pjit(lambda x: x + 1)
     g(X), g(XS)
     assert g._cache_size() == 2
+
+
+@pytest.mark.parametrize("spec, ndim, text", [
+    (P(), 3, "{replicated}"),
+    (P("a"), 1, "{devices=[2,4]<=[8] last_tile_dim_replicate}"),
+    (P("c"), 2, "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}"),
+    (P("a", None, "c"), 3, "{devices=[2,1,2,2]<=[2,2,2]T(0,2,1) last_tile_dim_replicate}"),
+    (P(("c", "a"), "b"), 2, "{devices=[4,2]<=[4,2]T(1,0)}"),
+    (P("c", "b"), 2, "{devices=[2,2,2]<=[2,2,2]T(2,1,0) last_tile_dim_replicate}"),
+    (P("one"), 1, "{replicated}"),
+    (P("one", "c"), 2, "{devices=[1,2,4]<=[4,2]T(1,0) last_tile_dim_replicate}"),
+    (P(("a", "b", "c")), 1, "{devices=[8]<=[8]}"),
+])  # fmt: skip
+def test_as_xla_writes_it(spec, ndim, text):
+    mesh = AbstractMesh((2, 2, 1, 2), ("a", "b", "one", "c"))
+    found = NamedSharding(mesh, spec)._to_xla_hlo_sharding(ndim)
+    assert str(found) == text and found == NamedSharding(mesh, spec)._to_xla_hlo_sharding(ndim)
+    devices = found.tile_assignment_devices()
+    assert sorted(devices) == list(range(found.num_devices())) and found.is_tiled() != found.is_replicated()
+    if devices and not found.replicate_on_last_tile_dim():
+        axes = [n for part in spec for n in (part if isinstance(part, tuple) else (part,))]
+        order = [("a", "b", "c").index(n) for n in axes]
+        assert devices == np.arange(8).reshape(2, 2, 2).transpose(order).ravel().tolist()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.sharding._hlo_sharding import HloSharding, of_spec
 from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh, is_local
 from pullback.sharding._specs import PartitionSpec, all_names_of, names_of
 from pullback.util.errors import Explained
@@ -71,6 +72,10 @@ class Sharding:
     def _device_assignment(self) -> tuple[Any, ...]:
         """The devices in the order of the mesh; libraries look at it."""
         return tuple(self.device_set)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
+        """As XLA writes it, for arrays of so many dimensions; libraries look at it."""
+        return HloSharding()
 
     @property
     def _addressable_device_assignment(self) -> tuple[Any, ...]:
@@ -230,6 +235,9 @@ class NamedSharding(Sharding):
     @property
     def device_set(self) -> set[Any]:
         return set(self._devices)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
+        return of_spec(self.mesh, self.spec, num_dimensions)
 
     @functools.cached_property
     def _device_assignment(self) -> tuple[Any, ...]:  # type: ignore[override]

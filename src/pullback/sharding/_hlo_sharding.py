@@ -9,12 +9,11 @@ whose last axis there are copies. Libraries read them off NamedShardings; nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pullback.sharding._specs import names_of
+from pullback.sharding._specs import PartitionSpec, names_of
 from pullback.util.record import frozen_record
 
 
@@ -84,9 +83,9 @@ class HloSharding:
         return np.arange(self.num_devices()).reshape(self.sizes).transpose(self.order).ravel().tolist()
 
 
-def of_spec(mesh: Any, spec: Sequence[Any], ndim: int) -> HloSharding:
+def of_spec(mesh: Any, spec: PartitionSpec, ndim: int) -> HloSharding:
     """That of arrays of so many dimensions, cut over a mesh; NotImplementedError where devices have terms of values."""
-    if getattr(spec, "unreduced", None):
+    if spec.unreduced:
         raise NotImplementedError(f"devices have terms of values by {spec}, of which XLA's text is not known here")
     axes = [name for name in mesh.axis_names if mesh.shape[name] > 1]
     used = [name for part in spec for name in names_of(part) if name in axes]

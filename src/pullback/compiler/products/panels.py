@@ -434,8 +434,8 @@ def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: in
         return False
     if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
         return False
-    group, pieces = _groups(out.dtype, k, n, columns)
-    if k > LONGEST or (pieces > 1 and (m + rows) * (group + 1) * columns * size > LOCAL):  # a thread's sums
+    group, pieces = _groups(out.dtype, k, n, columns, m + rows)
+    if k > LONGEST or (pieces > 1 and _sums(out.dtype, n, columns, group, m + rows) > LOCAL):
         return False
     machine = host()
 
@@ -461,16 +461,24 @@ def _busiest(n: int, columns: int, group: int) -> int:
     return -(-(n // columns) // (group * host().cores)) * group + (n % columns > 0)
 
 
-def _groups(dtype: str, k: int, n: int, columns: int) -> tuple[int, int]:
+def _sums(dtype: str, n: int, columns: int, group: int, m: int) -> int:
+    """Bytes of the sums of pieces that a thread keeps for m rows: of as many panels as the largest group has."""
+    full = n // columns
+    most = -(-full // -(-full // group)) + (n % columns > 0)
+    return m * most * columns * ITEMSIZE[dtype]
+
+
+def _groups(dtype: str, k: int, n: int, columns: int, m: int) -> tuple[int, int]:
     """(panels that are packed together, pieces of the contracted axis): these take an eighth of the second cache, and
     half of what a thread keeps at most, as its last group may have a panel more.
 
-    Two panels are longer runs of y; not where a thread has a tenth more to do by that.
+    Two panels are longer runs of y; not where a thread has a tenth more to do by that, or sums that it cannot keep.
     """
     row = columns * ITEMSIZE[dtype] * (2 if dtype in REAL else 1)
     most = max(min(host().second.bytes // 8, LOCAL // 2) // (2 * row) // CHAIN, 1) * CHAIN
+    pieces = min(-(-k // most), max(k // CHAIN, 1))
     two = 10 * _busiest(n, columns, 2) <= 11 * _busiest(n, columns, 1)
-    return 2 if two else 1, min(-(-k // most), max(k // CHAIN, 1))
+    return 2 if two and (pieces == 1 or _sums(dtype, n, columns, 2, m) <= LOCAL) else 1, pieces
 
 
 def gram_suits(out: Storage, x: Storage) -> bool:
@@ -499,7 +507,7 @@ def _by_panels(
     b = ctx.b
     (m, n), k = out.shape, y.shape[0]
     paired = y.dtype == PAIRED
-    group, pieces = _groups(out.dtype, k, n, columns)
+    group, pieces = _groups(out.dtype, k, n, columns, m + rows)
     full, blocks = n // columns, -(-m // rows)
     tasks = -(-full // group)
     with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:

@@ -106,11 +106,11 @@ def test_threads_that_pack_panels_of_their_own_give_the_same_bits(m, k, n, dtype
     kind = np.float32 if dtype == "bfloat16" else None
     tiles = dtype == "bfloat16" and current_target().multiplies_tiles  # which have panels of their own kind
     results, before = [], _core.num_threads()
-    monkeypatch.setattr(panels.sharing, "pays", lambda *args: True)
+    monkeypatch.setattr(panels.prices, "threads_pay", lambda *args: True)
     try:
         # A large second cache holds all of a panel; a small one, pieces of CHAIN rows.
         for number, (own, machine) in enumerate(((False, TINY), (True, AVX512_SERVER), (True, TINY))):
-            monkeypatch.setattr(panels, "_own_panels_pay", lambda *args, own=own: own)
+            monkeypatch.setattr(panels.prices, "own_panels_pay", lambda *args, own=own: own)
             with using(machine):  # another result makes it another program, whose code is not found
 
                 def function(x, y, number=number):
@@ -139,6 +139,6 @@ def test_few_rows_meet_a_packed_matrix_where_its_rows_are_long_and_far(m, n, pac
     with using(AVX512_SERVER):
         program = pullback.jit(lambda x, y: x @ y).lower(x, y).compile()
         assert ("_near(" in program.as_text("loops")) == packed
-        monkeypatch.setattr(panels, "_packing_pays", lambda *args: not packed)
+        monkeypatch.setattr(panels.prices, "packing_pays", lambda *args: not packed)
         other = pullback.jit(lambda x, y: (x @ y, m)).lower(x, y).compile()
     np.testing.assert_array_equal(program(x, y), other(x, y)[0])

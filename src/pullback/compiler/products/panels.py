@@ -33,7 +33,6 @@ in a block made no difference.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -41,42 +40,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
-from pullback.compiler.products import sharing
+from pullback.compiler.products import prices
 from pullback.compiler.products.kernels import CHAIN, SIZES, kernel_name, product_shape
+from pullback.compiler.products.prices import REAL, ROWS
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE, Expr, Let
 from pullback.loops.schedule.item_loops import of_items
 from pullback.loops.schedule.machine import host
-from pullback.loops.schedule.row_blocks import BYTES, SHARED, of_rows
+from pullback.loops.schedule.row_blocks import of_rows
 
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
-REAL = {"c64": "f32", "c128": "f64"}
 # Whose products are multiplied in pairs: by an instruction that adds two of them to a float, where there is one; else
 # converted to floats first, and added in its order, so that the results are the same.
 PAIRED = "bf16"
 WORDS = "u32"  # of operands of a product in i32: two i16 each, which one instruction multiplies and adds
 KERNELS = ("f32", "f64", "i32", "u32", *REAL)
 LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
-LONGEST = 4096  # contracted elements up to which a panel of y stays in the second cache
 SMALLEST_SHARE = 1 << 16  # multiply-adds of a part of a batch
-MULTIPLY_ADD_NS = 0.18  # of one core, for a vector of them: two of these a cycle, less what the kernel takes to begin
 PIECES = 32  # blocks that threads share, at least, where there is enough work
-ROWS = 16  # blocks of rows that large products are cut into; beyond that columns are cut
 LARGE = 1 << 25  # multiply-adds of a block worth cutting
 PIECE = 2048  # contracted elements of a piece, where a small result is the sum of several
 SMALL_RESULT = 1 << 15
 FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
-CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
-FEW_ROWS = 64  # rows of x below which y in a near cache is read too seldom to be packed
-FORESEEN = 2048  # bytes of a row: from there on one is not foreseen
-PACKED = 4  # times that a line is handled in the second cache when it is packed: written, looked up, and read twice
 GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
-LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
 GRAM_LEAST = 64  # rows from which half of a product with its own transpose is saved by panels: two of the widest
 GRAM_MOST = 512  # rows up to which a thread keeps the sums of a group of panels, on any machine
-OTHERS = 2  # lines of each set of the first cache through which y and the results go
 
 
 def suits(out: Storage, x: Storage, y: Storage) -> bool:
@@ -87,12 +77,7 @@ def suits(out: Storage, x: Storage, y: Storage) -> bool:
         return False
     if x.dtype != PAIRED and (out.dtype[0] in "iu" or m * n <= SMALL_RESULT):
         return True
-    return k * _parts(out) <= LONGEST
-
-
-def _parts(s: Storage) -> int:
-    """Real numbers in an element."""
-    return 2 if s.dtype in REAL else 1
+    return k * prices.parts(out) <= prices.LONGEST
 
 
 def _shape(dtype: str, m: int, n: int) -> tuple[int, int]:
@@ -119,13 +104,13 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     paired = x.dtype == PAIRED
     x = _paired_rows(ctx, x, n, rows, columns, alone) if paired else _rows(ctx, x, n, rows, columns, alone)
     panels = None if paired or y.dtype in REAL else _in_place(y, m, rows, columns)
-    shared = not alone and sharing.pays(_work_ns(out, m * n * x.shape[1]), out, x, y)
-    if panels is None and shared and _own_panels_pay(out, x, y, rows, columns):
+    shared = not alone and prices.threads_pay(prices.work_ns(out, m * n * x.shape[1]), out, x, y)
+    if panels is None and shared and prices.own_panels_pay(out, x, y, rows, columns):
         _by_panels(ctx, out, x, y, rows, columns)
         return
     if panels is None:
         panels = _packed(ctx, y, columns, alone, paired)
-    if x.shape[1] > LONGEST and not alone and not paired:
+    if x.shape[1] > prices.LONGEST and not alone and not paired:
         _sum_of_pieces(ctx, target, x, panels, rows)
     else:
         _calls(ctx, target, x, panels, rows, shared)
@@ -138,7 +123,7 @@ def _rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: 
     far = x.strides[1] * ITEMSIZE[x.dtype] >= FAR and n >= 4 * columns
     if far or (x.dtype in REAL and x.strides[1] != 1):
         return _row_major(ctx, x, rows, alone)
-    if x.strides[1] == 1 and _copy_pays(x, x.shape[0], n, rows, columns):
+    if x.strides[1] == 1 and prices.copy_pays(x, x.shape[0], n, rows, columns):
         return _row_major(ctx, x, rows, alone)
     return x
 
@@ -153,9 +138,9 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage, each: Any = No
     (m, k), n = x.shape[-2:], y.shape[-1]
     work = m * n * k
     if held is None:
-        held = (k * (n + _shape(out.dtype, m, n)[1]) * _parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
-    alone = held <= LOCAL and _alone_pays(out.dtype, count, work)
-    shared = alone and sharing.pays(_work_ns(out, count * work), out, x, y)
+        held = (k * (n + _shape(out.dtype, m, n)[1]) * prices.parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
+    alone = held <= prices.LOCAL and prices.alone_pays(out.dtype, count, work)
+    shared = alone and prices.threads_pay(prices.work_ns(out, count * work), out, x, y)
     grain = max(1, min(SMALLEST_SHARE // work, -(-count // PIECES))) if shared else None
     with b.loop(count, "threads" if shared else "sequential", "item", of_items(count, grain)) as item:
         (each or multiply)(ctx, _item(ctx, out, item), _item(ctx, x, item), _item(ctx, y, item), alone)
@@ -175,20 +160,6 @@ def _item(ctx: NestContext, s: Storage, item: Expr) -> Storage:
     return s
 
 
-def _alone_pays(dtype: str, count: int, work: int) -> bool:
-    """Whether each matrix of a batch is better one thread's own than shared by all, who then begin twice for each: to
-    pack, and to multiply. The results are the same.
-    """
-    machine = host()
-    one = work * machine.op_ns * ITEMSIZE[dtype] / machine.vector_bytes
-    return -(-count // machine.cores) * one <= count * (one / machine.cores + 2 * machine.wake_ns)
-
-
-def _work_ns(out: Storage, multiply_adds: int) -> float:
-    real = REAL.get(out.dtype, out.dtype)
-    return multiply_adds * _parts(out) ** 2 * ITEMSIZE[real] / host().vector_bytes * MULTIPLY_ADD_NS
-
-
 def _scratch(ctx: NestContext, dtype: str, shape: tuple[int, ...], alone: bool) -> Storage:
     if alone:
         return ctx.local(dtype, shape, "tile")
@@ -205,31 +176,10 @@ def _row_major(ctx: NestContext, x: Storage, rows: int, alone: bool) -> Storage:
 def _apart(ctx: NestContext, dtype: str, shape: tuple[int, ...], rows: int, alone: bool) -> Storage:
     """Scratch space for a matrix, so many neighbouring rows of which stay in the first cache together."""
     m, step = shape
-    if _competing(step * ITEMSIZE[dtype], rows):
+    if prices._competing(step * ITEMSIZE[dtype], rows):
         line = host().line // ITEMSIZE[dtype]
         step = -(-step // line) * line + line
     return _scratch(ctx, dtype, (m, step), alone).slice((0, 0), shape)
-
-
-def _competing(apart: int, rows: int) -> int:
-    """Lines of the first cache that a block of rows, so many bytes apart, reads and cannot keep there."""
-    first, line = host().first, host().line
-    places = Counter(row * apart % first.way // line for row in range(rows))
-    spare = first.ways - OTHERS
-    return sum(count for count in places.values() if count > spare)
-
-
-def _copy_pays(x: Storage, m: int, n: int, rows: int, columns: int) -> bool:
-    """Whether rows of x are better copied to other places: a line that the first cache does not keep is fetched again
-    for each of its elements and each panel of y, a copy reads and writes it once.
-    """
-    lost = _competing(x.strides[0] * ITEMSIZE[x.dtype], rows)
-    if not lost or m < rows:
-        return False
-    machine = host()
-    held = machine.second if x.size * ITEMSIZE[x.dtype] <= machine.second.bytes else machine.last
-    again = x.size * lost / rows * -(-n // columns) * machine.second.line_ns
-    return again > 2 * x.size * ITEMSIZE[x.dtype] / machine.line * held.line_ns + machine.wake_ns
 
 
 def _in_place(y: Storage, m: int, rows: int, columns: int) -> Storage | None:
@@ -238,25 +188,9 @@ def _in_place(y: Storage, m: int, rows: int, columns: int) -> Storage | None:
     step = y.strides[0] if k > 1 else n
     if n < columns or (y.strides[1] != 1 and n > 1):
         return None
-    if n != columns and _packing_pays(k * n * ITEMSIZE[y.dtype], step * ITEMSIZE[y.dtype], m, rows):
+    if n != columns and prices.packing_pays(k * n * ITEMSIZE[y.dtype], step * ITEMSIZE[y.dtype], m, rows):
         return None
     return Storage(y.buffer, y.offset, (-(-n // columns), k, columns), (columns, step, 1))
-
-
-def _packing_pays(size: int, row: int, m: int, rows: int) -> bool:
-    """Whether y of so many bytes, in rows of so many, is better packed once than read where it lies by each block of
-    `rows` of the m rows of x: of long rows a panel is on another page for each, which no prefetcher foresees.
-
-    Measured (two cores of a Xeon): 16 and 32 rows by 1024 x 1024 in place 229 and 455 us, packed 170 and 250; by 512 x
-    512, which stay in the second cache, in place 42 and 98 us of one core, packed 76 and 129.
-    """
-    machine = host()
-    if size <= CACHED:
-        return False
-    if size // machine.cores <= machine.second.bytes * 3 // 4 or row < FORESEEN:
-        return m >= FEW_ROWS
-    line_ns = machine.last.line_ns if size <= machine.last.bytes else machine.memory_ns
-    return -(-m // rows) * machine.far * line_ns > line_ns + PACKED * machine.second.line_ns
 
 
 def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool, paired: bool) -> Storage:
@@ -270,7 +204,7 @@ def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool, paired: boo
 def _panels(ctx: NestContext, y: Storage, count: int, k: int, columns: int, alone: bool, paired: bool) -> Storage:
     """Scratch space for so many panels of k rows of y."""
     if not paired:
-        return _scratch(ctx, y.dtype, (count, k * _parts(y), columns), alone)
+        return _scratch(ctx, y.dtype, (count, k * prices.parts(y), columns), alone)
     pairs = -(-k // 2)
     return _scratch(ctx, "f32", (count, pairs if current_target().dots_pairs else 2 * pairs, columns), alone)
 
@@ -285,7 +219,7 @@ def _fill(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr 
         _fill_pairs(ctx, panels, y, k, n, odd)
         return
     b = ctx.b
-    columns, parts = panels.shape[2], _parts(y)
+    columns, parts = panels.shape[2], prices.parts(y)
 
     def row(panel: Expr, start: Expr, i: Expr) -> None:
         with b.loop(columns, "vector", "j") as j:
@@ -332,7 +266,8 @@ def _paired_rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, 
     """
     b, (m, k) = ctx.b, x.shape
     narrow, even = current_target().dots_pairs, k + k % 2
-    if narrow and x.strides[1] == 1 and k == even and x.strides[0] % 2 == 0 and not _copy_pays(x, m, n, rows, columns):
+    stays = narrow and x.strides[1] == 1 and k == even and x.strides[0] % 2 == 0
+    if stays and not prices.copy_pays(x, m, n, rows, columns):
         return x
     held = _apart(ctx, PAIRED if narrow else "f32", (m, even), rows, alone)
     if narrow:
@@ -422,71 +357,12 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
         call(ctx, out.slice((start, left), (most, widest)), x.slice((start, 0), (most, k)), part, rows, given)
 
 
-def _own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> bool:
-    """Whether threads had better pack panels of y of their own, just before they multiply all of x with them.
-
-    Then y goes through the caches once, and x once for each panel. What is packed for all threads is written first, and
-    comes again for each block of rows, from other cores' caches as well.
-    """
-    (m, k), n = x.shape, y.shape[1]
-    size = ITEMSIZE[out.dtype]
-    if n < 2 * columns:
-        return False
-    if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
-        return False
-    group, pieces = _groups(out.dtype, k, n, columns, m + rows)
-    if k > LONGEST or (pieces > 1 and _sums(out.dtype, n, columns, group, m + rows) > LOCAL):
-        return False
-    machine = host()
-
-    def lines_ns(elements: int, held: int) -> float:
-        """Reading so many elements of what has `held` ones: half of a cache is for others, and of the second one the
-        kernel does not wait.
-        """
-        if 2 * held * size <= machine.second.bytes:
-            return 0.0
-        near = 2 * held * size <= machine.last.bytes
-        return elements * size / machine.line * (machine.last.line_ns if near else machine.memory_ns)
-
-    full = n // columns
-    uneven = _busiest(n, columns, group) * machine.cores * columns / n - 1
-    own = lines_ns(full * m * k, m * k // pieces) + uneven * _work_ns(out, m * n * k)
-    others = machine.cores * k * n * size / machine.line * machine.last.line_ns  # what other cores have packed
-    together = others + lines_ns(min(m // rows, ROWS) * k * n, k * n)
-    return own < together + machine.cores * machine.wake_ns / 3
-
-
-def _busiest(n: int, columns: int, group: int) -> int:
-    """Panels that the last thread takes, where they go in groups; what is left of n columns is one more."""
-    return -(-(n // columns) // (group * host().cores)) * group + (n % columns > 0)
-
-
-def _sums(dtype: str, n: int, columns: int, group: int, m: int) -> int:
-    """Bytes of the sums of pieces that a thread keeps for m rows: of as many panels as the largest group has."""
-    full = n // columns
-    most = -(-full // -(-full // group)) + (n % columns > 0)
-    return m * most * columns * ITEMSIZE[dtype]
-
-
-def _groups(dtype: str, k: int, n: int, columns: int, m: int) -> tuple[int, int]:
-    """(panels that are packed together, pieces of the contracted axis): these take an eighth of the second cache, and
-    half of what a thread keeps at most, as its last group may have a panel more.
-
-    Two panels are longer runs of y; not where a thread has a tenth more to do by that, or sums that it cannot keep.
-    """
-    row = columns * ITEMSIZE[dtype] * (2 if dtype in REAL else 1)
-    most = max(min(host().second.bytes // 8, LOCAL // 2) // (2 * row) // CHAIN, 1) * CHAIN
-    pieces = min(-(-k // most), max(k // CHAIN, 1))
-    two = 10 * _busiest(n, columns, 2) <= 11 * _busiest(n, columns, 1)
-    return 2 if two and (pieces == 1 or _sums(dtype, n, columns, 2, m) <= LOCAL) else 1, pieces
-
-
 def gram_suits(out: Storage, x: Storage) -> bool:
     """Whether `gram` can be had for out[n, n] = x[n, k] @ x'; by sizes alone, as BLAS adds in another order."""
     n, k = x.shape
     if out.dtype not in KERNELS or out.dtype in REAL or out.strides[1] != 1:
         return False
-    return n >= GRAM_LEAST and k <= LONGEST and (k < 2 * CHAIN or n <= GRAM_MOST)
+    return n >= GRAM_LEAST and k <= prices.LONGEST and (k < 2 * CHAIN or n <= GRAM_MOST)
 
 
 def gram(ctx: NestContext, out: Storage, x: Storage) -> None:
@@ -507,7 +383,7 @@ def _by_panels(
     b = ctx.b
     (m, n), k = out.shape, y.shape[0]
     paired = y.dtype == PAIRED
-    group, pieces = _groups(out.dtype, k, n, columns, m + rows)
+    group, pieces = prices.groups(out.dtype, k, n, columns, m + rows)
     full, blocks = n // columns, -(-m // rows)
     tasks = -(-full // group)
     with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:
@@ -577,7 +453,7 @@ def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, 
     with b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:
         start = piece * size
         given = {"inner": b.op("min", b.index(size), b.index(k) - start)} if k % size else {}
-        part = panels.slice((0, start * _parts(x), 0), (count, size * _parts(x), columns))
+        part = panels.slice((0, start * prices.parts(x), 0), (count, size * prices.parts(x), columns))
         call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, given)
     with ctx.loops((m, n)) as (i, j):
         total = ctx.load(partial, (0, i, j))
@@ -599,7 +475,7 @@ def call(
     from those of the storages.
     """
     b = ctx.b
-    parts = _parts(out)
+    parts = prices.parts(out)
     narrow = x.dtype == PAIRED  # a pair is one element of what the kernel reads
     together = 2 if narrow else 1
     inner = x.shape[1] * parts // together

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pullback.compiler.lower.storage import Storage, contiguous
-from pullback.compiler.products import sharing
+from pullback.compiler.products import prices
 from pullback.compiler.products.kernels import SIZES
 from pullback.compiler.products.tile_kernels import WORDS, tile_kernel_name, tile_shape
 from pullback.loops.emit.cpu.target import current_target
@@ -78,7 +78,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     words = -(-k * ITEMSIZE[y.dtype] // 4)
     panel_bytes = 4 * words * columns
     full = max(1, n // columns)  # panels, the last of which may be followed by a part of one
-    shared = not alone and sharing.pays(m * n * k * MULTIPLY_ADD_NS, out, x, y)
+    shared = not alone and prices.threads_pay(m * n * k * MULTIPLY_ADD_NS, out, x, y)
     down, across = _cut(m, n, k * ITEMSIZE[x.dtype], full, panel_bytes) if shared else (1, 1)
     most = -(-full // across) + (n % columns > 0)
     own = down == 1 and most * panel_bytes <= LOCAL

@@ -42,7 +42,7 @@ def test_the_bits_are_the_same(monkeypatch):
     a, results, before = square(70), [], _core.num_threads()
     try:
         for shared in (False, True):
-            monkeypatch.setattr(panels.sharing, "pays", lambda *args, shared=shared: shared)
+            monkeypatch.setattr(panels.prices, "threads_pay", lambda *args, shared=shared: shared)
             program = jax.jit(lambda a, shared=shared: (repeated(a), a @ jnp.cos(a), shared)).lower(a).compile()
             assert ("threads" in program.as_text("loops")) == shared
             for threads in (1, 2):

@@ -1,0 +1,172 @@
+"""What products cost, by which it is decided who computes them, and what is copied first.
+
+Threads share a product where that saves more than they hand over to each other. One that waits begins within a third of
+a microsecond. What takes longer is that one reads what another has written: the first lines one by one, until they come
+in a stream, and then the writer must take them back. Inputs and constants lie in all caches alike, so a product of
+these alone is worth threads far sooner than one in the middle of a program. Results are the same either way, as they
+are however operands are read.
+
+Measured (two cores of a Xeon with AMX, float32, a product in each step of a scan): shared, 64 x 64 x 64 took 6.0 us,
+now 3.2; 100 x 100 x 100 and tanh of it 22.9, now 16.8; 128 x 128 x 128, still shared, 20.6 where one thread takes 24.2;
+50 steps of an LSTM of 32 x 64 1,030, now 800. Alone in a program 64 x 64 x 64 stays shared, 3.6 us for 4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from pullback.compiler.lower.storage import Storage
+from pullback.compiler.products.kernels import CHAIN
+from pullback.loops.ir import ITEMSIZE
+from pullback.loops.schedule.machine import host
+from pullback.loops.schedule.row_blocks import BYTES, SHARED
+
+REAL = {"c64": "f32", "c128": "f64"}
+
+JOIN_NS = 1000.0  # until a thread that waits has begun and its end is seen, and what its caches lack
+LINE_NS, STREAMED_NS = 12.0, 0.6  # a line that another core has written, back and forth; one of many
+FIRST = 400  # lines before they come in a stream
+SPREAD = 1 << 17  # bytes from which threads share what writes or reads them, too: each has its part already
+UNEVEN = 1.2  # times its share that the last thread works
+MULTIPLY_ADD_NS = 0.18  # of one core, for a vector of them: two of these a cycle, less what the kernel takes to begin
+CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
+FEW_ROWS = 64  # rows of x below which y in a near cache is read too seldom to be packed
+FORESEEN = 2048  # bytes of a row: from there on one is not foreseen
+PACKED = 4  # times that a line is handled in the second cache when it is packed: written, looked up, and read twice
+ROWS = 16  # blocks of rows that large products are cut into; beyond that columns are cut
+LONGEST = 4096  # contracted elements up to which a panel of y stays in the second cache
+LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
+OTHERS = 2  # lines of each set of the first cache through which y and the results go
+
+
+def threads_pay(ns: float, out: Storage, *operands: Storage) -> bool:
+    """Whether threads had better share work of so many nanoseconds of one core on these operands."""
+    machine = host()
+    written = [s for s in operands if s.buffer.space not in ("input", "constant")]
+    if out.buffer.space != "output":  # which nothing may read here
+        written.append(out)
+    sizes = list(map(_bytes, written))
+    lines = 0 if any([size >= SPREAD for size in sizes]) else sum(sizes) / machine.line
+    handed_ns = JOIN_NS + LINE_NS * min(lines, FIRST) + STREAMED_NS * max(0, lines - FIRST)
+    return ns * (1 - UNEVEN / machine.cores) > handed_ns
+
+
+def _bytes(s: Storage) -> float:
+    return math.prod(s.shape) * ITEMSIZE[s.dtype]
+
+
+def parts(s: Storage) -> int:
+    """Real numbers in an element."""
+    return 2 if s.dtype in REAL else 1
+
+
+def work_ns(out: Storage, multiply_adds: int) -> float:
+    """What so many multiply-adds of elements take one core."""
+    real = REAL.get(out.dtype, out.dtype)
+    return multiply_adds * parts(out) ** 2 * ITEMSIZE[real] / host().vector_bytes * MULTIPLY_ADD_NS
+
+
+def alone_pays(dtype: str, count: int, work: int) -> bool:
+    """Whether each matrix of a batch is better one thread's own than shared by all, who then begin twice for each: to
+    pack, and to multiply. The results are the same.
+    """
+    machine = host()
+    one = work * machine.op_ns * ITEMSIZE[dtype] / machine.vector_bytes
+    return -(-count // machine.cores) * one <= count * (one / machine.cores + 2 * machine.wake_ns)
+
+
+def copy_pays(x: Storage, m: int, n: int, rows: int, columns: int) -> bool:
+    """Whether rows of x are better copied to other places: a line that the first cache does not keep is fetched again
+    for each of its elements and each panel of y, a copy reads and writes it once.
+    """
+    lost = _competing(x.strides[0] * ITEMSIZE[x.dtype], rows)
+    if not lost or m < rows:
+        return False
+    machine = host()
+    held = machine.second if x.size * ITEMSIZE[x.dtype] <= machine.second.bytes else machine.last
+    again = x.size * lost / rows * -(-n // columns) * machine.second.line_ns
+    return again > 2 * x.size * ITEMSIZE[x.dtype] / machine.line * held.line_ns + machine.wake_ns
+
+
+def _competing(apart: int, rows: int) -> int:
+    """Lines of the first cache that a block of rows, so many bytes apart, reads and cannot keep there."""
+    first, line = host().first, host().line
+    places = Counter(row * apart % first.way // line for row in range(rows))
+    spare = first.ways - OTHERS
+    return sum(count for count in places.values() if count > spare)
+
+
+def packing_pays(size: int, row: int, m: int, rows: int) -> bool:
+    """Whether y of so many bytes, in rows of so many, is better packed once than read where it lies by each block of
+    `rows` of the m rows of x: of long rows a panel is on another page for each, which no prefetcher foresees.
+
+    Measured (two cores of a Xeon): 16 and 32 rows by 1024 x 1024 in place 229 and 455 us, packed 170 and 250; by 512 x
+    512, which stay in the second cache, in place 42 and 98 us of one core, packed 76 and 129.
+    """
+    machine = host()
+    if size <= CACHED:
+        return False
+    if size // machine.cores <= machine.second.bytes * 3 // 4 or row < FORESEEN:
+        return m >= FEW_ROWS
+    line_ns = machine.last.line_ns if size <= machine.last.bytes else machine.memory_ns
+    return -(-m // rows) * machine.far * line_ns > line_ns + PACKED * machine.second.line_ns
+
+
+def own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> bool:
+    """Whether threads had better pack panels of y of their own, just before they multiply all of x with them.
+
+    Then y goes through the caches once, and x once for each panel. What is packed for all threads is written first, and
+    comes again for each block of rows, from other cores' caches as well.
+    """
+    (m, k), n = x.shape, y.shape[1]
+    size = ITEMSIZE[out.dtype]
+    if n < 2 * columns:
+        return False
+    if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
+        return False
+    group, pieces = groups(out.dtype, k, n, columns, m + rows)
+    if k > LONGEST or (pieces > 1 and _sums(out.dtype, n, columns, group, m + rows) > LOCAL):
+        return False
+    machine = host()
+
+    def lines_ns(elements: int, held: int) -> float:
+        """Reading so many elements of what has `held` ones: half of a cache is for others, and of the second one the
+        kernel does not wait.
+        """
+        if 2 * held * size <= machine.second.bytes:
+            return 0.0
+        near = 2 * held * size <= machine.last.bytes
+        return elements * size / machine.line * (machine.last.line_ns if near else machine.memory_ns)
+
+    full = n // columns
+    uneven = _busiest(n, columns, group) * machine.cores * columns / n - 1
+    own = lines_ns(full * m * k, m * k // pieces) + uneven * work_ns(out, m * n * k)
+    others = machine.cores * k * n * size / machine.line * machine.last.line_ns  # what other cores have packed
+    together = others + lines_ns(min(m // rows, ROWS) * k * n, k * n)
+    return own < together + machine.cores * machine.wake_ns / 3
+
+
+def groups(dtype: str, k: int, n: int, columns: int, m: int) -> tuple[int, int]:
+    """(panels that are packed together, pieces of the contracted axis): these take an eighth of the second cache, and
+    half of what a thread keeps at most, as its last group may have a panel more.
+
+    Two panels are longer runs of y; not where a thread has a tenth more to do by that, or sums that it cannot keep.
+    """
+    row = columns * ITEMSIZE[dtype] * (2 if dtype in REAL else 1)
+    most = max(min(host().second.bytes // 8, LOCAL // 2) // (2 * row) // CHAIN, 1) * CHAIN
+    pieces = min(-(-k // most), max(k // CHAIN, 1))
+    two = 10 * _busiest(n, columns, 2) <= 11 * _busiest(n, columns, 1)
+    return 2 if two and (pieces == 1 or _sums(dtype, n, columns, 2, m) <= LOCAL) else 1, pieces
+
+
+def _sums(dtype: str, n: int, columns: int, group: int, m: int) -> int:
+    """Bytes of the sums of pieces that a thread keeps for m rows: of as many panels as the largest group has."""
+    full = n // columns
+    most = -(-full // -(-full // group)) + (n % columns > 0)
+    return m * most * columns * ITEMSIZE[dtype]
+
+
+def _busiest(n: int, columns: int, group: int) -> int:
+    """Panels that the last thread takes, where they go in groups; what is left of n columns is one more."""
+    return -(-(n // columns) // (group * host().cores)) * group + (n % columns > 0)

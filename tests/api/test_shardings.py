@@ -673,3 +673,18 @@ def test_as_xla_writes_it(spec, ndim, text):
         axes = [n for part in spec for n in (part if isinstance(part, tuple) else (part,))]
         order = [("a", "b", "c").index(n) for n in axes]
         assert devices == np.arange(8).reshape(2, 2, 2).transpose(order).ravel().tolist()
+
+
+def test_values_of_the_host_lie_over_the_mesh_in_force():
+    """Whole on each device, and committed, but not what is an array before, or while a function is traced."""
+    mesh = jax.make_mesh((2, 2), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
+    whole = NamedSharding(mesh, P())
+    before = jnp.ones(3)
+    with jax.set_mesh(mesh):
+        for made in (jnp.asarray(np.ones(3)), jnp.array([1, 2]), jnp.array(2.0), jnp.asarray(np.float32(1))):
+            assert made.sharding == whole and made.committed
+        assert jnp.asarray(before) is before
+        assert jax.jit(lambda x: jnp.asarray(np.ones(3)) + x)(1.0).tolist() == [2, 2, 2]
+        assert jnp.asarray(np.ones(3), device=D[1]).sharding == SingleDeviceSharding(D[1])
+        assert (jnp.asarray([1.0, 2.0]) + before[0]).sharding == whole
+    assert not jnp.asarray(np.ones(3)).committed

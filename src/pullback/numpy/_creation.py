@@ -32,7 +32,8 @@ from pullback.numpy._arguments import (
     make_array,
     static_int,
 )
-from pullback.util import dtypes
+from pullback.sharding import Mesh, NamedSharding, PartitionSpec
+from pullback.util import config, dtypes
 from pullback.util.static import check_flags
 
 
@@ -79,9 +80,9 @@ def array(
     kind = type(object)
     if dtype is device is out_sharding is None and not args and ndmin == 0 and (order == "K" or order is None):
         if kind is np.ndarray:  # by far the most frequent
-            return make_array(object)
+            return make_array(object) if config.mesh_in_force.value is None else _over_mesh(make_array(object))
         if kind in PYTHON_SCALAR_TYPES:
-            return as_array(object)
+            return as_array(object) if config.mesh_in_force.value is None else _over_mesh(as_array(object))
     if args:  # the older way to give them, by position
         if len(args) > 3:
             raise TypeError(f"array: takes at most 5 arguments by position, got {len(args) + 2}")
@@ -119,7 +120,19 @@ def array(
         result = lax.broadcast_in_dim(
             result, (1,) * (ndmin - result.ndim) + result.shape, tuple(range(ndmin - result.ndim, ndmin))
         )
+    if device is out_sharding is None and config.mesh_in_force.value is not None and not isinstance(object, AnyArray):
+        return _over_mesh(result)
     return place(result, device, out_sharding, "array")
+
+
+def _over_mesh(x: Any) -> Any:
+    """An array of values of the host, whole on each device of the mesh in force; as it is while a function is traced,
+    and over processes, who would have to compare their values.
+    """
+    mesh = config.mesh_in_force.value
+    if not isinstance(mesh, Mesh) or mesh.empty or mesh.is_multi_process or _core.is_tracing() or type(x) is not Array:
+        return x
+    return hooks.device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 
 def _of_held_type(x: Any, target: Any) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pullback.sharding._hlo_sharding import HloSharding, of_spec
 from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh, is_local
 from pullback.sharding._specs import PartitionSpec, all_names_of, names_of
 from pullback.util.errors import Explained
@@ -73,8 +72,10 @@ class Sharding:
         """The devices in the order of the mesh; libraries look at it."""
         return tuple(self.device_set)
 
-    def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         """As XLA writes it, for arrays of so many dimensions; libraries look at it."""
+        from pullback.sharding._hlo_sharding import HloSharding  # not at start-up
+
         return HloSharding()
 
     @property
@@ -236,7 +237,9 @@ class NamedSharding(Sharding):
     def device_set(self) -> set[Any]:
         return set(self._devices)
 
-    def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        from pullback.sharding._hlo_sharding import of_spec  # not at start-up
+
         return of_spec(self.mesh, self.spec, num_dimensions)
 
     @functools.cached_property

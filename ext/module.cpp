@@ -7,6 +7,7 @@
 #include "arrays/allocator.h"
 #include "arrays/array.h"
 #include "arrays/aval.h"
+#include "programs/blas_threads.h"
 #include "programs/blocks.h"
 #include "calls/call_cache.h"
 #include "calls/call_table.h"
@@ -88,6 +89,8 @@ nb::dict symbol_addresses() {
     add("pb_collective", pb_collective);
     add("pb_collective_begin", pb_collective_begin);
     add("pb_collective_end", pb_collective_end);
+    add("pb_blas_begin", pb_blas_begin);
+    add("pb_blas_end", pb_blas_end);
     add("pb_sort", pb_sort);
     add("pb_sort_pairs", pb_sort_pairs);
     add("pb_select", pb_select);
@@ -162,6 +165,11 @@ NB_MODULE(_core, m) {
           "The addresses of the C functions that generated code may call, by name.");
     m.def("track_anew", track_anew, nb::arg("objects"), "Makes objects young for the garbage collector, frozen ones, too.");
     m.def("sweep_avals", pb::sweep_avals, "Forgets avals that nobody uses.");
+    m.def("set_blas_control", [](uintptr_t get, uintptr_t set) {
+        pb::set_blas_control(reinterpret_cast<int (*)()>(get), reinterpret_cast<void (*)(int)>(set));
+    });
+    m.def("blas_begin", pb_blas_begin);
+    m.def("blas_end", pb_blas_end);
     m.def("standalone_archive", standalone_archive,
           "The static library that exported programs are linked with; empty where there is none.");
 }

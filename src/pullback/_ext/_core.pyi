@@ -179,10 +179,14 @@ def release_libraries() -> None: ...
 def release_libraries_in_child() -> None:
     """The same in the child of a fork."""
 
+def set_blas_control(get: int, set: int) -> None: ...  # addresses of int get(void), void set(int) of SciPy's BLAS
+def blas_begin() -> None: ...  # that BLAS on the calling thread alone, until as many have ended; nothing without control
+def blas_end() -> None: ...
 def standalone_archive() -> bytes: ...  # the static library that exported programs are linked with
 def symbol_addresses() -> dict[str, int]:
     """C functions for generated code:
     void pb_parallel_for(void (*body)(void *ctx, int64_t begin, int64_t end), void *ctx, int64_t n, int64_t grain)
+    void pb_blas_begin(void), pb_blas_end(void)             blas_begin, blas_end
     int  pb_interrupt_pending(void)                         nonzero: return 2 from the program soon
     int  pb_step(int64_t step, int64_t steps, int64_t loop) the same, of a loop that is counted (progress.h)
     int  pb_span(int64_t program, int64_t kernel, int64_t edge) a kernel begins (0), or has ended (1) (spans.h)

@@ -106,8 +106,7 @@ static int cpu_suffices(void) {{
 _OWN = """
 static int never(void) { return 0; }
 static int never_counted(int64_t step, int64_t steps, int64_t loop) { (void)step; (void)steps; (void)loop; return 0; }
-static int one(void) { return 1; }
-static void ignore(int count) { (void)count; }
+static void ignore(void) {}
 static void serial_for(void (*body)(void *, int64_t, int64_t), void *context, int64_t count, int64_t grain) {
     (void)grain;
     if (count > 0) body(context, 0, count);
@@ -117,8 +116,8 @@ _REPLACED = {
     PARALLEL_FOR: "(void *)serial_for",
     INTERRUPT: "(void *)never",
     STEP: "(void *)never_counted",
-    "blas_get_num_threads": "(void *)one",
-    "blas_set_num_threads": "(void *)ignore",
+    "pb_blas_begin": "(void *)ignore",
+    "pb_blas_end": "(void *)ignore",
 }
 
 

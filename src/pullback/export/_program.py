@@ -69,7 +69,7 @@ class Program:
 
 
 # What a library defines for itself: one thread, nobody who interrupts, and the threads of BLAS left as they are.
-OWN = ("pb_parallel_for", "pb_interrupt_pending", "pb_step", "blas_get_num_threads", "blas_set_num_threads")
+OWN = ("pb_parallel_for", "pb_interrupt_pending", "pb_step", "pb_blas_begin", "pb_blas_end")
 
 
 def is_fortran(name: str) -> bool:

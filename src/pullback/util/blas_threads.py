@@ -1,4 +1,4 @@
-"""How many threads SciPy's BLAS takes: one, where we ask it.
+"""How many threads SciPy's BLAS takes: one, where we ask it (ext/programs/blas_threads.h).
 
 OpenBLAS's threads wait by spinning, and NumPy brings another OpenBLAS with threads of its own. Measured on two cores: a
 pseudoinverse of 100 x 100, for which SciPy decomposes and NumPy multiplies, took 4 to 16 ms, now 0.8.
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pullback._ext import _core
+
 Control = tuple[Callable[[], int], Callable[[int], None]]
 
 _NAMES = ("scipy_openblas_{}_num_threads", "scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads")
@@ -20,7 +22,7 @@ _NAMES = ("scipy_openblas_{}_num_threads", "scipy_openblas_{}_num_threads64_", "
 @functools.cache
 def control() -> Control | None:
     """(function that gives the number of threads, one that sets it) of the BLAS that SciPy calls, in C; None if it has
-    none. To load SciPy and its BLAS takes 20 ms.
+    none. From then on `blas_begin` and `blas_end` do something. To load SciPy and its BLAS takes 20 ms.
     """
     import scipy
 
@@ -37,6 +39,8 @@ def control() -> Control | None:
             except AttributeError:
                 continue
             get.argtypes, get.restype, set_.argtypes, set_.restype = [], ctypes.c_int, [ctypes.c_int], None
+            addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (get, set_)]
+            _core.set_blas_control(*addresses)
             return get, set_
     return None
 
@@ -46,15 +50,14 @@ def on_one_thread(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = control()
-        if found is None:
-            return function(*args, **kwargs)
-        get, set_ = found
-        before = get()
-        set_(1)
+        control()
+        _core.blas_begin()
         try:
             return function(*args, **kwargs)
         finally:
-            set_(before)
+            _core.blas_end()
 
     return call
+
+
+__all__ = ["control", "on_one_thread"]

@@ -209,11 +209,9 @@ def one_thread(ctx: NestContext, work: int = ALONE + 1) -> Iterator[None]:
     if work <= ALONE:
         yield
         return
-    before = ctx.b.call("blas_get_num_threads", result="i32")
-    assert before is not None
-    ctx.b.call("blas_set_num_threads", ctx.b.const("i32", 1))
+    ctx.b.call("pb_blas_begin")
     yield
-    ctx.b.call("blas_set_num_threads", before)
+    ctx.b.call("pb_blas_end")
 
 
 def _gemm(

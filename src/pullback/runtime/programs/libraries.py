@@ -43,22 +43,6 @@ def fortran_address(name: str) -> int | None:
     return None if capsule is None else int(_get_pointer(capsule, _get_name(capsule)))
 
 
-THREAD_CONTROL = ("blas_get_num_threads", "blas_set_num_threads")
-
-
-@functools.cache
-def _thread_control() -> dict[str, int]:
-    """blas_get_num_threads() and blas_set_num_threads(int) of the BLAS that SciPy calls; ones that do nothing if it
-    has none. Only for programs that name them.
-    """
-    functions: tuple[Any, Any] = blas_threads.control() or (_get_nothing, _set_nothing)
-    return dict(zip(THREAD_CONTROL, [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]))
-
-
-_get_nothing = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 1)
-_set_nothing = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda count: None)
-
-
 def called_symbols(function: Function) -> set[str]:
     """The C functions that a program calls, those of the emitter's own making included."""
     found = set()
@@ -81,9 +65,10 @@ def addresses(names: set[str]) -> dict[str, int]:
     """The addresses of those names that the runtime or a library has."""
     runtime = _core.symbol_addresses()
     result = {}
+    if "pb_blas_begin" in names:
+        blas_threads.control()
     for name in sorted(names):  # kernels are compiled in one order
-        known = _thread_control() if name in THREAD_CONTROL else runtime
-        address = known.get(name) or kernel_address(name) or fortran_address(name)
+        address = runtime.get(name) or kernel_address(name) or fortran_address(name)
         if address:
             result[name] = address
     return result
@@ -96,7 +81,6 @@ class PythonCalls(Mapping[str, Callable[..., Any]]):
         self._functions: dict[str, Callable[..., Any]] = {
             name: _as_python(address) for name, address in addresses(names).items()
         }
-        self._functions |= {"blas_get_num_threads": lambda: 1, "blas_set_num_threads": lambda count: None}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         return self._functions[name]

@@ -81,8 +81,8 @@ print(len(ours) <= 250, max(collections, default=0) < 2, gc.isenabled(), gc.get_
 
 
 def test_work_of_an_import():
-    """What `import pullback.numpy` costs beside NumPy: modules (up to 250 of ours, 30 of them pages of help), no search of
-    memory for cycles.
+    """What `import pullback.numpy` costs beside NumPy: modules (up to 250 of ours, 30 of them pages of help), no search
+    of memory for cycles.
     """
     out = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path}\n{WORK}"],
                          capture_output=True, text=True, check=True, timeout=120)  # fmt: skip

@@ -38,6 +38,7 @@ from pullback.lax.movement.gather import GatherScatterMode
 from pullback.lax.records.compiler_made import compiler_primitive, rule_of
 from pullback.util.dtypes import issubdtype
 
+APART, ROWS = 5, 16  # contracted elements above, and rows from which none that lie apart are gathered
 PASSING = 256  # equations that a matrix is computed by, for a vector alone
 FEWER = 8  # times as small an array is worth storing for the sake of a larger one
 # A matrix that only lies otherwise is read where it lies.
@@ -96,9 +97,41 @@ def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if out.dtype.kind in "iuf" and (found := _matrix_by_vector(r, eqn, count)) is not None:
         return found
-    if count > SUMMED:
+    if count > SUMMED or (count > APART and _lies_apart(r, eqn) and _is_stored(r, eqn)):
         return None
     return r.emit(inner_product_p, x, y, **eqn.params)
+
+
+def _lies_apart(r: Rewriter, eqn: JaxprEqn) -> bool:
+    """Whether neighbouring results of a product of matrices are made of elements that are no neighbours: lanes would
+    gather each of them, the kernel packs them once.
+    """
+    contract, batch = eqn.params["dimension_numbers"]
+    free = [_free(x.aval.ndim, *those) for x, *those in zip(eqn.invars, contract, batch)]
+    if any(size_of([x.aval.shape[a] for a in axes]) < ROWS for x, axes in zip(eqn.invars, free)):
+        return False
+    atom, axis = eqn.invars[1], free[1][-1]
+    while (made := r.definition(atom, "transpose")) is not None:
+        atom, axis = made.invars[0], made.params["permutation"][axis]
+    return axis != atom.aval.ndim - 1
+
+
+def _is_stored(r: Rewriter, eqn: JaxprEqn) -> bool:
+    """Whether a result will be in memory as it is, or a product reads what is made of it element by element. What else
+    is made of it so is computed where the terms are, with threads that go through rows.
+    """
+    waiting, seen = [eqn.outvars[0]], 0
+    if waiting[0] in r.closed.jaxpr.outvars:
+        return True
+    while waiting:
+        var = waiting.pop()
+        for reader in r.readers.get(var, ()):
+            out, seen = reader.outvars[0], seen + 1
+            if reader.primitive.name == "dot_general" or seen > PASSING:
+                return True
+            if out.aval.size >= var.aval.size and isinstance(reader.primitive.lower, Elementwise):
+                waiting.append(out)
+    return False
 
 
 def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn, count: int) -> Any:

@@ -27,6 +27,7 @@ from pullback.lax.elementwise.compare import *
 from pullback.lax.elementwise.complex import *
 from pullback.lax.elementwise.fma import *
 from pullback.lax.elementwise.math import *
+from pullback.lax.elementwise.powers import *
 from pullback.lax.elementwise.special import *
 from pullback.lax.movement.broadcast import *
 from pullback.lax.movement.creation import *

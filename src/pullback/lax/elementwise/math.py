@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pullback.lax.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, op, sqrt_p, square_p, sub_p
+from pullback.lax.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, op, sub_p
+from pullback.lax.elementwise.powers import sqrt_p, square_p
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, INF, NAN
 

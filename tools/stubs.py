@@ -130,8 +130,9 @@ def where(condition: Any, x: Any, y: Any, /, *, size: Any = ..., fill_value: Any
 
 
 def names_of(module: Any) -> list[str]:
-    """The public names of a module that are its own to give."""
-    return sorted(name for name in set(dir(module)) if not name.startswith("_") and is_own(name, getattr(module, name)))
+    """The names that users see of a module, with the named tuples that its functions return, which it may not list."""
+    names = set(dir(module)) | {name for name, value in vars(module).items() if hasattr(value, "_fields")}
+    return sorted(name for name in names if not name.startswith("_") and is_own(name, getattr(module, name)))
 
 
 def is_own(name: str, value: Any) -> bool:

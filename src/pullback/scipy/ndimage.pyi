@@ -7,9 +7,6 @@ from pullback.core import Array
 
 T = TypeVar("T")
 
-from pullback.util import dtypes as dtypes
-from pullback import jnp as jnp
-from pullback import lax as lax
 def map_coordinates(input: Any, coordinates: Any, order: Any, mode: Any = ..., cval: Any = ...) -> Array: ...
 
 def __getattr__(name: str) -> Any: ...

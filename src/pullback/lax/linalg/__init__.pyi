@@ -7,26 +7,6 @@ from pullback.core import Array
 
 T = TypeVar("T")
 
-from pullback.lax.linalg import bidiagonal_qr as bidiagonal_qr
-from pullback.lax.linalg import blocked_cholesky as blocked_cholesky
-from pullback.lax.linalg import blocked_lu as blocked_lu
-from pullback.lax.linalg import blocked_qr as blocked_qr
-from pullback.lax.linalg import blocked_solve as blocked_solve
-from pullback.lax.linalg import divided_eigh as divided_eigh
-from pullback.lax.linalg import factor as factor
-from pullback.lax.linalg import general_eig as general_eig
-from pullback.lax.linalg import hermitian_eig as hermitian_eig
-from pullback.lax.linalg import jacobi as jacobi
-from pullback.lax.linalg import matrices as matrices
-from pullback.lax.linalg import orthogonal as orthogonal
-from pullback.lax.linalg import schur_forms as schur_forms
-from pullback.lax.linalg import singular_values as singular_values
-from pullback.lax.linalg import small_matrices as small_matrices
-from pullback.lax.linalg import solve as solve
-from pullback.lax.linalg import spectra as spectra
-from pullback.lax.linalg import stacks as stacks
-from pullback.lax.linalg import symmetric_ql as symmetric_ql
-from pullback.lax.linalg import tridiagonal_systems as tridiagonal_systems
 EigImplementation: Any
 EighImplementation: Any
 SvdAlgorithm: Any

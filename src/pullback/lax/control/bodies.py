@@ -150,6 +150,13 @@ def wrapping(wrapper: Any, fun: Any) -> Any:
     return wrapper
 
 
+def carrying(wrapper: Any, fun: Any, name: str, number: int) -> Any:
+    """`wrapping` for the body of a loop written with another one: messages about its carry are about the loop `name`,
+    whose value is component `number` of the wrapper's carry."""
+    wrapper.carries = (f"{name} body", f"[{number}]")
+    return wrapping(wrapper, fun)
+
+
 _own: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}  # by the function's identity
 
 

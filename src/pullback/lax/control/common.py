@@ -207,13 +207,16 @@ def _with_strong_carry(closed: ClosedJaxpr, n_consts: int, n: int, avals) -> Clo
 
 
 def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, init) -> TypeError:
-    """The error for a body `fun` whose carry changes its structure or types."""
+    """The error for a body `fun` whose carry changes its structure or types; one that stands in for a user's (see
+    `bodies.carrying`) says for which, and where in its carry the user's is."""
+    name, prefix = getattr(fun, "carries", (name, ""))
+    carry = "val" if prefix else "carry"
     if init_tree != out_tree:
         array = object()
         before, after = (tree_unflatten(tree, [array] * tree.num_leaves) for tree in (init_tree, out_tree))
         lines = [
-            f"  the input carry component carry{keystr(path)} is {a} but the corresponding component of the output "
-            f"carry is {b}, so {why}".replace(str(object), "an array")
+            f"  the input carry component {carry}{keystr(path).removeprefix(prefix)} is {a} but the corresponding "
+            f"component of the output carry is {b}, so {why}".replace(str(object), "an array")
             for path, a, b, why in equality_errors(before, after)
         ] or [f"  the input carry is {init_tree}", f"  the output carry is {out_tree}"]
         return TypeError(
@@ -221,7 +224,7 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
             + "\n".join(lines)
             + f"\nReturn a carry with the structure of the input carry. The function is {located(fun)}."
         )
-    paths = [keystr(path) for path, _ in tree_flatten_with_path(init)[0]]
+    paths = [keystr(path).removeprefix(prefix) for path, _ in tree_flatten_with_path(init)[0]]
     lines = []
     for path, a, b in zip(paths, in_avals, out_avals):
         different = {
@@ -233,7 +236,7 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
         if any(different.values()):
             what = " and ".join(w for w, bad in different.items() if bad)
             lines.append(
-                f"  the input carry component carry{path} has type {a.short()} but the corresponding output "
+                f"  the input carry component {carry}{path} has type {a.short()} but the corresponding output "
                 f"carry component has type {b.short()}, so the {what} do not match"
             )
             if more := sorted(map(str, types.vma_of(b) - types.vma_of(a))):

@@ -30,7 +30,7 @@ from pullback.core.references import has_references_among
 from pullback.core.source import located
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
-from pullback.lax.control.bodies import wrapping
+from pullback.lax.control.bodies import carrying
 from pullback.lax.control.scan import scan
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.call import running_once
@@ -169,7 +169,9 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
             return (i + 1, body_fun(i, value)), None
 
         length, at_once = max(high - low, 0), 1 if unroll is None else unroll
-        (_, result), _ = scan(wrapping(step, body_fun), (start, init_val), None, length=length, unroll=at_once)
+        (_, result), _ = scan(
+            carrying(step, body_fun, "fori_loop", 1), (start, init_val), None, length=length, unroll=at_once
+        )
         return result
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -179,7 +181,7 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
         i, stop, value = carry
         return i + 1, stop, body_fun(i, value)
 
-    _, _, result = while_loop(_is_below, wrapping(body, body_fun), (start, stop, init_val))
+    _, _, result = while_loop(_is_below, carrying(body, body_fun, "fori_loop", 2), (start, stop, init_val))
     return result
 
 

@@ -4,6 +4,7 @@ do."""
 from __future__ import annotations
 
 import dataclasses
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.util import errors
+from pullback.util.elsewhere import OTHER_LIBRARIES
 
 X = np.arange(3.0, dtype=np.float32)
 KEY = jax.random.key(0)
@@ -210,6 +212,24 @@ def test_misspelt_names():
         with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute '{name}'$") as caught:
             getattr(module, name)
         assert caught.value.name == name and caught.value.obj is module
+
+
+def test_names_of_another_module_or_library():
+    """Each says what to write here; all that is said exists, and no name of a library is said to be another's."""
+    for module, name, instead in (
+        (jnp, "cat", "jax.numpy.concatenate"),
+        (jnp, "mul", "jax.numpy.multiply"),
+        (jnp, "random", "jax.random"),
+        (jnp, "relu", "jax.nn.relu"),
+        (lax, "where", "jax.numpy.where"),
+        (jax, "scan", "jax.lax.scan"),
+    ):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'; it is {instead} here$"):
+            getattr(module, name)
+        assert not hasattr(module, name)
+    for name, instead in OTHER_LIBRARIES.items():
+        assert callable(attrgetter(instead.removeprefix("jax."))(jax)), name
+        assert not any(hasattr(module, name) for module in (jax, jnp)), name
 
 
 def test_the_part_of_a_carry_that_differs_is_named():

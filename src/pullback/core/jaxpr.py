@@ -105,7 +105,14 @@ class DebugInfo(NamedTuple):
 
 
 class Jaxpr(Program):
-    """An open program: constvars stand for arrays held elsewhere."""
+    """An open program: constvars stand for arrays held elsewhere.
+
+    invars are its arguments, eqns its equations in order, outvars its results.
+
+    >>> jaxpr = jax.make_jaxpr(lambda x: x * 2.0)(1.0).jaxpr
+    >>> print(jaxpr.invars[0].aval.shape, [equation.primitive.name for equation in jaxpr.eqns])
+    () ['mul']
+    """
 
     __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "__weakref__")
 

@@ -70,6 +70,11 @@ class OptimizerState(NamedTuple):
     """The state of an optimizer, flat: for each array of the parameters the leaves of its own state.
 
     tree_def is the structure of the parameters, subtree_defs that of each array's state.
+
+    >>> from pullback.example_libraries import optimizers
+    >>> state = optimizers.momentum(0.1, 0.9).init_fn({"w": jnp.zeros(3)})
+    >>> print(state.tree_def, len(state.packed_state[0]))
+    PyTreeDef({'w': *}) 2
     """
 
     packed_state: tuple[list[Any], ...]
@@ -85,7 +90,15 @@ register_pytree_node(
 
 
 class Optimizer(NamedTuple):
-    """The three functions of an optimizer."""
+    """The three functions of an optimizer.
+
+    init_fn(params) gives the first state, update_fn(step, gradients, state) the next, params_fn(state) the parameters.
+
+    >>> from pullback.example_libraries import optimizers
+    >>> init_fn, update_fn, params_fn = optimizers.sgd(0.5)
+    >>> print(params_fn(update_fn(0, jnp.array([2.0]), init_fn(jnp.array([3.0])))))
+    [2.]
+    """
 
     init_fn: Callable[[Any], OptimizerState]
     update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]

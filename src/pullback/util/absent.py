@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .absent_table import REASONS, TABLE
+from .elsewhere import found_elsewhere
 
 
 class _AbsentClass(type):
@@ -72,8 +73,13 @@ def _make(module: str, entry: str, reason: str) -> Any:
 
 
 def no_attribute(module: str, name: str) -> AttributeError:
-    """Of a module without that name; Python looks for names like it, and offers one, where it shows the error."""
-    return AttributeError(f"module '{module}' has no attribute '{name}'", name=name, obj=sys.modules.get(module))
+    """Of a module without that name, with what to write instead if another module or library has it.
+
+    Python looks for names like it, and offers one, where it shows the error.
+    """
+    instead = found_elsewhere(module, name)
+    text = f"module '{module}' has no attribute '{name}'" + (f"; it is {instead} here" if instead else "")
+    return AttributeError(text, name=name, obj=sys.modules.get(module))
 
 
 def listed(module: str) -> Callable[[], list[str]]:

@@ -187,6 +187,13 @@ def test_page_in_a_browser(browse, size):
     assert found["wide"] <= 0  # nothing sticks out
 
 
+def test_program_without_kernels_in_a_browser(browse):
+    look = """const shown = id => document.getElementById(id).getClientRects().length > 0;
+    return [failures, shown("none"), shown("strip"), shown("kernels")];"""
+    assert browse(pb.report(lambda x: x + 1, 1.0).html, look) == [[], True, False, False]
+    assert browse(_step().html, look) == [[], False, True, True]
+
+
 def test_collectives_in_a_browser(browse):
     look = """const rows = document.querySelectorAll("#collectives tr.link"); rows[0].click();
     return [failures, rows.length, document.getElementById("exchanges").hidden,

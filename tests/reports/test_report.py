@@ -190,7 +190,7 @@ def test_page_in_a_browser(browse, size):
 def test_program_without_kernels_in_a_browser(browse):
     look = """const shown = id => document.getElementById(id).getClientRects().length > 0;
     return [failures, shown("none"), shown("strip"), shown("kernels")];"""
-    assert browse(pb.report(lambda x: x + 1, 1.0).html, look) == [[], True, False, False]
+    assert browse(pb.report(lambda x: x + 1, 1.0, path=None).html, look) == [[], True, False, False]
     assert browse(_step().html, look) == [[], False, True, True]
 
 

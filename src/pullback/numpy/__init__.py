@@ -159,6 +159,17 @@ from pullback.numpy._join import (
     vsplit,
     vstack,
 )
+from pullback.numpy._nan_reducers import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
 from pullback.numpy._products import (
     cross,
     dot,
@@ -185,15 +196,6 @@ from pullback.numpy._reducers import (
     max,
     mean,
     min,
-    nanargmax,
-    nanargmin,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
     prod,
     ptp,
     std,

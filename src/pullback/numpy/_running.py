@@ -16,7 +16,8 @@ from pullback.numpy._arguments import (
     refuse_out,
     static_int,
 )
-from pullback.numpy._reducers import _BOOL, _without_nan, widened
+from pullback.numpy._nan_reducers import _without_nan
+from pullback.numpy._reducers import _BOOL, widened
 from pullback.util import dtypes
 
 

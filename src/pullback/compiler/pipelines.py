@@ -37,6 +37,7 @@ from pullback.loops.passes.counters import counters
 from pullback.loops.passes.delinearize import delinearize
 from pullback.loops.passes.expand_math import expand_math
 from pullback.loops.passes.merge import merge
+from pullback.loops.passes.moves import moves
 from pullback.loops.passes.outline import outline
 from pullback.loops.passes.simplify import simplify as simplify_loops
 from pullback.loops.passes.split import split
@@ -88,6 +89,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
 
 # Before the arena is planned, which goes by the order of statements.
 ORDER_PASSES: tuple[Pass, ...] = (
+    Pass("moves", "16 bits that are only moved are not converted to registers of floats and back", moves),
     Pass("item_loops", "a matrix of a batch stays in the cache for the nest that reads it", item_loops),
     Pass("row_blocks", "the rows of a product stay in the cache for the nest that reads them", row_blocks),
     Pass("outline", "repeated nests are compiled once", outline),

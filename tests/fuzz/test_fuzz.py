@@ -48,7 +48,9 @@ def test_a_few_programs_reach_every_pass():
     halved = pullback.make_jaxpr(pullback.vmap(steps))(np.ones(800, "f4"))
     # Nor so many updates of unknown places.
     scatter = pullback.make_jaxpr(lambda x, i: x.at[i].add(1.0))(np.ones(9), np.zeros(100, int))
-    for program in (many, rows, places, parts, batch, large, placed, halved, scatter):
+    # Nor numbers of 16 bits that are only moved.
+    moved = pullback.make_jaxpr(lambda x: x.T)(np.ones((30, 40), "f2"))
+    for program in (many, rows, places, parts, batch, large, placed, halved, scatter, moved):
         reached |= passes.changing(program)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).
     assert passes.names() - reached == {"overlap"}

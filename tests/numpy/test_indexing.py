@@ -22,6 +22,11 @@ def _indices():
     yield from itertools.product(ITEMS, repeat=2)
     triples = list(itertools.product(ITEMS, repeat=3))
     yield from (triples[k] for k in np.random.RandomState(0).permutation(len(triples))[:400])
+    # An ellipsis of no axes keeps index arrays apart, too.
+    inner = (np.array([1, 0]), 1, slice(1, None), None)
+    for first, second, last in itertools.product(inner, repeat=3):
+        yield first, second, Ellipsis, last, np.array([0, 1])
+        yield slice(None), None, first, Ellipsis, last
 
 
 def _valid():

@@ -8,6 +8,7 @@
     At(axis, index)             one element; index is an int or an integer scalar array
     Advanced(axis, index)       an integer array; axis None for a scalar boolean, which only adds an axis of length 0 or
     1
+    Apart()                     an ellipsis of no axes beside index arrays
 """
 
 from __future__ import annotations
@@ -70,7 +71,12 @@ class Advanced:
     index: Any
 
 
-Entry = New | Slice | Span | At | Advanced
+@record
+class Apart:
+    """An ellipsis that stands for no axis, between index arrays, which are no neighbours then."""
+
+
+Entry = New | Slice | Span | At | Advanced | Apart
 
 
 def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
@@ -97,6 +103,8 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
     axis = 0
     for position, item in enumerate(items):
         if item is Ellipsis:
+            if rank == consumed:
+                entries.append(Apart())
             for _ in range(rank - consumed):
                 entries.append(Slice(axis, 0, shape[axis], 1))
                 axis += 1
@@ -117,7 +125,9 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         else:
             entries.append(At(axis, item) if item.ndim == 0 else Advanced(axis, item))
             axis += 1
-    return entries
+    if any(isinstance(e, Advanced) for e in entries):
+        return entries
+    return [e for e in entries if not isinstance(e, Apart)]
 
 
 def _not_an_index(index: Any) -> TypeError:

@@ -8,7 +8,7 @@ import pytest
 import pullback
 from pullback import random
 from pullback.random import _gamma
-from pullback.random._keys import threefry
+from pullback.random._generators import threefry
 from pullback.random._threefry_gamma import threefry_gamma_p
 
 SIZES = [1, 15, 16, 17, 255, 256, 257, 1000]

@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 import sys
 import time
-import types
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
@@ -29,6 +27,7 @@ from pullback.api._places import (
     places_of_leaves,
     tell_inspectors,
 )
+from pullback.api._shared_caches import shared_caches
 from pullback.api.cache_misses import explain
 from pullback.api.shapes import ShapeDtypeStruct, struct_of_type
 from pullback.api.stages import Lowered, Traced, autotunes, check_options
@@ -199,7 +198,7 @@ class Jit:
             wanted,
         )
         tuned = isinstance(compiler_options, dict) and compiler_options.get("autotune") is True
-        self.traces, self.programs = _shared_caches(fun, (*options, tuned))
+        self.traces, self.programs = shared_caches(fun, (*options, tuned))
         self.asked: dict[str, Any] = {}  # of `jit`
         most = max(1, switches.cache_calls)
         function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names, most)
@@ -557,31 +556,6 @@ def run_on_cells(closed: ClosedJaxpr, args: Sequence[Any]) -> Sequence[Any]:
 
 class _HighArgumentError(TypeError):
     """An argument is an object of a type above arrays."""
-
-
-def _shared_caches(fun: Callable, options: tuple) -> tuple[dict, dict]:
-    """(traces, programs) of `fun` jitted with these options: the same ones for every `jit(fun)`, so that calls of
-    `jit(fun)(x)` in a loop are traced once. They lie with the function and go with it.
-    """
-    if type(fun) is not types.FunctionType:
-        return {}, {}
-    shared: Any = fun.__dict__.get("_pullback_caches")
-    if shared is None or shared.fun() is not fun:  # functools.wraps copies the attributes of another function
-        shared = fun.__dict__["_pullback_caches"] = _Shared(weakref.ref(fun))
-    return shared.by_options.setdefault(options, ({}, {}))
-
-
-class _Shared:
-    """The caches that lie with a function. Who pickles the function, as cloudpickle does, gets none of it."""
-
-    __slots__ = ("by_options", "fun")
-
-    def __init__(self, fun: Callable[[], Any] = lambda: None) -> None:
-        self.fun = fun
-        self.by_options: dict[tuple, tuple[dict, dict]] = {}
-
-    def __reduce__(self):
-        return _Shared, ()
 
 
 def _tell_context() -> None:

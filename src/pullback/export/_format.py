@@ -28,8 +28,8 @@ _KNOWN = {
     ("pullback.core.dimensions.scopes", "SymbolicScope"), ("pullback.core.jaxpr", "DebugInfo"),
     ("pullback.core.jaxpr", "Jaxpr"), ("pullback.core.jaxpr", "JaxprEqn"), ("pullback.core.jaxpr", "JaxprEqnContext"),
     ("pullback.core.primitive", "_by_name"), ("pullback.core.source", "NameStack"),
-    ("pullback.core.source", "SourceInfo"), ("pullback.random._keys", "key_dtype"),
-    ("pullback.random._keys", "resolve_impl"),
+    ("pullback.core.source", "SourceInfo"), ("pullback.random._key_arrays", "key_dtype"),
+    ("pullback.random._generators", "generator"),
     ("pullback.runtime.arrays.native_hooks", "reconstruct"),
     ("pullback.core.avals", "typed"), ("pullback.sharding._mesh", "AbstractDevice"),
     ("pullback.sharding._mesh", "AbstractMesh"), ("pullback.sharding._mesh", "AxisType"),
@@ -37,11 +37,21 @@ _KNOWN = {
     ("pullback.sharding._specs", "_made"),
 }  # fmt: skip
 
+_MOVED = {  # where older files look for what is now elsewhere
+    ("pullback.lax.products.conv", "ConvDimensionNumbers"): (
+        "pullback.lax.products.conv_shapes",
+        "ConvDimensionNumbers",
+    ),
+    ("pullback.random._keys", "key_dtype"): ("pullback.random._key_arrays", "key_dtype"),
+    ("pullback.random._keys", "resolve_impl"): ("pullback.random._generators", "generator"),
+}
+
 
 class _Reader(pickle.Unpickler):
     """Reads programs; UnpicklingError for what is no part of one."""
 
     def find_class(self, module: str, name: str) -> Any:
+        module, name = _MOVED.get((module, name), (module, name))
         if (module, name) in _KNOWN or (module, None) in _KNOWN:
             return super().find_class(module, name)
         if module.startswith("pullback.lax.") and name.isidentifier():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
-from pullback.random._keys import PRNGImpl, PRNGSpec, implementations, rbg, threefry, unsafe_rbg
+from pullback.random._generators import PRNGImpl, PRNGSpec, implementations, rbg, threefry, unsafe_rbg
 from pullback.util.absent import absent_names
 
 threefry_prng_impl = PRNGSpec(threefry)
@@ -24,12 +24,12 @@ def define_prng_impl(
     seed(u32[2]) -> u32[*key_shape]; split(key, shape) -> u32[*shape, *key_shape]; random_bits(key, width, shape) ->
     unsigned integers; fold_in(key, u32[]) -> key. Raises ValueError unless keys have one dimension.
     """
-    from pullback.random import _keys
+    from pullback.random._key_arrays import KEY_DTYPES, KeyDType
 
     if len(key_shape) != 1:
         raise ValueError(f"define_prng_impl: keys must have one dimension, got key_shape={key_shape}")
     impl = PRNGImpl(name, tag, tuple(key_shape), seed, split, fold_in, random_bits)
-    _keys._KEY_DTYPES[impl] = _keys.KeyDType(impl)
+    KEY_DTYPES[impl] = KeyDType(impl)
     return PRNGSpec(impl)
 
 

@@ -35,6 +35,7 @@ from pullback.lax.movement.dynamic import *
 from pullback.lax.movement.gather import *
 from pullback.lax.movement.joining import *
 from pullback.lax.movement.scatter import *
+from pullback.lax.movement.scatter_functions import *
 from pullback.lax.movement.shape import *
 from pullback.lax.ordering.selection import *
 from pullback.lax.ordering.sort import *
@@ -52,13 +53,14 @@ _LATE = {
     "control.custom_solve": "custom_linear_solve custom_root linear_solve_p",
     "fourier.fft": "FftType fft fft_p",
     "generators.bit_generator": "rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p",
-    "products.conv":
-        "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_dimension_numbers conv_general_dilated_p "
-        "conv_general_permutations padtype_to_pads",
+    "products.conv": "conv_general_dilated_p",
     "products.conv_functions":
         "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
         "conv_general_shape_tuple conv_shape_tuple conv_transpose conv_transpose_shape_tuple "
         "conv_with_general_padding",
+    "products.conv_shapes":
+        "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_dimension_numbers conv_general_permutations "
+        "padtype_to_pads",
     "products.ragged": "ragged_dot ragged_dot_general",
     "reductions.window_routing": "select_and_gather_add_p select_and_scatter_add_p select_and_scatter_p",
     "reductions.windows":
@@ -92,6 +94,7 @@ if _TYPE_CHECKING:
     from pullback.lax.generators.bit_generator import *
     from pullback.lax.products.conv import *
     from pullback.lax.products.conv_functions import *
+    from pullback.lax.products.conv_shapes import *
     from pullback.lax.products.ragged import *
     from pullback.lax.reductions.window_routing import *
     from pullback.lax.reductions.windows import *

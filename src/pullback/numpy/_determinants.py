@@ -11,7 +11,7 @@ from pullback import lax
 from pullback.api import custom_jvp
 from pullback.api.eager import remember_all
 from pullback.numpy._arguments import check_arraylike, convert, is_weak, promote_dtypes_inexact, to_real_dtype
-from pullback.numpy._creation import diagonal as _diagonal
+from pullback.numpy._diagonals import diagonal as _diagonal
 from pullback.numpy._parameters import LINALG
 from pullback.numpy._reducers import any as _any
 from pullback.numpy._reducers import prod as _prod

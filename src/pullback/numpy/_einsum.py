@@ -22,7 +22,7 @@ from pullback.numpy._arguments import (
     promoted_for,
     refuse_out,
 )
-from pullback.numpy._creation import diagonal
+from pullback.numpy._diagonals import diagonal
 from pullback.util import dtypes
 from pullback.util.record import record
 

@@ -15,6 +15,7 @@ from pullback.core import Tracer, install_methods, install_operators
 from pullback.numpy import (
     _comparison,
     _creation,
+    _diagonals,
     _eager,
     _reducers,
     _running,
@@ -349,7 +350,7 @@ _FUNCTIONS: list[Callable[..., Any]] = [
     *(_reducers.sum, _reducers.prod, _reducers.max, _reducers.min, _reducers.all, _reducers.any, _reducers.mean),
     *(_reducers.ptp, _reducers.argmax, _reducers.argmin, _running.cumsum, _running.cumprod),
     *(_shape.ravel, _shape.squeeze, _shape.swapaxes, _shape.repeat, _ufuncs.conj, _ufuncs.conjugate),
-    *(_take.take, _take.choose, _creation.diagonal, _statistics.trace),
+    *(_take.take, _take.choose, _diagonals.diagonal, _statistics.trace),
     *(_sorting.sort, _sorting.argsort, _sorting.argpartition, _sorting.searchsorted),
 ]
 

@@ -24,7 +24,7 @@ from pullback.numpy._arguments import (
     static_int,
     to_complex_dtype,
 )
-from pullback.numpy._creation import diag
+from pullback.numpy._diagonals import diag
 from pullback.numpy._products import dot
 from pullback.numpy._ranges import vander
 from pullback.numpy._reducers import sum as _sum

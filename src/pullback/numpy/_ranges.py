@@ -23,7 +23,8 @@ from pullback.numpy._arguments import (
     static_int,
 )
 from pullback.numpy._creation import place
-from pullback.numpy._ufuncs import log10, power
+from pullback.numpy._exponentials import log10
+from pullback.numpy._ufuncs import power
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 

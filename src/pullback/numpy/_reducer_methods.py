@@ -20,11 +20,12 @@ from pullback.numpy._comparison import (
     maximum,
     minimum,
 )
+from pullback.numpy._exponentials import logaddexp, logaddexp2
 from pullback.numpy._reducers import _ALL, _ANY, _BOOL, _reduce, _Reduction, kept, max, min, prod, sum
 from pullback.numpy._running import _cumulate
 from pullback.numpy._ufunc_object import check_one_axis
 from pullback.numpy._ufuncs import add as add_ufunc
-from pullback.numpy._ufuncs import logaddexp, logaddexp2, multiply, where
+from pullback.numpy._ufuncs import multiply, where
 from pullback.util import dtypes
 
 

@@ -30,8 +30,9 @@ from pullback.numpy._arguments import (
     static_int,
 )
 from pullback.numpy._comparison import greater_equal
-from pullback.numpy._creation import asarray, diagonal_mask
-from pullback.numpy._creation import diagonal as _diagonal
+from pullback.numpy._creation import asarray
+from pullback.numpy._diagonals import diagonal as _diagonal
+from pullback.numpy._diagonals import diagonal_mask
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import rewriting_take, take_inside
 from pullback.numpy._join import concatenate

@@ -30,7 +30,6 @@ from pullback.numpy._arguments import (
     to_real_dtype,
 )
 from pullback.numpy._comparison import isnan
-from pullback.numpy._creation import diagonal as _diagonal
 from pullback.numpy._creation import from_list
 from pullback.numpy._decompositions import EighResult as EighResult
 from pullback.numpy._decompositions import EigResult as EigResult
@@ -51,6 +50,7 @@ from pullback.numpy._decompositions import (
 )
 from pullback.numpy._determinants import SlogdetResult as SlogdetResult
 from pullback.numpy._determinants import _apply_lu, _inexact, det, slogdet
+from pullback.numpy._diagonals import diagonal as _diagonal
 from pullback.numpy._einsum import einsum
 from pullback.numpy._parameters import LINALG, LINALG_OWN
 from pullback.numpy._reducers import any as _any

@@ -29,13 +29,13 @@ from pullback.random._continuous import (
 )
 from pullback.random._discrete import binomial, categorical, choice, geometric, multinomial, permutation, poisson
 from pullback.random._gamma import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
+from pullback.random._key_arrays import key_dtype
 from pullback.random._keys import (
     PRNGKey,
     clone,
     fold_in,
     key,
     key_data,
-    key_dtype,
     key_impl,
     split,
     wrap_key_data,

@@ -25,8 +25,9 @@ from pullback.random._arguments import (
     shape_of,
     smallest_normal,
 )
+from pullback.random._generators import PRNGImpl
 from pullback.random._jit import jitted
-from pullback.random._keys import PRNGImpl, open_key
+from pullback.random._keys import open_key
 from pullback.random._uniform import normal_of, rademacher_of, two_keys, uniform_of
 from pullback.util import config, dtypes
 

@@ -19,8 +19,9 @@ from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import promote_dtypes_inexact
 from pullback.random._arguments import batch_shape, check_parameters, float_dtype, int_dtype, shape_of
 from pullback.random._continuous import Shape, gumbel_mode, gumbel_of
+from pullback.random._generators import PRNGImpl
 from pullback.random._jit import jitted
-from pullback.random._keys import PRNGImpl, open_key, random_bits
+from pullback.random._keys import open_key, random_bits
 from pullback.random._uniform import keys_of, randint_of, two_keys, uniform_of
 from pullback.util import dtypes
 

@@ -23,8 +23,9 @@ from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import static_int
 from pullback.random._arguments import as_dtype, batch_shape, check_parameters, float_dtype, shape_of, smallest_normal
 from pullback.random._continuous import Shape, exponential_of, with_parameters
+from pullback.random._generators import PRNGImpl, threefry
 from pullback.random._jit import jitted
-from pullback.random._keys import PRNGImpl, open_key, threefry
+from pullback.random._keys import open_key
 from pullback.random._threefry_gamma import threefry_gamma_p
 from pullback.random._uniform import normal_of, rademacher_of, two_keys, uniform_of
 from pullback.util import config

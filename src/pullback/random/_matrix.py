@@ -12,8 +12,9 @@ from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import static_int
 from pullback.random._arguments import batch_shape, check_parameters, float_dtype, inexact_dtype, shape_of
 from pullback.random._continuous import Shape
+from pullback.random._generators import PRNGImpl
 from pullback.random._jit import jitted
-from pullback.random._keys import PRNGImpl, open_key
+from pullback.random._keys import open_key
 from pullback.random._uniform import normal_of
 from pullback.util import dtypes
 from pullback.util.promoting import promoting_freely

@@ -18,8 +18,9 @@ from pullback.random._arguments import (
     inexact_dtype,
     shape_of,
 )
+from pullback.random._generators import PRNGImpl
 from pullback.random._jit import jitted
-from pullback.random._keys import PRNGImpl, open_key, random_bits
+from pullback.random._keys import open_key, random_bits
 from pullback.util import dtypes
 
 

@@ -5,7 +5,8 @@ import pytest
 
 import pullback as jax
 from pullback._ext import _core
-from pullback.lax.products.conv import conv_dimension_numbers, conv_general_dilated_p
+from pullback.lax.products.conv import conv_general_dilated_p
+from pullback.lax.products.conv_shapes import conv_dimension_numbers
 
 LAST, MIXED = ("NHWC", "HWIO", "NHWC"), ("HNCW", "WOIH", "CWNH")
 

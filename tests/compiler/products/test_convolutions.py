@@ -8,7 +8,8 @@ import pytest
 
 import pullback as jax
 from pullback._ext import _core
-from pullback.lax.products.conv import conv_dimension_numbers, conv_general_dilated_p
+from pullback.lax.products.conv import conv_general_dilated_p
+from pullback.lax.products.conv_shapes import conv_dimension_numbers
 from pullback.loops.emit.cpu.target import host_target
 from pullback.loops.schedule.machine import AVX512_SERVER, using
 from pullback.util.switches import switches

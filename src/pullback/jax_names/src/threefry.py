@@ -6,7 +6,7 @@
 from typing import Any
 
 from pullback.random import PRNGKey
-from pullback.random._keys import threefry
+from pullback.random._generators import threefry
 
 
 def threefry_seed(seed: Any) -> Any:

@@ -7,14 +7,13 @@ The order is fixed, so of several updates of one place by `scatter` the last one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core.lowering import Nest
 from pullback.lax.movement.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
-    canonical_numbers,
     check_batching,
     gather_p,
     places,
@@ -22,23 +21,14 @@ from pullback.lax.movement.gather import (
 from pullback.lax.movement.scatter_sums import emit_shares, shares, wide_dtype
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
-from pullback.lax.records.operands import check_kind
-from pullback.util.static import check_flags
 
 __all__ = [
     "ScatterDimensionNumbers",
-    "scatter",
-    "scatter_add",
     "scatter_add_p",
-    "scatter_apply",
-    "scatter_max",
     "scatter_max_p",
-    "scatter_min",
     "scatter_min_p",
-    "scatter_mul",
     "scatter_mul_p",
     "scatter_p",
-    "scatter_sub",
     "scatter_sub_p",
 ]
 
@@ -549,93 +539,4 @@ def bind_scatter(
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
         mode=mode,
-    )
-
-
-# ---------------------------------------------------------------------------------------------------- public functions
-
-
-def _public(p: Primitive, arithmetic: str = "") -> Callable:
-    name = p.name.replace("-", "_")
-
-    def function(
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        *,
-        indices_are_sorted=False,
-        unique_indices=False,
-        mode=None,
-    ):
-        operand, scatter_indices, updates = as_arrays(name, operand, scatter_indices, updates)
-        if arithmetic:  # as the operation itself, which has no meaning for booleans
-            check_kind(arithmetic, operand.dtype, "iufc", 0)
-        check_flags(name, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
-        return p.bind(
-            operand,
-            scatter_indices,
-            updates,
-            update_jaxpr=None,
-            update_consts=(),
-            dimension_numbers=canonical_numbers(dimension_numbers),
-            indices_are_sorted=bool(indices_are_sorted),
-            unique_indices=bool(unique_indices),
-            mode=GatherScatterMode.from_any(mode),
-        )
-
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "pullback.lax"
-    function.__doc__ = (
-        f"{p.doc} at the start vectors in the last dimension of `scatter_indices`.\n\n    Windows outside of the "
-        "operand are dropped, or moved inside with mode 'clip'. Updates are applied in row-major order;\n    "
-        "where many are added to few places, in parts whose sums are added at the end.\n    Raises TypeError for "
-        "dimension numbers, shapes or dtypes that don't fit, ValueError for an unknown mode.\n    "
-    )
-    return function
-
-
-scatter = _public(scatter_p)
-scatter_add = _public(scatter_add_p, "add")
-scatter_sub = _public(scatter_sub_p, "sub")
-scatter_mul = _public(scatter_mul_p, "mul")
-scatter_min = _public(scatter_min_p)
-scatter_max = _public(scatter_max_p)
-
-
-def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
-    func: Callable,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    update_shape: Sequence[int] = (),
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Any = None,
-) -> Array:
-    """Windows replaced by `func` (a function of one scalar) of them, once per occurrence of their place.
-
-    `update_shape` is the shape that updates would have. Raises TypeError unless `func` keeps the dtype.
-    """
-    from pullback.core import trace
-
-    operand, scatter_indices = as_arrays("scatter_apply", operand, scatter_indices)
-    check_flags("scatter_apply", indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
-    aval = ShapedArray((), operand.dtype)
-    closed = trace(lambda x, _: [as_array(func(x), "scatter_apply")], [aval, aval])
-    out = closed.jaxpr.outvars[0].aval
-    if out.dtype != operand.dtype or out.shape:
-        raise TypeError(f"scatter_apply: func must map {aval.short()} to {aval.short()}, got {out.short()}")
-    updates = lax.full(tuple(update_shape), constant(operand, 0))
-    return bind_scatter(
-        "scatter",
-        operand,
-        scatter_indices,
-        updates,
-        canonical_numbers(dimension_numbers),
-        bool(indices_are_sorted),
-        bool(unique_indices),
-        GatherScatterMode.from_any(mode),
-        closed,
     )

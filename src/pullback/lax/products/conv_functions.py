@@ -11,7 +11,9 @@ from pullback.core.dimensions import index as size_of
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.movement.shape import inverse_permutation
 from pullback.lax.products.conv import *
-from pullback.lax.products.conv import _restored, check_strides, dilated, window_count
+from pullback.lax.products.conv import _restored
+from pullback.lax.products.conv_shapes import *
+from pullback.lax.products.conv_shapes import check_strides, dilated, window_count
 from pullback.lax.products.dot import canonical_precision
 from pullback.lax.records.families import *
 from pullback.util.static import check_truth

@@ -11,7 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.lax.products.conv import _windows, dilated, window_count
+from pullback.lax.products.conv import _windows
+from pullback.lax.products.conv_shapes import dilated, window_count
 from pullback.lax.records.families import *
 
 

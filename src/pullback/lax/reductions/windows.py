@@ -14,7 +14,7 @@ from pullback.core.dimensions import index as size_of
 from pullback.core.explain import check
 from pullback.core.kinds import SEQUENCE, optional
 from pullback.core.lowering import Nest
-from pullback.lax.products.conv import dilated, padtype_to_pads
+from pullback.lax.products.conv_shapes import dilated, padtype_to_pads
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.lax.reductions.computations import evaluate_reference, monoid_of, of_operands_types, trace_computation

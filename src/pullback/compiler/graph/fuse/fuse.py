@@ -53,6 +53,7 @@ from pullback.compiler.graph.fuse.groups import (
     turns,
 )
 from pullback.compiler.graph.fuse.rows import form_rows, in_order
+from pullback.compiler.graph.fuse.views import memory_view
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
 from pullback.loops.ir import Builder
@@ -182,7 +183,7 @@ class _Fuser:
             self._note_shallow(out, big, kind.cost if computed else 0)
             self.leaves[out] = self._leaves(eqn, big)
             self.sources[out] = sources
-            view = _memory_view(eqn)
+            view = memory_view(eqn)
             if view is not None and not isinstance(eqn.invars[0], Literal):
                 self.contiguous[out] = view and self.contiguous[eqn.invars[0]]
             else:
@@ -256,16 +257,11 @@ class _Fuser:
     def _visit_pointwise(self, number: int, eqn: JaxprEqn) -> None:
         (out,) = eqn.outvars
         source: Any = eqn.invars[0] if eqn.invars else None
-        if (
-            out in self.whole
-            and out not in self.outputs
-            and _memory_view(eqn) is not None
-            and self._can_alias(eqn, out)
-        ):
+        if out in self.whole and out not in self.outputs and memory_view(eqn) is not None and self._can_alias(eqn, out):
             self.aliases[out] = number
             for group in self.whole.pop(out):
                 self._want_whole(source, group, True)
-        elif out in self.outputs and _memory_view(eqn) and self._can_forward(source, out):
+        elif out in self.outputs and memory_view(eqn) and self._can_forward(source, out):
             self.aliases[out] = number
             self.forwarded[source] = out
             self.outputs.discard(out)
@@ -301,9 +297,9 @@ class _Fuser:
         source = eqn.invars[0]
         if isinstance(source, Literal) or source.aval.size <= 1:
             return False
-        if _memory_view(eqn) and out.aval.size == source.aval.size:  # another shape of the same elements in a row
+        if memory_view(eqn) and out.aval.size == source.aval.size:  # another shape of the same elements in a row
             return self.contiguous[source]
-        in_a_row = _memory_view(eqn) and self.contiguous[source] and self._is_in_memory(source)
+        in_a_row = memory_view(eqn) and self.contiguous[source] and self._is_in_memory(source)
         return in_a_row or all(self._strided_wishes(out))
 
     def _is_in_memory(self, var: Var) -> bool:
@@ -315,7 +311,7 @@ class _Fuser:
         if not isinstance(eqn.primitive.lower, (*POINTWISE, Reduction)):
             return True
         source = eqn.invars[0] if eqn.invars else None
-        return bool(_memory_view(eqn)) and isinstance(source, Var) and self._is_in_memory(source)
+        return bool(memory_view(eqn)) and isinstance(source, Var) and self._is_in_memory(source)
 
     def _can_forward(self, source, out: Var) -> bool:
         """Whether the operand of a reshape can be computed in the memory of the program's result."""
@@ -589,28 +585,3 @@ def _turned(ways: tuple[Shape, ...], permutation: Shape) -> tuple[Shape, ...]:
     if ways and sorted(permutation, key=permutation.__getitem__) == list(ways[-1]):
         return ways[:-1]
     return (*ways, tuple(permutation))
-
-
-def _memory_view(eqn: JaxprEqn) -> bool | None:
-    """Whether the result can be the operand's memory: None if not, else whether contiguity is kept."""
-    name = eqn.primitive.name
-    if name == "reshape" and eqn.params.get("dimensions") is None:
-        return True
-    if name in ("squeeze", "expand_dims"):
-        return True
-    if name == "transpose":
-        return False
-    if name == "broadcast_in_dim" and eqn.invars[0].aval.size == eqn.outvars[0].aval.size:
-        return True
-    if name == "slice":
-        return _is_run(eqn)
-    return None
-
-
-def _is_run(eqn: JaxprEqn) -> bool:
-    """Whether a slice is elements that follow each other in its operand: of one axis a part, all of those behind it."""
-    if any(step != 1 for step in eqn.params["strides"] or ()):
-        return False
-    shape, part = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
-    cut = next((k for k, n in enumerate(part) if n != 1), len(part))
-    return part[cut + 1 :] == shape[cut + 1 :]

@@ -1,0 +1,33 @@
+"""The caches of a jitted function, which lie with the function itself."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+
+def shared_caches(fun: Callable, options: tuple) -> tuple[dict, dict]:
+    """(traces, programs) of `fun` jitted with these options: the same ones for every `jit(fun)`, so that calls of
+    `jit(fun)(x)` in a loop are traced once. They lie with the function and go with it.
+    """
+    if type(fun) is not types.FunctionType:
+        return {}, {}
+    shared: Any = fun.__dict__.get("_pullback_caches")
+    if shared is None or shared.fun() is not fun:  # functools.wraps copies the attributes of another function
+        shared = fun.__dict__["_pullback_caches"] = _Shared(weakref.ref(fun))
+    return shared.by_options.setdefault(options, ({}, {}))
+
+
+class _Shared:
+    """The caches that lie with a function. Who pickles the function, as cloudpickle does, gets none of it."""
+
+    __slots__ = ("by_options", "fun")
+
+    def __init__(self, fun: Callable[[], Any] = lambda: None) -> None:
+        self.fun = fun
+        self.by_options: dict[tuple, tuple[dict, dict]] = {}
+
+    def __reduce__(self):
+        return _Shared, ()

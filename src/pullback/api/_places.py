@@ -20,6 +20,7 @@ from pullback.runtime.arrays.placement import Placing, check_devices, devices_of
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
 from pullback.sharding._layout import Format, Layout
+from pullback.sharding._shardings import UNSPECIFIED
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map
 
 
@@ -30,7 +31,7 @@ def _without_layout(given: Any) -> Any:
             "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping this "
             f"device-local layout and pass that to `jit` instead. Got {given}"
         )
-    return given.sharding if isinstance(given, Format) else given
+    return given.sharding if isinstance(given, Format) else None if given is UNSPECIFIED else given
 
 
 def _layouts(name: str, given: Any, tree: Any, arrays: Sequence[Any], what: Any, tupled: bool = False) -> list[Any]:

@@ -52,7 +52,8 @@ from pullback.runtime.arrays.layouts import laid_out
 from pullback.runtime.arrays.placement import watch_moves
 from pullback.runtime.programs import spans
 from pullback.sharding import Mesh
-from pullback.transforms.call import jit_p
+from pullback.sharding._current import mesh_in_force
+from pullback.transforms.call import jit_p, places_said
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
 from pullback.util.logs import STAGES, logs_compilations, warn
@@ -255,6 +256,8 @@ class Jit:
                     inline=self.inline,
                     donated_invars=self.donated_flags(args, kwargs, len(consts), len(leaves)),
                     keep_unused=self.keep_unused,
+                    compiler_options_kvs=(),
+                    **self.places_said(args, kwargs, statics, consts, closed, out_tree),
                 )
             return tree_unflatten(out_tree, outs), None
         donated = self.donated(args, kwargs)
@@ -352,6 +355,16 @@ class Jit:
             tuple(a for i, a in enumerate(args) if i not in numbers),
             dynamic,
             lambda: arguments.leaf_paths(self.fun, args, dynamic, numbers),
+        )
+
+    def places_said(self, args, kwargs, statics, consts, closed, out_tree) -> dict[str, Any]:
+        """Where arguments and results are to lie, as parameters of a call in a program."""
+        ins, outs = len(closed.in_avals), len(closed.out_avals)
+        if self.wanted.is_open:
+            return places_said((None,) * ins, (None,) * outs, mesh_in_force())
+        wanted = self.places_of_arguments(args, kwargs, statics)
+        return places_said(
+            [*[None] * len(consts), *wanted], self.wanted.results(closed.out_avals, out_tree), mesh_in_force()
         )
 
     def flatten(self, args, kwargs, ahead: bool = False):
@@ -471,9 +484,11 @@ class Jit:
         return tuple(numbers)
 
     def donated_flags(self, args, kwargs, n_consts: int, n_leaves: int) -> tuple[bool, ...]:
-        """For each operand of the call whether it is donated; empty if none is."""
+        """For each operand of the call whether it is donated."""
         numbers = self.donated(args, kwargs)
-        return (False,) * n_consts + tuple(i in numbers for i in range(n_leaves)) if numbers else ()
+        if not numbers:
+            return (False,) * (n_consts + n_leaves)
+        return (False,) * n_consts + tuple(i in numbers for i in range(n_leaves))
 
     def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree, wanted, leaves):
         """(cache entry, callable on the kept arrays) of a traced function."""

@@ -12,6 +12,7 @@ from typing import Any
 from pullback.api.jit import Jit, jitted
 from pullback.api.stages import Traced
 from pullback.sharding import PartitionSpec
+from pullback.sharding._shardings import UNSPECIFIED
 from pullback.util import config
 from pullback.util.pytree import Unspecified, tree_map
 from pullback.util.static import check_flags
@@ -50,8 +51,8 @@ def pjit(
     }
     check_flags("pjit", keep_unused=keep_unused, inline=inline)
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    places = {"device": device, "backend": backend, **{k: None if v is _unspecified else v for k, v in given.items()}}
-    on_mesh = {k: None if v is _unspecified else tree_map(_whole, v, is_leaf=_is_none) for k, v in given.items()}
+    places = {"device": device, "backend": backend, **{k: None if v is _unspecified or v is UNSPECIFIED else v for k, v in given.items()}}
+    on_mesh = {k: None if v is _unspecified or v is UNSPECIFIED else tree_map(_whole, v, is_leaf=_is_none) for k, v in given.items()}
     made = jitted(_Pjit, fun, options, places, compiler_options)
     made.on_mesh = jitted(_OnMesh, fun, options, {**on_mesh, "device": None, "backend": None}, compiler_options)
     made.asked.update(given)

@@ -16,6 +16,7 @@ import numpy as np
 
 from pullback.core.atoms import DropVar, Literal, Program, Var, subjaxprs
 from pullback.sharding import AxisType, NamedSharding
+from pullback.sharding._shardings import UNSPECIFIED
 
 WIDTH = 80
 LONG = 10  # jaxprs with more equations are printed in front
@@ -25,7 +26,10 @@ _HIDDEN: dict[str, dict[str, Any]] = {
     "dot_general": {"precision": (None,), "preferred_element_type": (None,), "out_sharding": (None,)},
     "broadcast_in_dim": {"shape": None, "sharding": None, "broadcast_dimensions": ((),)},
     "convert_element_type": {"sharding": (None,)},
-    "jit": {"donated_invars": None, "inline": (False,), "keep_unused": (False,)},
+    "jit": {
+        **{"donated_invars": None, "inline": (False,), "keep_unused": (False,), "compiler_options_kvs": ((),)},
+        **{"in_layouts": None, "out_layouts": None, "in_shardings": None, "out_shardings": None, "ctx_mesh": None},
+    },
     "scan": {"linear": None, "_split_transpose": (False,)},
     "custom_jvp_call": {"num_consts": None},
     "custom_vjp_call": {"num_consts": None},
@@ -291,6 +295,9 @@ def _shown_params(eqn: Any) -> list[tuple[str, Any]]:
     shown = {k: v for k, v in params.items() if not (k in hidden and (hidden[k] is None or v in hidden[k]))}
     if name == "jit" and any(params.get("donated_invars") or ()):
         shown["donated_invars"] = params["donated_invars"]
+    if name == "jit" and "in_shardings" in params:
+        said = [k for k in ("in_shardings", "out_shardings") if any(s is not UNSPECIFIED for s in params[k])]
+        shown |= {k: params[k] for k in (*said, *["ctx_mesh"] * (not params["ctx_mesh"].empty))}
     if name in ("custom_jvp_call", "custom_vjp_call"):
         shown["name"] = params["call_jaxpr"].jaxpr.debug_info.func_name
         shown["symbolic_zeros"] = getattr(params.get("jvp") or params.get("fwd"), "symbolic_zeros", False)

@@ -158,8 +158,16 @@ def get_mesh() -> Mesh:
             "`get_mesh` can only be used outside of `jax.jit` and other transformations, where the mesh in force has "
             "devices; inside, use jax.sharding.get_abstract_mesh()"
         )
+    return mesh_in_force()
+
+
+def mesh_in_force() -> Mesh:
+    """The mesh with devices that is in force, in traced functions, too; one without axes where there is none."""
     found = current_mesh()
-    return found if isinstance(found, Mesh) else Mesh(np.empty((), object), ())
+    return found if isinstance(found, Mesh) else _NO_MESH
+
+
+_NO_MESH = Mesh(np.empty((), object), ())
 
 
 def get_abstract_mesh() -> AbstractMesh:

@@ -38,6 +38,19 @@ class IndivisibleError(Explained, ValueError):
     """A dimension cannot be cut into as many equal parts as its sharding says."""
 
 
+class UnspecifiedValue:
+    """The type of UNSPECIFIED, which programs have where nobody said how a value is to lie."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+    def __reduce__(self) -> str:
+        return "UNSPECIFIED"
+
+
+UNSPECIFIED = UnspecifiedValue()
+
+
 def _memory_kind(kind: str | None) -> str:
     if kind is not None and kind not in MEMORY_KINDS:
         raise ValueError(
@@ -323,9 +336,12 @@ class NamedSharding(Sharding):
         return tuple(extent // count for extent, count in zip(global_shape, counts, strict=True))
 
     def _places(self, ndim: int) -> Any:
-        counts = tuple([self._count(p) for p in self.spec] + [1] * (ndim - len(self.spec)))
+        spec = tuple(self.spec)
+        while len(spec) > ndim and spec[-1] is None:
+            spec = spec[:-1]
+        counts = tuple([self._count(p) for p in spec] + [1] * (ndim - len(spec)))
         state = self.spec.unreduced, self.spec.reduced
-        return dict(self._numbers(ndim)), (*counts, state) if any(state) else counts
+        return {device: found[: len(counts)] for device, found in self._numbers(ndim)}, (*counts, state) if any(state) else counts
 
     def _cuts(self, ndim: int) -> Any:
         sizes = self.mesh.shape

@@ -12,6 +12,7 @@ from typing import Any
 from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hooks
 from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.lowering import Inline
+from pullback.sharding._shardings import UNSPECIFIED
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.discharge import discharge_call, with_outer
 from pullback.transforms.jvp import jvp_jaxpr
@@ -40,7 +41,7 @@ def call_jvp(primitive: Primitive, primals, tangents, *, jaxpr: ClosedJaxpr, **p
     nonzeros = [type(t) is not Zero for t in tangents]
     jaxpr_dot, nonzeros_out = jvp_jaxpr(jaxpr, nonzeros)
     operands = [*primals, *(t for t in tangents if type(t) is not Zero)]
-    outs = primitive.bind(*operands, jaxpr=jaxpr_dot, **_resize(params, len(operands)))
+    outs = primitive.bind(*operands, **_of_program(params, jaxpr_dot))
     count = len(nonzeros_out)
     outs_dot = iter(outs[count:])
     return outs[:count], [
@@ -53,7 +54,7 @@ def call_transpose(primitive: Primitive, outs_bar, *args, jaxpr: ClosedJaxpr, wi
     linear = [type(a) is UndefinedPrimal for a in args]
     backwards, nonzero_out = transpose_jaxpr(jaxpr, linear, outs_bar, with_residuals)
     operands = [a for a, lin in zip(args, linear) if not lin] + [bar for bar in outs_bar if type(bar) is not Zero]
-    found = iter(primitive.bind(*operands, jaxpr=backwards, **_resize(params, len(operands))))
+    found = iter(primitive.bind(*operands, **_of_program(params, backwards)))
     nonzeros = iter(nonzero_out)
     return [
         (next(found) if next(nonzeros) else Zero(a.aval.to_cotangent_aval())) if lin else None
@@ -65,7 +66,7 @@ def call_batch(primitive: Primitive, axis, args, dims, *, jaxpr: ClosedJaxpr, **
     """Call the jaxpr on values with the mapped axis in front."""
     values, batched = to_front(args, dims)
     jaxpr_batched, batched_out = batch_jaxpr(jaxpr, axis, batched)
-    outs = primitive.bind(*values, jaxpr=jaxpr_batched, **params)
+    outs = primitive.bind(*values, **_of_program(params, jaxpr_batched, moved=any(batched)))
     return outs, [0 if b else None for b in batched_out]
 
 
@@ -82,14 +83,34 @@ def call_dce(eqn, used: list[bool]):
     return eqn.replace(
         invars=[a for a, k in zip(eqn.invars, kept) if k],
         outvars=[v for v, u in zip(eqn.outvars, used) if u],
-        params=_resize(eqn.params | {"jaxpr": smaller}, sum(kept)),
+        params=_of_program(eqn.params, smaller),
     )
 
 
-def _resize(params: dict[str, Any], count: int) -> dict[str, Any]:
-    """Params whose per-argument entries fit a new number of arguments."""
-    if params.get("donated_invars"):
-        return params | {"donated_invars": ()}
+def places_said(ins: Sequence[Any], outs: Sequence[Any], mesh: Any) -> dict[str, Any]:
+    """Parameters of `jit` that say where its arguments and results are to lie (None: not said), for who reads programs.
+
+    What is to happen stands in the body, as constraints, so that transformations need not know of them.
+    """
+    return {
+        "in_shardings": tuple([UNSPECIFIED if s is None else s for s in ins]),
+        "out_shardings": tuple([UNSPECIFIED if s is None else s for s in outs]),
+        "in_layouts": (None,) * len(ins),
+        "out_layouts": (None,) * len(outs),
+        "ctx_mesh": mesh,
+    }
+
+
+def _of_program(params: dict[str, Any], jaxpr: ClosedJaxpr, moved: bool = False) -> dict[str, Any]:
+    """The params of a call of another program, which has other arguments (or `moved`: of other shapes)."""
+    params = params | {"jaxpr": jaxpr}
+    if "in_shardings" not in params:
+        return params
+    ins, outs = len(jaxpr.in_avals), len(jaxpr.out_avals)
+    if moved or (ins, outs) != (len(params["in_shardings"]), len(params["out_shardings"])):
+        params |= places_said((None,) * ins, (None,) * outs, params["ctx_mesh"])
+    if ins != len(params["donated_invars"]):
+        params["donated_invars"] = (False,) * ins
     return params
 
 
@@ -102,11 +123,11 @@ def _outer(args, params):
     closed, outer = with_outer(params["jaxpr"], args)
     if not outer:
         return args, params
-    return (*outer, *args), _resize(params, len(outer) + len(args)) | {"jaxpr": closed}
+    return (*outer, *args), _of_program(params, closed)
 
 
 def _rebuild_call(jaxpr, params, known):
-    return _resize(params, len(jaxpr.jaxpr.invars)) | {"jaxpr": jaxpr}
+    return _of_program(params, jaxpr)
 
 
 def call_primitive(name: str, doc: str, evaluate: Callable, **fields) -> Primitive:

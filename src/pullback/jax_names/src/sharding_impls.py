@@ -1,9 +1,7 @@
 """Stands for jax._src.sharding_impls: classes of shardings, and what stands where none is given."""
 
 from pullback.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, get_abstract_mesh
-from pullback.sharding._shardings import IndivisibleError, Sharding
-
-UNSPECIFIED = None  # what jit takes for a sharding that is left open
+from pullback.sharding._shardings import UNSPECIFIED, IndivisibleError, Sharding, UnspecifiedValue
 
 
 def canonicalize_sharding(
@@ -20,5 +18,6 @@ def canonicalize_sharding(
 
 
 __all__ = [
-    "UNSPECIFIED", "IndivisibleError", "NamedSharding", "Sharding", "SingleDeviceSharding", "canonicalize_sharding",
+    "UNSPECIFIED", "IndivisibleError", "NamedSharding", "Sharding", "SingleDeviceSharding", "UnspecifiedValue",
+    "canonicalize_sharding",
 ]  # fmt: skip

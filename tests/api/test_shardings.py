@@ -544,7 +544,7 @@ def test_what_is_no_place():
     mistakes = [
         (TypeError, "Invalid value received for the layout", lambda: Format("rows", CUT)),
         (ValueError, "Sharding has to be concrete", lambda: Format(rows)),
-        (TypeError, "context mesh cannot be empty", lambda: jax.ShapeDtypeStruct((8,), jnp.float32, sharding=P("X"))),
+        (TypeError, "context mesh cannot be empty", lambda: jax.ShapeDtypeStruct((8,), jnp.float32, sharding=P("X")).sharding),
         (ValueError, "global_shape", lambda: jax.make_array_from_process_local_data(CUT, X, (None,))),
     ]
     for error, text, f in mistakes:
@@ -688,3 +688,62 @@ def test_values_of_the_host_lie_over_the_mesh_in_force():
         assert jnp.asarray(np.ones(3), device=D[1]).sharding == SingleDeviceSharding(D[1])
         assert (jnp.asarray([1.0, 2.0]) + before[0]).sharding == whole
     assert not jnp.asarray(np.ones(3)).committed
+
+
+def test_results_say_it_in_the_words_of_arguments():
+    y = jax.device_put(Y, on("X", None))
+    short = jax.device_put(Y, on("X"))
+    double = jax.jit(lambda x: (2 * x, x.sum(1), jnp.ones((4, 4))))
+    assert [v.sharding.spec for v in double(y)] == [P("X", None), P("X"), P()]
+    assert [v.sharding.spec for v in double(short)] == [P("X"), P("X"), P()]  # the other call's program is not theirs
+    assert [v.sharding.spec for v in (y + 1, y + short, short + y, y.T)] == [P("X", None)] * 2 + [P("X"), P(None, "X")]
+    assert jax.jit(lambda x: 2 * x).lower(y).compile().output_shardings == y.sharding
+    whole = jax.device_put(Y, on(None, None))
+    assert [v.sharding.spec for v in (whole + 1, whole[0])] == [P(None, None), P()]
+    assert on("X", None).is_equivalent_to(on("X"), 1) and not on(None, "X").is_equivalent_to(on("X"), 2)
+
+
+def test_open_dimensions_are_closed_outside_of_programs():
+    open_ = NamedSharding(GRID, P(P.UNCONSTRAINED, "Y"))
+    assert lax.with_sharding_constraint(Y, open_).sharding.spec == P(None, "Y")
+    assert lax.with_sharding_constraint(jax.device_put(Y, on("X", mesh=GRID)), open_).sharding.spec == P("X", "Y")
+
+
+def test_calls_in_programs_say_where_things_lie():
+    f = jax.jit(lambda x, y: x + y, in_shardings=(CUT, None), out_shardings=WHOLE, donate_argnums=1)
+    jaxpr = jax.make_jaxpr(f)(X, X)
+    params = jaxpr.eqns[0].params
+    assert params["in_shardings"][0] == CUT and str(params["in_shardings"][1]) == "UnspecifiedValue"
+    assert params["out_shardings"] == (WHOLE,) and params["donated_invars"] == (False, True)
+    assert params["in_layouts"] == (None, None) and params["out_layouts"] == (None,) and params["ctx_mesh"].empty
+    assert "out_shardings=(NamedSharding(" in str(jaxpr)
+    again = jaxpr.eqns[0].primitive.bind(X, X, **params)
+    assert again[0].tolist() == (2 * X).tolist()
+    for transformed, given in ((jax.vmap(f), jnp.ones((8, 8))), (jax.grad(lambda x, y: f(x, y).sum(), (0, 1)), X)):
+        calls = [e for e in jax.make_jaxpr(transformed)(given, given).eqns if e.primitive.name == "jit"]
+        for eqn in calls:
+            assert len(eqn.params["in_shardings"]) == len(eqn.invars) == len(eqn.params["donated_invars"])
+            assert len(eqn.params["out_shardings"]) == len(eqn.outvars)
+        assert calls
+    with jax.set_mesh(MESH):
+        assert jax.make_jaxpr(jax.jit(lambda x: x))(X).eqns[0].params["ctx_mesh"] == MESH
+    plain = str(jax.make_jaxpr(jax.jit(lambda x: x))(X))
+    assert "shardings" not in plain and "ctx_mesh" not in plain and "layouts" not in plain
+
+
+def test_a_spec_of_a_type_means_the_mesh_where_it_is_asked_for():
+    struct = jax.ShapeDtypeStruct((8,), jnp.float32, sharding=P("X"))
+    assert struct == jax.ShapeDtypeStruct((8,), jnp.float32, sharding=P("X"))
+    with jax.set_mesh(MESH):
+        assert struct.sharding == CUT and jax.jit(lambda x: x).lower(struct).compile().input_shardings[0][0] == CUT
+    with pytest.raises(TypeError, match="context mesh cannot be empty"):
+        jax.jit(lambda x: x).lower(struct)
+    odd = jax.ShapeDtypeStruct((7,), jnp.float32, sharding=CUT)
+    with pytest.raises(IndivisibleError):
+        jax.jit(lambda x: x).lower(odd).compile()
+
+
+def test_what_is_no_default_device():
+    for wrong in (3, CUT, "here"):
+        with pytest.raises(ValueError, match="must be passed either a Device object"), jax.default_device(wrong):
+            pass

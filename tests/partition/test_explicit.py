@@ -528,3 +528,53 @@ def test_types_over_meshes_without_devices(name):
     with jax.sharding.use_abstract_mesh(abstract):
         assert jax.eval_shape(lambda: WITHOUT_DEVICES[name](P("x"))).sharding == said
     assert jax.eval_shape(lambda: jnp.zeros((8, 8), out_sharding=said)).sharding == said
+
+
+def test_arrays_say_how_explicit_axes_cut_them():
+    x = jax.device_put(A, NamedSharding(MESH, P("x", "y")))
+    assert x.aval is jax.typeof(x) and x.aval.sharding.spec == P("x", "y") and str(x.aval) == "float32[8@x,8@y]"
+    assert str(jax.device_put(A, jax.devices()[1]).aval) == "float32[8,8]"
+
+
+def test_meshes_of_values_and_in_force_agree():
+    x = jax.device_put(A, NamedSharding(MESH, P("x", "y")))
+    automatic = MESH.update(axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    other = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
+    for mesh in (automatic, other):
+        with jax.set_mesh(mesh), pytest.raises(ValueError, match="should match the aval mesh"):
+            jax.jit(lambda x: x + 1)(x)
+    with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
+        x + jax.device_put(A, NamedSharding(other, P("x")))
+
+
+def test_whole_values_are_cut_where_no_mesh_is_in_force():
+    x = jax.device_put(A, NamedSharding(MESH, P(None, "y")))
+    ones = jnp.ones(8)
+
+    @jax.jit
+    def loops(x):
+        carry, rows = jax.lax.scan(lambda c, row: (c + row, row), ones, x)
+        back, _ = jax.lax.scan(lambda c, row: (ones, row), x[0], x)
+        grown = jax.lax.while_loop(lambda c: c.sum() < 1e4, lambda c: c + x[1], ones)
+        chosen = jax.lax.cond(x.sum() > 0, lambda: ones, lambda: x[0])
+        return carry, rows, back, grown, chosen
+
+    carry, rows, back, grown, chosen = loops(x)
+    assert [str(jax.typeof(v)) for v in (carry, rows, back, grown, chosen)] == [
+        *("float32[8@y]", "float32[8,8@y]", "float32[8@y]", "float32[8@y]", "float32[8@y]")
+    ]
+    assert carry.tolist() == (1 + A.sum(0)).tolist() and chosen.tolist() == [1] * 8 == back.tolist()
+    with jax.set_mesh(MESH), pytest.raises(TypeError, match="shardings do not match"):
+        loops(x)
+
+
+def test_tangents_are_cut_as_primals_are():
+    x = jax.device_put(A, NamedSharding(MESH, P("x", "y")))
+    for tangent in (A, jnp.asarray(A), jax.device_put(A, NamedSharding(MESH, P("y", "x")))):
+        y, y_dot = jax.jvp(lambda x: 2 * x, (x,), (tangent,))
+        assert y.sharding == y_dot.sharding == x.sharding and y_dot.tolist() == (2 * A).tolist()
+
+
+def test_tiles_without_a_mesh_in_force():
+    x = jax.device_put(A, NamedSharding(MESH, P("x", None)))
+    assert [str(jax.typeof(jnp.tile(x, n))) for n in (2, (3, 1, 1))] == ["float32[8@x,16]", "float32[3,8@x,8]"]

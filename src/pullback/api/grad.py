@@ -168,6 +168,8 @@ def jvp(fun: Callable[..., Any], primals, tangents, has_aux: bool = False) -> An
     for p, t in zip(ps, ts):
         check_tangent("jvp", typeof(p), t)
     ps, ts = _numbers_as_they_are(primals, ps), _numbers_as_they_are(tangents, ts)
+    if types.in_use():
+        ts = [_cut_alike(t, p) for p, t in zip(ps, ts)]
     flat = _Flat(fun, tree, {}, has_aux)
     aux: list[Any] = []
 
@@ -180,6 +182,16 @@ def jvp(fun: Callable[..., Any], primals, tangents, has_aux: bool = False) -> An
     out = tree_unflatten(flat.out_tree, outs)
     out_dot = tree_unflatten(flat.out_tree, list(map(instantiate, outs_dot)))
     return (out, out_dot, tree_unflatten(flat.aux_tree, aux)) if has_aux else (out, out_dot)
+
+
+def _cut_alike(tangent: Any, primal: Any) -> Any:
+    """The tangent, cut along explicit axes as the primal is, if that is."""
+    aval = types.type_on_mesh(primal)
+    if type(tangent) in NUMBERS or types.place_of_type(aval) is None or tangent.shape != aval.shape:
+        return tangent
+    if isinstance(primal, _core.Array) and isinstance(tangent, _core.Array):
+        return hooks.device_put(tangent, primal.sharding)
+    return types.cut_as(tangent, aval)
 
 
 def _numbers_as_they_are(tree: Any, arrays: Sequence[Any]) -> list[Any]:

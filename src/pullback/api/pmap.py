@@ -346,7 +346,7 @@ def _run_moved(run: Any, axes: list[Any], out_axes: list[Any], shardings: list[A
     outs = run([_moved(x, a, 0) for x, a in zip(arrays, axes, strict=True)])
     moved = []
     for out, axis, sharding in zip(outs, out_axes, shardings, strict=True):
-        moved.append(_core.with_aval(y, y.aval, sharding) if (y := _moved(out, 0, axis)) is not out else out)
+        moved.append(_core.with_aval(y, y._aval, sharding) if (y := _moved(out, 0, axis)) is not out else out)
     return moved
 
 

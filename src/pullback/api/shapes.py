@@ -33,7 +33,7 @@ class ShapeDtypeStruct:
     shape: a tuple of integers; dtype: anything that names a dtype. TypeError if dtype is None.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "sharding", "_layout")
+    __slots__ = ("shape", "dtype", "weak_type", "_said", "_layout")
     is_only_a_type = True  # has an aval, but no value to compute with
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, vma=None, is_ref: bool = False):
@@ -58,23 +58,28 @@ class ShapeDtypeStruct:
                     f"{sharding}"
                 )
             self._layout, sharding = sharding.layout, sharding.sharding
-        if isinstance(sharding, PartitionSpec) and current_mesh() is None:
+        self._said = sharding
+
+    @property
+    def sharding(self) -> Any:
+        """The sharding that was said, a spec being one over the mesh in force where it is asked for; TypeError where
+        there is none.
+        """
+        if not isinstance(self._said, PartitionSpec):
+            return self._said
+        mesh = current_mesh()
+        if mesh is None or not mesh.axis_names:
             raise TypeError(
                 "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
                 "`jax.set_mesh` to set the mesh context."
             )
-        mesh = current_mesh()
-        if isinstance(sharding, PartitionSpec) and mesh is not None and mesh.axis_names:
-            sharding = NamedSharding(mesh, sharding)
-        if isinstance(sharding, Sharding):
-            sharding.check(self.shape, "ShapeDtypeStruct arguments")
-        self.sharding = sharding
+        return NamedSharding(mesh, self._said)
 
     @classmethod
     def like(cls, x) -> ShapeDtypeStruct:
         """The struct of an array, a number or another struct; TypeError for what is none of these."""
         if isinstance(x, cls):
-            return cls(x.shape, x.dtype, sharding=x.format if x._layout else x.sharding, weak_type=x.weak_type)
+            return cls(x.shape, x.dtype, sharding=x._as_said(), weak_type=x.weak_type)
         aval = typeof(x)
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
@@ -82,6 +87,9 @@ class ShapeDtypeStruct:
     def format(self) -> Format:
         """Where such an array lies, and how in memory, if that was said."""
         return Format(self._layout, self.sharding)
+
+    def _as_said(self) -> Any:
+        return Format(self._layout, self._said) if self._layout else self._said
 
     @property
     def ndim(self):
@@ -103,8 +111,7 @@ class ShapeDtypeStruct:
     def update(self, **kw) -> ShapeDtypeStruct:
         """The struct with some fields replaced."""
         shape, dtype = kw.pop("shape", self.shape), kw.pop("dtype", self.dtype)
-        sharding: Any = self.format if self._layout else self.sharding
-        fields: dict[str, Any] = {"sharding": sharding, "weak_type": self.weak_type} | kw
+        fields: dict[str, Any] = {"sharding": self._as_said(), "weak_type": self.weak_type} | kw
         return ShapeDtypeStruct(shape, dtype, **fields)
 
     def __len__(self):
@@ -113,7 +120,7 @@ class ShapeDtypeStruct:
         return self.shape[0]
 
     def __eq__(self, other):
-        names = "shape", "dtype", "weak_type", "sharding", "_layout"
+        names = "shape", "dtype", "weak_type", "_said", "_layout"
         return isinstance(other, ShapeDtypeStruct) and all(getattr(self, n) == getattr(other, n) for n in names)
 
     def __hash__(self):

@@ -110,9 +110,9 @@ def _iterate(self: Any) -> Any:
         raise TypeError("iteration over a 0-d array")
     cut = type(self) is _core.Array and self._device is not None
     cut = cut and not self.is_fully_replicated and self.is_fully_addressable
-    whole = _core.with_aval(self, self.aval) if cut else self
+    whole = _core.with_aval(self, self._aval) if cut else self
     rows: list[Any] = [lax.index_in_dim(whole, k, 0, keepdims=False) for k in range(self.shape[0])]
-    return iter([_core.with_aval(row, row.aval) for row in rows] if cut else rows)  # of what is cut: on no device
+    return iter([_core.with_aval(row, row._aval) for row in rows] if cut else rows)  # of what is cut: on no device
 
 
 def _contains(self: Any, item: Any) -> Any:

@@ -348,17 +348,17 @@ def tile(A: Any, reps: Any) -> Any:
     paired = tuple(n for c, d in zip(counts, shape) for n in (c, d))
     spread = lax.broadcast_in_dim(lax.reshape(A, shape), paired, tuple(range(1, 2 * rank, 2)))
     tiled = tuple(c * d for c, d in zip(counts, shape))
-    spec = place_of_type(type_of_operands()(A))
-    if spec is None:
+    placing = getattr(type_of_operands()(A), "placing", None)
+    if placing is None:
         return lax.reshape(spread, tiled)
-    parts = (*(None,) * (rank - A.ndim), *spec)
+    parts = (*(None,) * (rank - A.ndim), *placing.spec)
     for axis, (count, part) in enumerate(zip(counts, parts)):
         if count != 1 and part is not None:
             raise ShardingTypeError(
                 f"Operand cannot be sharded on dimension {axis - rank + A.ndim} when the tiling is non-trivial. Got "
                 f"input type: {type_of_operands()(A).str_short(False)} with reps: {counts}"
             )
-    return lax.reshape(spread, tiled, out_sharding=spec.update(partitions=parts))
+    return lax.reshape(spread, tiled, out_sharding=placing.update(spec=placing.spec.update(partitions=parts)))
 
 
 def repeat(

@@ -122,8 +122,21 @@ def _explicit(mesh: Any) -> set[Any]:
 def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
     meshes = {a.placing.mesh for a in in_avals if getattr(a, "placing", None) is not None}
     if len({m.shape_tuple for m in meshes}) > 1:
-        raise ShardingTypeError(f"{name}: operands lie on different meshes: {', '.join(map(str, meshes))}")
-    return next(iter(meshes), None)
+        raise ValueError(
+            f"Mesh for all inputs should be equal. {name}: operands lie on different meshes: {', '.join(map(str, meshes))}"
+        )
+    mesh = next(iter(meshes), None)
+    now = current_mesh()
+    if mesh is None or now is None or not now.axis_names:
+        return mesh
+    retyped = now.axis_types != mesh.axis_types and not now.manual_axes  # inside of shard_map values keep their types
+    if now.shape_tuple != mesh.shape_tuple or retyped:
+        aval = next(a for a in in_avals if getattr(a, "placing", None) is not None)
+        raise ValueError(
+            f"For primitive {name}, context mesh {getattr(now, 'abstract_mesh', now)} should match the aval mesh {mesh} "
+            f"for shape {aval.str_short()}; jax.device_put moves arrays from one mesh to another"
+        )
+    return mesh
 
 
 def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any, primitive: Any) -> list[Cut]:

@@ -65,7 +65,8 @@ def anything(value: Any) -> Any:
 
 def device(value: Any) -> Any:
     """A Device object, a platform name or None."""
-    if isinstance(value, str) and value not in ("cpu", "gpu", "cuda", "rocm", "tpu"):
+    known = value in ("cpu", "gpu", "cuda", "rocm", "tpu") if isinstance(value, str) else hasattr(value, "platform")
+    if value is not None and not known:
         raise ValueError(
             "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) "
             f"or a platform name string like 'cpu' or 'gpu', got: {value!r}"

@@ -240,6 +240,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if is_concrete(value):
             sharding = _with_devices(value, sharding)
             _check_movable(value, sharding)
+            if isinstance(sharding, NamedSharding) and PartitionSpec.UNCONSTRAINED in sharding.spec:
+                sharding = sharding.update(spec=_closed(sharding, value))
             place = Format(layout, sharding) if isinstance(layout, Layout) else sharding
             out.append(value if asserts else hooks.device_put(value, place))
         else:

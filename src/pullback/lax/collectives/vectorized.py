@@ -100,7 +100,7 @@ def _open(spec: PartitionSpec, ndim: int, axes: Sequence[Any], mesh: Mesh) -> Pa
 
 def _freed(x: Any) -> Any:
     """An array that is committed to no device, so that what is computed with it is not, either."""
-    return x if getattr(x, "_device", None) is None else _core.with_aval(x, x.aval)
+    return x if getattr(x, "_device", None) is None else _core.with_aval(x, x._aval)
 
 
 def _cut(x: Any, spec: PartitionSpec, sizes: dict, axes: Sequence[Any]) -> Any:

@@ -28,6 +28,7 @@ from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
 from pullback.lax.control import bodies
 from pullback.sharding import PartitionSpec
+from pullback.sharding._current import current_mesh
 from pullback.util import config
 from pullback.util.dtypes import lattice_result_type
 from pullback.util.errors import REGISTER
@@ -156,17 +157,25 @@ def _lie_alike(a: Any, b: Any) -> bool:
 
 
 def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
-    """Initial values cast so that weakly typed ones take the results' types, to which they promote; None if nothing
-    changes.
+    """Initial values cast so that weakly typed ones take the results' types, to which they promote, and so that whole
+    ones are cut as the results are where no mesh is in force, on which they would lie; None if nothing changes.
     """
     new, changed = [], False
     for value, aval in zip(init, out_avals):
-        have = typeof(value)
+        have = types.type_of_operands()(value)
+        if may_be_cut(have, aval):
+            value, changed = types.cut_as(value, aval), True
         if have.weak_type and have.shape == aval.shape and (have.dtype != aval.dtype or not aval.weak_type):
             if have.dtype == aval.dtype or lattice_result_type(have, aval)[0] == aval.dtype:
                 value, changed = hooks.convert(value, aval.dtype, False), True
         new.append(value)
     return new if changed else None
+
+
+def may_be_cut(have: Any, wanted: Any) -> bool:
+    """Whether a value lies on no mesh, and may be cut as those of another type are."""
+    cut = types.place_of_type(have) is None and types.place_of_type(wanted) is not None
+    return cut and have.shape == wanted.shape and current_mesh() is None
 
 
 def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[ShapedArray], name: str, place) -> tuple:
@@ -182,7 +191,8 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
         promoted = promote_carry(init, jaxpr.out_avals[:n]) if place(out_tree) == n else None
         if promoted is None:
             break
-        same = all([typeof(a).dtype == typeof(b).dtype for a, b in zip(init, promoted)])
+        kind = types.type_of_operands()
+        same = all([_alike_but_weak(kind(a), kind(b)) for a, b in zip(init, promoted)])
         init = promoted
         avals = (*map(types.type_of_operands(), init), *rest)
         if same:
@@ -191,7 +201,27 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
             found = settled, consts, out_tree
         else:
             found = trace_body(fun, in_tree, avals, name)
+    jaxpr, consts, out_tree = found
+    if place(out_tree) == n:
+        found = with_results_cut(jaxpr, [*map(types.type_of_operands(), init)]), consts, out_tree
     return found, init
+
+
+def with_results_cut(closed: ClosedJaxpr, avals: Sequence[Any]) -> ClosedJaxpr:
+    """The program, its first results cut as those types say where they lie on no mesh."""
+    if not any([may_be_cut(have, aval) for have, aval in zip(closed.out_avals, avals)]):
+        return closed
+
+    def fun(*args: Any) -> Any:
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        cut = [types.cut_as(v, a) if may_be_cut(b, a) else v for v, a, b in zip(outs, avals, closed.out_avals)]
+        return [*cut, *outs[len(cut) :]]
+
+    return closed.cached(("cut", tuple(avals)), lambda: trace(fun, closed.in_avals, closed.jaxpr.debug_info))
+
+
+def _alike_but_weak(a: Any, b: Any) -> bool:
+    return a.dtype == b.dtype and types.place_of_type(a) == types.place_of_type(b)
 
 
 def _with_strong_carry(closed: ClosedJaxpr, n_consts: int, n: int, avals) -> ClosedJaxpr:

@@ -31,7 +31,7 @@ from pullback.core.avals import type_of_operand
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
 from pullback.core.source import located
-from pullback.core.types import type_of_operands
+from pullback.core.types import in_use, place_of_type, type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.call import running_once
@@ -129,6 +129,11 @@ def _branches(labels, branches):
     return "\n".join(f"{label} is {located(branch)}" for label, branch in order)
 
 
+def _by_result(traced):
+    """For each result, its types in the branches."""
+    return zip(*[closed.out_avals for closed, _, _ in traced])
+
+
 def _choose(name, index, branches, operands, labels):
     given, tree = tree_flatten(operands)
     if has_references_among(given):  # branches close over references
@@ -157,6 +162,9 @@ def _choose(name, index, branches, operands, labels):
                 f"{name} branch outputs must have the same pytree structure, but they differ: {labels[0]} gives "
                 f"{out_tree}, {label} gives {other}\n{_branches(labels, branches)}"
             )
+    if in_use():
+        cut = [next((a for a in group if place_of_type(a) is not None), group[0]) for group in _by_result(traced)]
+        traced = [(control.with_results_cut(closed, cut), consts, tree) for closed, consts, tree in traced]
     outs = [closed.out_avals for closed, _, _ in traced]
     for these, label in zip(outs[1:], labels[1:]):
         if not control.same_types(outs[0], these):

@@ -40,7 +40,7 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
         if type(x) is not _core.Array:  # keys lie where their words do
             return type(x)(x._impl, asarray(x._base_array, device=device))
         new = aval if weak_type is None else aval.update(weak_type=weak_type)
-        return _core.with_aval(x, new, x._device if device is None else device)
+        return _core.with_aval(x, new.untyped, x._device if device is None else device)
     aval = typeof(x)
     if not isinstance(aval.dtype, np.dtype):
         raise TypeError(f"asarray: cannot make an array of {type(x).__name__} with element type {aval.dtype}")

@@ -36,7 +36,7 @@ def with_layout(x: Any, layout: Layout | None) -> Any:
     wanted = rows(x.ndim) if layout is None else layout.in_full()
     if wanted == layout_of(x):
         return x
-    x = _core.with_aval(x, x.aval, x._device)  # others hold the array as it was
+    x = _core.with_aval(x, x._aval, x._device)  # others hold the array as it was
     if wanted != rows(x.ndim):
         _given[id(x)] = while_it_lives(x, _given, id(x)), wanted
     return x

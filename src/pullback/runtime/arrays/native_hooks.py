@@ -200,6 +200,7 @@ def _text_of(plain: Callable[[Any], str]) -> Callable[[Any], str]:
     return text
 
 
+_core.set_array_attribute("_aval", _core.Array.aval)  # without what types say of meshes
 _core.set_array_attribute("__repr__", _text_of(_core.Array.__repr__))
 _core.set_array_attribute("__str__", _text_of(_core.Array.__str__))
 _core.set_array_attribute("on_device_size_in_bytes", _size_on_devices)

@@ -25,6 +25,7 @@ from pullback.runtime.arrays.layouts import with_layout
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
+from pullback.sharding._specs import names_of
 from pullback.util.memory import make_room
 
 SAYS = ("sharding_constraint", "device_put", "shard_map")  # primitives that say where a value lies
@@ -43,7 +44,16 @@ def place_of(sharding: Any) -> Any:
         make_room(_interned, MAX_PLACES)
         if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
             expect_places()
+            _core.set_array_attribute("aval", property(_aval_of))
     return _interned.setdefault(sharding, sharding)
+
+
+def _aval_of(x: Any) -> ShapedArray:
+    """The type of an array, which says how explicit axes of a mesh cut it. Where there is none, arrays know it by
+    themselves, in less time.
+    """
+    place = x._device
+    return x._aval if place is None else placed(x._aval, place)
 
 
 def device_put(x: Any, place: Any = None) -> Any:
@@ -76,7 +86,7 @@ def copied(x: Any) -> Any:
     """`x` with memory of its own."""
     if hasattr(x, "_base_array"):
         return type(x)(x._impl, copied(x._base_array))
-    return _core.from_numpy(np.asarray(x), x.aval, x._device, True)
+    return _core.from_numpy(np.asarray(x), x._aval, x._device, True)
 
 
 def devices_of(place: Any) -> frozenset[Any]:
@@ -135,6 +145,9 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         found: tuple[Any, ...] = tuple(_without_rules(places, mesh, len(a.shape)) for a in out_avals)
     else:
         found = _by_types(placing, places) or _Rules(mesh, devices).results(placing, places)
+        given = [(p, len(v.aval.shape)) for p, v in zip(places, placing.arguments) if p is not None]
+        if given:
+            found = tuple(written_alike(p, len(a.shape), given) for p, a in zip(found, out_avals, strict=True))
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
@@ -174,9 +187,9 @@ def place_results(placing: Placing, args: tuple, results: Sequence[Any], name: s
     places = _core.places_of(args)
     if places is None and not _says_where(placing.jaxpr):
         return list(results)
-    found = placement_of(placing, places or (None,) * len(args), name, [r.aval for r in results])
+    found = placement_of(placing, places or (None,) * len(args), name, [r._aval if type(r) is _core.Array else r.aval for r in results])
     return [
-        _core.with_aval(r, r.aval, p) if type(r) is _core.Array and r._device is not p else r
+        _core.with_aval(r, r._aval, p) if type(r) is _core.Array and r._device is not p else r
         for r, p in zip(results, found, strict=True)
     ]
 
@@ -234,6 +247,28 @@ def spec_of(parts: Sequence[tuple[Any, ...]], ndim: int, mesh: Any) -> Partition
     while entries and entries[-1] is None:
         entries.pop()
     return PartitionSpec(*entries)
+
+
+def written_alike(place: Any, ndim: int, given: Sequence[tuple[Any, int]]) -> Any:
+    """The place of a result, or that of the first argument of as many dimensions that says the same in other words, as
+    P("x") and P("x", None) do: so shardings of a function's arguments and results are equal.
+    """
+    if not isinstance(place, NamedSharding) or place.mesh.are_all_axes_explicit:  # whose specs are written in full
+        return place
+    if PartitionSpec.UNCONSTRAINED in place.spec:
+        return place
+    for other, rank in given:
+        if rank == ndim and isinstance(other, NamedSharding) and other.mesh is place.mesh:
+            if other is place or _in_short(other) == _in_short(place):
+                return other
+    return place
+
+
+def _in_short(place: NamedSharding) -> Any:
+    parts = [names_of(part) for part in place.spec]
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts, place.spec.unreduced, place.spec.reduced, place.memory_kind
 
 
 class _Rules:

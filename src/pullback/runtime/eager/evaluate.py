@@ -112,7 +112,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
 
     Raises what the primitive's shape rule raises, NotImplementedError if it can neither be run by NumPy nor compiled.
     """
-    avals = [x.aval if type(x) is _core.Array else typeof(x) for x in args]
+    avals = [x._aval if type(x) is _core.Array else typeof(x) for x in args]
     key: tuple[Any, ...] | None
     try:
         key = (primitive, *avals, *params.items())
@@ -181,7 +181,7 @@ def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: s
     if checks.is_active() or not _is_compilable(primitive):
         return None
     try:
-        avals = [x.aval if type(x) is _core.Array else typeof(x) for x in args]
+        avals = [x._aval if type(x) is _core.Array else typeof(x) for x in args]
         key = (primitive, *avals, *params.items())
         record = _records.get(key) or _Record(primitive, avals, params)
         _records[key] = record

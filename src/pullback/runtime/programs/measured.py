@@ -121,7 +121,7 @@ def measure(
 
 def _uncommitted(x: Any) -> Any:
     """An array's values, wherever it says that it lies."""
-    return x if getattr(x, "_device", None) is None else _core.from_numpy(np.asarray(x), x.aval, None, False)
+    return x if getattr(x, "_device", None) is None else _core.from_numpy(np.asarray(x), x._aval, None, False)
 
 
 def instructions(kernel: Kernel, buffers: Sequence[Buffer], before: Sequence[Stmt]) -> str:

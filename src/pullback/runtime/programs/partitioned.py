@@ -22,7 +22,7 @@ from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
 from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
-from pullback.runtime.arrays.placement import is_placed, place_of, shardings_said, spec_of
+from pullback.runtime.arrays.placement import is_placed, place_of, shardings_said, spec_of, written_alike
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
@@ -32,10 +32,12 @@ from pullback.util.switches import switches
 
 
 class Layout(NamedTuple):
-    """How a call is to be partitioned: the mesh, and the cut of each argument (None: as suits)."""
+    """How a call is to be partitioned: the mesh, the cut of each argument (None: as suits), and how the arguments that
+    are read say it."""
 
     mesh: Mesh
     cuts: tuple[Cut | None, ...]
+    given: tuple[Any, ...] = ()
 
     @property
     def sizes(self) -> dict[Any, int]:
@@ -80,7 +82,8 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
     cut_anywhere = any(axes for cut in cuts for axes in cut or ()) or any(
         not s.is_fully_replicated for s in said if isinstance(s, NamedSharding)
     )
-    return Layout(mesh, cuts) if cut_anywhere else None
+    given = tuple(p if isinstance(p, NamedSharding) else None for p in places)
+    return Layout(mesh, cuts, given) if cut_anywhere else None
 
 
 def _is_plain(aval: Any) -> bool:
@@ -127,7 +130,7 @@ def inspected(closed: ClosedJaxpr, layout: Layout | None) -> list[tuple[Callable
 
 def partitioned(closed: ClosedJaxpr, layout: Layout) -> Partitioned:
     """One device's program; made once."""
-    key = "partitioned", layout
+    key = "partitioned", layout.mesh, layout.cuts
     return closed.cached(key, lambda: partition(closed, layout.cuts, layout.sizes))
 
 
@@ -204,7 +207,8 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
             spec = PartitionSpec(*spec, *[None] * (len(cut) - len(spec)))
         unreduced, reduced = state_of(atom.aval)
         found.append(NamedSharding(layout.mesh, spec.update(unreduced=unreduced, reduced=reduced)))
-    return found
+    given = list(zip(layout.given, [len(a.shape) for a in closed.in_avals]))
+    return [written_alike(s, len(a.shape), given) for s, a in zip(found, closed.out_avals, strict=True)]
 
 
 class _Run:

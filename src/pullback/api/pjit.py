@@ -19,6 +19,7 @@ from pullback.util.static import check_flags
 from pullback.util.tracebacks import api_boundary
 
 _unspecified: Any = Unspecified()
+_OPEN = (_unspecified, UNSPECIFIED)
 
 
 def pjit(
@@ -51,8 +52,8 @@ def pjit(
     }
     check_flags("pjit", keep_unused=keep_unused, inline=inline)
     given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    places = {"device": device, "backend": backend, **{k: None if v is _unspecified or v is UNSPECIFIED else v for k, v in given.items()}}
-    on_mesh = {k: None if v is _unspecified or v is UNSPECIFIED else tree_map(_whole, v, is_leaf=_is_none) for k, v in given.items()}
+    places = {"device": device, "backend": backend, **{k: None if v in _OPEN else v for k, v in given.items()}}
+    on_mesh = {k: None if v in _OPEN else tree_map(_whole, v, is_leaf=_is_none) for k, v in given.items()}
     made = jitted(_Pjit, fun, options, places, compiler_options)
     made.on_mesh = jitted(_OnMesh, fun, options, {**on_mesh, "device": None, "backend": None}, compiler_options)
     made.asked.update(given)

@@ -186,8 +186,8 @@ class Traced:
     def lower(self, *, lowering_platforms=None, _private_parameters=None) -> Lowered:
         """The program after the graph passes and lowering to loops; NotImplementedError unless it is for CPUs.
 
-        ValueError for arguments over meshes without devices only, unless lowering_platforms is given, and for those that
-        do not fit the sharding that their types say.
+        ValueError for arguments over meshes without devices only, unless lowering_platforms is given, and for those
+        that do not fit the sharding that their types say.
         """
         if lowering_platforms is not None and "cpu" not in lowering_platforms:
             raise NotImplementedError(f"lower: lowering_platforms is {tuple(lowering_platforms)}; there is only 'cpu'")

@@ -27,8 +27,10 @@ _HIDDEN: dict[str, dict[str, Any]] = {
     "broadcast_in_dim": {"shape": None, "sharding": None, "broadcast_dimensions": ((),)},
     "convert_element_type": {"sharding": (None,)},
     "jit": {
-        **{"donated_invars": None, "inline": (False,), "keep_unused": (False,), "compiler_options_kvs": ((),)},
-        **{"in_layouts": None, "out_layouts": None, "in_shardings": None, "out_shardings": None, "ctx_mesh": None},
+        "inline": (False,),
+        "keep_unused": (False,),
+        "compiler_options_kvs": ((),),
+        **dict.fromkeys(("donated_invars", "in_layouts", "out_layouts", "in_shardings", "out_shardings", "ctx_mesh")),
     },
     "scan": {"linear": None, "_split_transpose": (False,)},
     "custom_jvp_call": {"num_consts": None},

@@ -123,7 +123,8 @@ def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
     meshes = {a.placing.mesh for a in in_avals if getattr(a, "placing", None) is not None}
     if len({m.shape_tuple for m in meshes}) > 1:
         raise ValueError(
-            f"Mesh for all inputs should be equal. {name}: operands lie on different meshes: {', '.join(map(str, meshes))}"
+            f"Mesh for all inputs should be equal. {name}: operands lie on different meshes: "
+            f"{', '.join(map(str, meshes))}"
         )
     mesh = next(iter(meshes), None)
     now = current_mesh()
@@ -133,8 +134,8 @@ def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
     if now.shape_tuple != mesh.shape_tuple or retyped:
         aval = next(a for a in in_avals if getattr(a, "placing", None) is not None)
         raise ValueError(
-            f"For primitive {name}, context mesh {getattr(now, 'abstract_mesh', now)} should match the aval mesh {mesh} "
-            f"for shape {aval.str_short()}; jax.device_put moves arrays from one mesh to another"
+            f"For primitive {name}, context mesh {getattr(now, 'abstract_mesh', now)} should match the aval mesh "
+            f"{mesh} for shape {aval.str_short()}; jax.device_put moves arrays from one mesh to another"
         )
     return mesh
 

@@ -341,7 +341,8 @@ class NamedSharding(Sharding):
             spec = spec[:-1]
         counts = tuple([self._count(p) for p in spec] + [1] * (ndim - len(spec)))
         state = self.spec.unreduced, self.spec.reduced
-        return {device: found[: len(counts)] for device, found in self._numbers(ndim)}, (*counts, state) if any(state) else counts
+        numbers = {device: found[: len(counts)] for device, found in self._numbers(ndim)}
+        return numbers, (*counts, state) if any(state) else counts
 
     def _cuts(self, ndim: int) -> Any:
         sizes = self.mesh.shape

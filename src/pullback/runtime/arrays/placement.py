@@ -187,7 +187,8 @@ def place_results(placing: Placing, args: tuple, results: Sequence[Any], name: s
     places = _core.places_of(args)
     if places is None and not _says_where(placing.jaxpr):
         return list(results)
-    found = placement_of(placing, places or (None,) * len(args), name, [r._aval if type(r) is _core.Array else r.aval for r in results])
+    avals = [r._aval if type(r) is _core.Array else r.aval for r in results]
+    found = placement_of(placing, places or (None,) * len(args), name, avals)
     return [
         _core.with_aval(r, r._aval, p) if type(r) is _core.Array and r._device is not p else r
         for r, p in zip(results, found, strict=True)

@@ -231,7 +231,10 @@ def test_private_modules_are_attributes():
         from jax._src.tree_util import prefix_errors
         from jax._src.public_test_util import check_close
         assert not jax._src.xla_bridge.backends_are_initialized()
-        print(jax._src.xla_bridge._backends, jax._src.lax is jax.lax, jax._src.config.config is jax.config)
+        from jax._src.lax import add, control_flow, lax
+        import jax._src.lax.slicing as slicing
+        same = lax is control_flow is slicing is jax.lax and add is lax.add and jax._src.lax.scan_p is lax.scan_p
+        print(jax._src.xla_bridge._backends, same, jax._src.config.config is jax.config)
         print(len(prefix_errors((1, 2), (1, 2, 3))), hasattr(jax._src, "no_such_module"))
         from jax._src import util, test_util, dispatch
         assert util.safe_map(int, ["1"]) == [1] and util.unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4))

@@ -16,6 +16,12 @@ def words(fun, *args):
     return [text.partition(" from /")[0] for _, text in saved_residuals(fun, *args)]
 
 
+def test_lines_of_what_has_no_file():
+    scope = {"jnp": jnp}
+    exec(compile("\n\ndef typed(x):\n    return jnp.sin(x)", "<cell 7>", "exec"), scope)
+    assert saved_residuals(scope["typed"], 1.0)[0][1] == "output of cos from <cell 7>:4 (typed)"
+
+
 def test_saved_residuals(capsys):
     assert sorted(words(f, W, W)) == ["from the argument w", "from the argument x", "named 'z'", "output of cos"]
     assert sorted(words(jax.checkpoint(f), W, W)) == ["from the argument w", "from the argument x"]
@@ -30,6 +36,8 @@ def test_saved_residuals(capsys):
         assert [w for w in found if not w.startswith("from the argument")] == kept
     assert words(lambda d: d["a"] * d["a"], {"a": 2.0}) == ["from the argument d['a']"]
     assert words(lambda x: 2 * x, 1.0) == [] or all("argument" not in w for w in words(lambda x: 2 * x, 1.0))
+    lines = words(lambda w, x: jnp.sin(jnp.sin(jnp.dot(w, x))), W, W)
+    assert lines == ["from the argument w", "from the argument x", "output of cos", "output of cos"]
     print_saved_residuals(lambda x, y: jnp.sin(x) * y, 1.0, 2.0)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "f32[] from the argument y" and len(lines) == 3

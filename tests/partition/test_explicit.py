@@ -521,6 +521,24 @@ WITHOUT_DEVICES = {
 }
 
 
+def test_results_lie_over_the_mesh_of_their_types():
+    sizes = MESH.devices.size
+    line = jax.sharding.AbstractMesh((sizes,), ("line",), (AxisType.Explicit,))
+
+    @jax.jit
+    def f(x):
+        with jax.sharding.use_abstract_mesh(line):
+            return 2 * reshard(x, P("line", None))
+
+    with jax.set_mesh(MESH):
+        x = jax.device_put(np.arange(2.0 * sizes, dtype=np.float32).reshape(sizes, 2), P("x"))
+        for _ in range(2):
+            y = f(x)
+            assert y.sharding.mesh.axis_names == ("line",) and y.sharding.spec == P("line", None)
+            assert [s.data.shape for s in y.addressable_shards] == [(1, 2)] * sizes
+        np.testing.assert_array_equal(y, 2 * np.asarray(x))
+
+
 @pytest.mark.parametrize("name", WITHOUT_DEVICES)
 def test_types_over_meshes_without_devices(name):
     abstract = MESH.abstract_mesh

@@ -95,6 +95,17 @@ def test_what_needs_the_sum_says_so(fun, error):
         jax.jit(fun)(terms())
 
 
+@pytest.mark.parametrize("rows", [None, "x"])
+def test_parts_on_devices_are_terms(rows):
+    z = terms(rows)
+    total = np.zeros((4, 4), np.float32)
+    for shard in z.addressable_shards:
+        assert shard.data.shape == ((2 if rows else 4), 4) and shard.data.devices() == {shard.device}
+        total[shard.index] += np.asarray(shard.data) / (1 if rows else 2)  # each part is on two devices along x
+    np.testing.assert_array_equal(total, X @ Y)
+    assert len(z.addressable_shards) == 4
+
+
 def test_texts_show_no_values_of_terms():
     for text in (repr(terms()), str(terms())):
         assert text.startswith("Array(shape=(4, 4), dtype=float32, sharding=NamedSharding(")

@@ -12,7 +12,8 @@ from pullback.util.pytree import tree_unflatten
 
 
 def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """(type, where it comes from) of each array that the derivative of f(*args, **kwargs) keeps.
+    """(type, where it comes from) of each array that the derivative of f(*args, **kwargs) keeps: arguments in their
+    order, then constants, then what the program makes, in its order.
 
     >>> saved_residuals(lambda x: x * x, 2.0)
     [(ShapedArray(float32[], weak_type=True), 'from the argument x')]
@@ -29,17 +30,18 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
         return list(linearize_flat(flat, values)[2])
 
     jaxpr = trace(kept, [typeof(x) for x in leaves]).jaxpr
-    makers = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
-    found: list[tuple[Any, str]] = []
+    makers = {var: (n, eqn) for n, eqn in enumerate(jaxpr.eqns) for var in eqn.outvars}
+    found: list[tuple[Any, Any, str]] = []  # (what it is sorted by, type, words)
     for atom in dict.fromkeys(jaxpr.outvars):
         if atom in jaxpr.invars:
-            words = f"from the argument {paths[jaxpr.invars.index(atom)]}"
+            n = jaxpr.invars.index(atom)
+            found.append(((0, n), atom.aval, f"from the argument {paths[n]}"))
         elif atom in makers:
-            words = _of_equation(makers[atom])
+            n, eqn = makers[atom]
+            found.append(((2, n), atom.aval, _of_equation(eqn)))
         else:
-            words = "from a constant"
-        found.append((atom.aval, words))
-    return sorted(found, key=lambda pair: not pair[1].startswith("from"))
+            found.append(((1, 0), atom.aval, "from a constant"))
+    return [(aval, words) for _, aval, words in sorted(found, key=lambda each: each[0])]
 
 
 def _of_equation(eqn: Any) -> str:

@@ -134,10 +134,12 @@ def _code_of(fun: Any) -> tuple[str, str, int]:
 
 
 class _IsUsers(dict[str, bool]):
-    """file name -> whether it is outside of this package"""
+    """file name -> whether it is outside of this package, and of what Python and NumPy freeze or generate. What is
+    typed at a prompt, in a notebook or given to exec() is the user's.
+    """
 
     def __missing__(self, file: str) -> bool:
-        found = self[file] = not file.startswith((_PACKAGE, "<"))
+        found = self[file] = not file.startswith((_PACKAGE, "<frozen ", "<__array_function__"))
         return found
 
 

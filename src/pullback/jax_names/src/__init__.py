@@ -6,6 +6,10 @@ They are attributes of `jax._src`, as in JAX, where `import jax` has loaded them
 import importlib
 from types import ModuleType
 
+# JAX's files of jax.lax, each of which has a part of its names.
+LAX_FILES = ("ann", "control_flow", "convolution", "fft", "lax", "linalg", "other", "parallel", "slicing", "special",
+             "windowed_reductions")  # fmt: skip
+
 # Modules that are public ones here, or parts of them. Files of this folder say in their heads who needs their names.
 ELSEWHERE = {
     "api": "pullback.api",  # flax, equinox
@@ -13,7 +17,8 @@ ELSEWHERE = {
     "custom_derivatives": "pullback.custom_derivatives",  # lineax, optimistix
     "interpreters": "pullback.interpreters",  # equinox, flax
     "interpreters.batching": "pullback.jax_names.src.batching",  # brainstate
-    "lax": "pullback.lax",  # numpyro, distrax
+    "lax": "pullback.jax_names.src.lax",  # numpyro, distrax
+    **{f"lax.{name}": "pullback.lax" for name in LAX_FILES},
     "lib": "pullback.lib",  # orbax, jraph
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt
     "mesh": "pullback.sharding",  # flax, orbax: Mesh

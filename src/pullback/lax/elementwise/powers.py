@@ -113,9 +113,9 @@ def _wrapping_power(x, y):
 def _integer_pow_jvp(x_dot, out, x, y):
     if y == 0:
         return tangent_zero(x)
-    return mul_p.bind(
-        x_dot, _of_float(integer_pow_p.bind(x, y=y - 1) if y != 2 else x, y) if y != 1 else constant(x, 1)
-    )
+    if y == 1:
+        return mul_p.bind(x_dot, constant(x, 1))
+    return mul_p.bind(x_dot, mul_p.bind(constant(x, y), integer_pow_p.bind(x, y=y - 1) if y != 2 else x))
 
 
 def _integer_pow_check(dtype, y, **params):

@@ -127,7 +127,12 @@ def devices_of(self: Any) -> set[Any]:
 
 def shards_of(self: Any) -> list[Shard]:
     """The parts of the array, one a device; the data of those on other processes is None."""
-    places = self.sharding.devices_indices_map(self.shape)
+    sharding = self.sharding
+    holders = None
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        holders = _first_along(sharding.mesh, sharding.spec.unreduced)
+        sharding = sharding.update(spec=sharding.spec.update(unreduced=frozenset()))
+    places = sharding.devices_indices_map(self.shape)
     if len(places) == 1:
         return [Shard(next(iter(places)), (slice(None),) * self.ndim, 0, self)]
     copies: dict[tuple[Any, ...], int] = {}  # of a part: how many devices have had it
@@ -137,8 +142,16 @@ def shards_of(self: Any) -> list[Shard]:
         number = copies[key] = copies.get(key, -1) + 1
         here = is_local(device)
         part = _part_at(self, index, device) if here else None
+        if here and holders is not None and device not in holders:
+            part = _core.from_numpy(np.zeros(part.shape, part.dtype), part.aval, device, True)
         shards.append(Shard(device, index, number, part if part is None else with_layout(part, layout_of(self))))
     return shards
+
+
+def _first_along(mesh: Any, names: Any) -> set[Any]:
+    """The devices that are the first along these axes: of what is still to be summed over them, they hold the values,
+    and all others zeros."""
+    return set(mesh.devices[tuple(slice(0, 1) if n in names else slice(None) for n in mesh.axis_names)].flat)
 
 
 def _part_at(x: Any, index: tuple[slice, ...], device: Any) -> Any:

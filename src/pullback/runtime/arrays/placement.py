@@ -148,9 +148,23 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         given = [(p, len(v.aval.shape)) for p, v in zip(places, placing.arguments) if p is not None]
         if given:
             found = tuple(written_alike(p, len(a.shape), given) for p, a in zip(found, out_avals, strict=True))
+        found = tuple(map(_over_meshes_of_types, found, placing.jaxpr.outvars))
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
+
+
+def _over_meshes_of_types(place: Any, out: Any) -> Any:
+    """The place of a result that its type gives to another mesh of as many devices, as use_abstract_mesh makes them:
+    the devices of its own, in their order."""
+    said = getattr(out.aval, "placing", None)
+    if said is None or not isinstance(place, NamedSharding):
+        return place
+    mesh = place.mesh
+    if said.mesh.axis_names == mesh.axis_names and said.mesh.axis_sizes == mesh.axis_sizes:
+        return place
+    devices = mesh.devices.reshape(said.mesh.axis_sizes)
+    return place_of(NamedSharding(Mesh(devices, said.mesh.axis_names, axis_types=said.mesh.axis_types), said.spec))
 
 
 def check_devices(placing: Placing, places: tuple[Any, ...], name: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pullback.core import DebugInfo, ShapedArray, typeof
+from pullback.core.explain import type_shown
 from pullback.extend.linear_util import WrappedFun, transformation_with_aux
 from pullback.util.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_unflatten
 
@@ -42,7 +43,7 @@ def argnums_partial(
                     hash(arg)
                 except TypeError:
                     raise ValueError(
-                        f"argument {n} is static and must be hashable, got {arg!r} of type {type(arg)}"
+                        f"argument {n} is static and must be hashable, got {arg!r} of type {type_shown(arg)}"
                     ) from None
 
     def call(*dynamic: Any, **kwargs: Any) -> Any:

@@ -4,6 +4,9 @@ do."""
 from __future__ import annotations
 
 import dataclasses
+import re
+import subprocess
+import sys
 from operator import attrgetter
 from pathlib import Path
 
@@ -13,8 +16,11 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.experimental import checkify
+from pullback.experimental.ode import odeint
 from pullback.util import errors
 from pullback.util.elsewhere import OTHER_LIBRARIES
+from pullback.util.other_arrays import INSTEAD
 
 X = np.arange(3.0, dtype=np.float32)
 KEY = jax.random.key(0)
@@ -230,6 +236,121 @@ def test_names_of_another_module_or_library():
     for name, instead in OTHER_LIBRARIES.items():
         assert callable(attrgetter(instead.removeprefix("jax."))(jax)), name
         assert not any(hasattr(module, name) for module in (jax, jnp)), name
+
+
+class Plain:
+    def __init__(self):
+        self.w = X
+
+    @jax.jit
+    def method(self, x):
+        return self.w * x
+
+
+async def later(x):
+    return x
+
+
+@pytest.mark.parametrize(
+    "call, error, text",
+    [
+        (lambda: jnp.linalg.det(X), ValueError, r"^Argument to det\(\) must have shape"),
+        (lambda: jnp.arange(0, 1, 0), ZeroDivisionError, "^arange: argument 'step' is 0"),
+        (lambda: jnp.histogram(X, bins=-1), ValueError, "argument 'bins' is -1"),
+        (lambda: jnp.where(X, 1), TypeError, "where: argument 'x' was given without 'y'"),
+        (lambda: jnp.where(X, y=1) if 0 else jnp.where(X, None, 1), TypeError, "'y' was given without 'x'"),
+        (lambda: jnp.lexsort(3), TypeError, "lexsort: argument 'keys' must be a sequence of arrays, got 3"),
+        (lambda: jnp.zeros("3"), TypeError, "got '3'"),
+        (lambda: jnp.sum(X, where="a"), TypeError, "sum: argument 'where' must be an array or a number, got 'a'"),
+        (lambda: jnp.sum({"a": X}), TypeError, "dict.*; jax.tree.map applies a function to each array"),
+        (lambda: jnp.einsum("ij->l", jnp.ones((2, 3))), ValueError, r"'l' did not .*\n\(in einsum\(subscripts="),
+        (lambda: ~jnp.array(X), TypeError, "^bitwise_not does not accept dtype float32"),
+        (lambda: -jnp.array([True]), TypeError, "^negative does not accept dtype bool"),
+        (lambda: jnp.array(X).at.set(1), AttributeError, r"takes an index first: x.at\[index\].set\(...\)"),
+        (lambda: jnp.array(X).at.foo, AttributeError, "x.at has no attribute 'foo'"),
+        (lambda: jnp.array(X).at(0), TypeError, r"square brackets: x.at\[index\].set\(y\)"),
+        (lambda: jnp.array(X).at[0].sett(1), AttributeError, "no attribute 'sett'; it has get, set, add"),
+        (lambda: f"{jnp.array(X):.2f}", TypeError, r"Array.__format__: '.2f' needs a number, .* float32\[3\]"),
+        (lambda: jnp.array(X) + "a", TypeError, "'Array' and 'str'$"),
+        (lambda: jax.jit(lambda x: x + "a")(X), TypeError, "'JitTracer' and 'str'$"),
+        (lambda: "%d" % jnp.array(X), TypeError, "not Array$"),  # noqa: UP031
+        (lambda: jnp.bfloat16("abc"), ValueError, "could not convert string to float: 'abc'"),
+        (lambda: jnp.float8_e8m0fnu("abc"), ValueError, "could not convert string to float: 'abc'"),
+        (lambda: jax.jit(lambda x: x, static_argnums=0)(jnp.array(X)), ValueError, r"jax.Array \(float32\[3\]\)"),
+        (lambda: jax.jit(lambda f, x: f(x))(jnp.sin, 1.0), TypeError, "of type <class 'PjitFunction'>"),
+        (lambda: jax.jit(later), TypeError, "got an async function: later"),
+        (lambda: Plain().method(X), TypeError, "Of a method, 'self' is an argument like the others"),
+        (
+            lambda: jax.grad(lambda x: x, has_aux=True)(1.0),
+            TypeError,
+            r"got type jax.Array \(traced float32\[\]\) with",
+        ),
+        (lambda: jax.make_mesh(1, "x"), TypeError, "make_mesh: argument 'axis_shapes' must be a sequence"),
+        (lambda: jax.sharding.Mesh(1, 1), TypeError, "Mesh: axis names must be"),
+        (
+            lambda: jax.shard_map(
+                lambda x: x, mesh=jax.make_mesh((1,), ("x",)), in_specs=(jax.P("x"), jax.P("x")), out_specs=jax.P("x")
+            )(X),
+            ValueError,
+            "shard_map in_specs",
+        ),
+        (lambda: jax.config.enable_x46, AttributeError, r"\(did you mean jax_enable_x64\?\)"),
+        (lambda: jax.tree_util.register_pytree_node_class(3), TypeError, "argument 'cls' must be a class, got 3"),
+        (lambda: jax.tree_util.register_pytree_node_class(Point), AttributeError, "Point has no method 'tree_flatten'"),
+        (lambda: jax.export.deserialize("abc"), TypeError, "argument 'blob' must be bytes, got 'abc'"),
+        (lambda: checkify.checkify(1), TypeError, "checkify: argument 'f' must be a function, got 1"),
+        (lambda: checkify.checkify(abs, errors="foo"), TypeError, "argument 'errors' must be a set of checks"),
+        (lambda: odeint(lambda y, t: y[:2], X, X), ValueError, r"must return dy/dt, .* \(3,\); it returned \(2,\)"),
+        (lambda: odeint(lambda y: y, X, X), TypeError, "takes 1 positional argument but 2 were given"),
+        (lambda: lax.conv(X, X, (1,), "SAME"), TypeError, r"with a batch, a feature and .* shapes \(3,\) and \(3,\)"),
+        (lambda: lax.rng_uniform(0.0, 1.0, "a"), TypeError, "argument 'shape' must be a sequence of integers"),
+        (lambda: lax.dynamic_slice(X, 0, 2), TypeError, "dynamic_slice: argument 'slice_sizes'"),
+        (lambda: jnp.loadtxt, AttributeError, r"; write jax.numpy.asarray\(numpy.loadtxt\(...\)\), outside of jit$"),
+        (lambda: jnp.savetxt, AttributeError, r"; write numpy.savetxt\(file, x\), outside of jit$"),
+        (lambda: jax.nn.Linear, AttributeError, "; libraries written for JAX have it, such as Equinox and Flax$"),
+        (lambda: jax.optim, AttributeError, "; libraries written for JAX have it, such as Optax$"),
+        (lambda: jax.experimental.foo, AttributeError, "has no attribute 'foo'$"),
+        (lambda: jnp.sort(itself()), TypeError, "sort requires ndarray"),
+    ],
+)
+def test_newcomers_mistake(call, error, text):
+    with pytest.raises(error, match=text) as caught:
+        call()
+    assert not re.search(r"pullback\.\w+\._|pullback\._|StagedTracer", str(caught.value))
+
+
+def itself():
+    """A list that contains itself."""
+    found = []
+    found.append(found)
+    return found
+
+
+def test_modules_that_are_imported_on_their_own_are_named():
+    call = "import pullback.experimental as e; e.jet"
+    found = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True)
+    assert found.stderr.count("; it is a module: write import jax.experimental.jet") == 1
+
+
+def test_methods_of_other_libraries_arrays_name_what_is_written_here():
+    x = jnp.arange(6.0).reshape(2, 3) / 6 + 0.1
+    given = {
+        "jax": jax, "numpy": np, "x": x, "y": x, "axis": 1, "axes": (1, 0), "to": 0, "n": 1, "value": 2.0, "q": 0.5,
+        "low": 0.0, "high": 1.0, "dtype": jnp.float16, "shape": (2, 3), "repeats": 2, "mask": x > 0.3,
+        "device": jax.devices()[0], "loss": jnp.sum, "index": jnp.zeros((2, 1), int),
+    }  # fmt: skip
+    seen = []
+    jax.jit(lambda t: seen.append(t) or t)(x)
+    for name, instead in INSTEAD.items():
+        for array, kind in ((x, "Array"), (seen[0], "JitTracer")):
+            with pytest.raises(AttributeError, match=f"^'{kind}' object has no attribute '{name}'; here one writes "):
+                getattr(array, name)
+            assert not hasattr(array, name) and name not in dir(array)
+        square = {**given, "x": jnp.eye(3), "y": jnp.eye(3)} if "linalg" in instead or "@" in instead else given
+        with jax.enable_x64(True):
+            for written in instead.partition(", with")[0].split(" or "):
+                eval(written, {}, square if "(x, y" not in written else given)
+    assert "sum" in dir(x) and x.sum().shape == ()
 
 
 def test_the_part_of_a_carry_that_differs_is_named():

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core import hooks, tangent_aval, typeof
+from pullback.core.explain import type_shown
 from pullback.core.references import Reference
 from pullback.core.source import located
 from pullback.util import dtypes
@@ -37,7 +38,7 @@ def named_after(wrapper: Callable, fun: Callable) -> Callable:
 
 
 def check_callable(transformation: str, fun: Any) -> None:
-    """TypeError unless `fun` is a function, and not a generator function."""
+    """TypeError unless `fun` is a function that returns its result: generators and coroutines give theirs later."""
     if not callable(fun):
         raise TypeError(
             f"Expected a callable value, got {fun!r}: argument 'fun' of {transformation} must be a function"
@@ -45,6 +46,11 @@ def check_callable(transformation: str, fun: Any) -> None:
     code = getattr(fun, "__code__", None)
     if (code.co_flags & inspect.CO_GENERATOR) if type(code) is types.CodeType else inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {function_name(fun)}")
+    if type(code) is types.CodeType and code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise TypeError(
+            f"Expected a function, got an async function: {function_name(fun)}; await outside of what {transformation} "
+            "transforms"
+        )
 
 
 def as_tuple(x: Any) -> tuple:
@@ -132,10 +138,12 @@ def no_array(leaf: Any, function: str, path: str) -> TypeError:
     """The error for an argument's leaf that is no array."""
     return TypeError(
         f"Error interpreting argument to {function} as an abstract array. The problematic value is "
-        f"{str(leaf)[:80]!r} of type {type(leaf)}, passed at path {path}; {type(leaf)} is not a valid JAX type. "
+        f"{str(leaf)[:80]!r} of type {type_shown(leaf)}, passed at path {path}; {type_shown(leaf)} is not a valid "
+        "JAX type. "
         "This typically means that a jit-wrapped function was called with a non-array argument: make it an array, "
         "mark it as static with static_argnums or static_argnames, or register its class as a pytree node "
         "(jax.tree_util.register_pytree_node_class)."
+        + (" Of a method, 'self' is an argument like the others." if path == "self" else "")
     )
 
 
@@ -196,8 +204,8 @@ def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[]
         except TypeError:
             path = keystr(tree_flatten_with_path(tree)[0][i][0]) if paths is None else paths()[i]
             raise TypeError(
-                f"{transformation}: {f'{what}{path}'.strip()} is {str(leaf)[:80]!r} of type {type(leaf)}, which is not "
-                f"a valid JAX type; {REGISTER}"
+                f"{transformation}: {f'{what}{path}'.strip()} is {str(leaf)[:80]!r} of type {type_shown(leaf)}, which "
+                f"is not a valid JAX type; {REGISTER}"
             ) from None
         arrays.append(leaf if aval.dtype == dtypes.float0 else hooks.asarray(leaf))
     return arrays, treedef
@@ -230,7 +238,8 @@ def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[A
             code = getattr(fun, "__code__", None)
             line = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
             raise TypeError(
-                f"function {function_name(fun)}{line} traced for {transformation} returned a value of type {type(leaf)}"
+                f"function {function_name(fun)}{line} traced for {transformation} returned a value of type "
+                f"{type_shown(leaf)}"
                 f"{f' at output component {path}' if path else ''}, which is not a valid JAX type: {str(leaf)[:80]!r}"
             ) from None
     return leaves, tree
@@ -339,12 +348,8 @@ def check_output_dtype(name, out, holomorphic):
 
 def check_jacobian_output(name, out, holomorphic):
     """TypeError unless the result is of a type that has a Jacobian."""
-    dtype = typeof(out).dtype
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype}.")
-    elif name == "jacrev":
-        check_output_dtype(name, out, False)
+    if holomorphic or name == "jacrev":
+        check_output_dtype(name, out, holomorphic)
 
 
 def check_tangent(name, aval, tangent):

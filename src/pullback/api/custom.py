@@ -23,7 +23,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.references import Reference
-from pullback.core.tracer import Tracer
+from pullback.core.tracer import OfType, Tracer
 from pullback.core.types import lie_alike
 from pullback.transforms.custom import CustomJVP, CustomVJP
 from pullback.transforms.discharge import discharge_program
@@ -263,36 +263,11 @@ def _arrays(values: list[Any]) -> list[Any]:
     return [arguments.as_array(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in values]
 
 
-class SymbolicZero:
+class SymbolicZero(OfType):
     """A tangent that is known to vanish, as rules defined with `symbolic_zeros=True` see it."""
 
     def __init__(self, aval):
         self.aval = aval
-
-    @property
-    def shape(self):
-        """Shape of the zeros."""
-        return self.aval.shape
-
-    @property
-    def dtype(self):
-        """Dtype of the zeros."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self):
-        """Number of dimensions."""
-        return self.aval.ndim
-
-    @property
-    def size(self):
-        """Number of elements."""
-        return self.aval.size
-
-    @property
-    def weak_type(self):
-        """Whether it is one of a value of weak type."""
-        return self.aval.weak_type
 
     @staticmethod
     def from_primal_value(val: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, Zero, eval_jaxpr, hoist_tracers, hooks, trace, typeof
+from pullback.core.explain import type_shown
 from pullback.core.interpreter import current_interpreter, eval_interpreter, using
 from pullback.core.lowering import Inline
 from pullback.lax import map as map_over
@@ -79,7 +80,7 @@ class custom_vmap:
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise TypeError(
                 f"custom_vmap: rule {arguments.function_name(self.rule)} of function {name} must give a pair "
-                f"(out, out_batched), but gave {str(found)[:80]!r} of type {type(found)}"
+                f"(out, out_batched), but gave {str(found)[:80]!r} of type {type_shown(found)}"
             )
         return found
 

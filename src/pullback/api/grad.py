@@ -25,6 +25,7 @@ from pullback.api._arguments import (
 from pullback.api.jit import jit
 from pullback.api.pullbacks import VJP, Pullback
 from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof, types
+from pullback.core.explain import type_shown
 from pullback.core.references import Entrance, has_references_among
 from pullback.core.source import located
 from pullback.transforms.discharge import discharge_program
@@ -138,9 +139,7 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 @overload
 def jvp(fun: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False) -> tuple[R, R]: ...
 @overload
-def jvp(
-    fun: Callable[..., tuple[R, A]], primals: Any, tangents: Any, has_aux: Literal[True]
-) -> tuple[R, R, A]: ...
+def jvp(fun: Callable[..., tuple[R, A]], primals: Any, tangents: Any, has_aux: Literal[True]) -> tuple[R, R, A]: ...
 @overload
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool) -> Any: ...
 @api_boundary
@@ -287,9 +286,7 @@ def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = Fal
 
 
 @overload
-def linearize(
-    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
-) -> tuple[R, Callable[..., R]]: ...
+def linearize(fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize(
     fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
@@ -345,8 +342,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
             have = typeof(bar)
             if have.shape != aval.shape or have.dtype != aval.dtype:
                 raise TypeError(
-                    f"cotangent type does not match function output, expected {aval.short()} but got "
-                    f"{have.short()}"
+                    f"cotangent type does not match function output, expected {aval.short()} but got {have.short()}"
                 )
         # What the arguments do not enter, such as the counter of a loop, is computed first.
         known, linear, _, _ = partial_eval_jaxpr(closed, [True] * len(avals), [True] * len(bars))
@@ -403,8 +399,8 @@ class _Flat:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 raise TypeError(
                     "expected function with aux output to return a two-element tuple, but got "
-                    f"type {type(out)} with value {out!r}. The function is {located(self.fun)}; with has_aux=True it "
-                    "returns (result, auxiliary data)"
+                    f"type {type_shown(out)} with value {out!r}. The function is {located(self.fun)}; with "
+                    "has_aux=True it returns (result, auxiliary data)"
                 )
             out, aux = out
             aux_leaves, self.aux_tree = tree_flatten(aux)

@@ -43,6 +43,7 @@ from pullback.core import (
     trace,
 )
 from pullback.core.avals import ShapedArray, placed, type_of_operand
+from pullback.core.explain import type_shown
 from pullback.core.references import Reference, check_apart
 from pullback.core.source import Origin, at_any_callers, located
 from pullback.core.staging import StagingInterpreter, raise_leak, raise_no_execution
@@ -411,8 +412,8 @@ class Jit:
         except TypeError:
             raise ValueError(
                 f"Non-hashable static arguments are used in a jit function: argument {where} of {self.name} is of type "
-                f"{type(value)}, which is not hashable: {str(value)[:80]}. As it is static, a new value means a new "
-                "compilation, so it must be hashable and have __eq__; make it a tuple, or do not mark it static."
+                f"{type_shown(value)}, which is not hashable: {str(value)[:80]}. As it is static, a new value means a "
+                "new compilation, so it must be hashable and have __eq__; make it a tuple, or do not mark it static."
             ) from None
         return value
 

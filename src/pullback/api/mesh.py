@@ -27,6 +27,8 @@ def make_mesh(
     Raises ValueError if there are not as many devices, a size is not positive, a name repeats, or shapes and names
     differ in number; TypeError for sizes that are no integers.
     """
+    if not np.iterable(axis_shapes):
+        raise TypeError(f"make_mesh: argument 'axis_shapes' must be a sequence of integers, got {axis_shapes!r}")
     shape = tuple(axis_shapes)
     for n in shape:
         if not hasattr(n, "__index__"):
@@ -39,5 +41,6 @@ def make_mesh(
         raise ValueError(f"Number of devices {len(found)} must be >= the product of mesh_shape {shape}")
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     return Mesh(np.array(found[:wanted], dtype=object).reshape(shape), names, types)
+
 
 add_pages(globals(), PAGES)

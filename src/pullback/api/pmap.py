@@ -25,6 +25,7 @@ from pullback.api import _arguments as arguments
 from pullback.api.jit import jit
 from pullback.api.vmap import check_axes_tree, vmap
 from pullback.core import DebugInfo, current_interpreter, eval_interpreter, hoist_tracers, hooks, trace, typeof
+from pullback.core.explain import type_shown
 from pullback.core.interpreter import axis_env, extend_axis_env
 from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import put
@@ -178,7 +179,8 @@ class _Pmap:
             except TypeError as error:
                 raise ValueError(
                     "Non-hashable static arguments are not supported, as this can lead to unexpected cache-misses. "
-                    f"Static argument (index {n}) of type {type(args[n])} for function {self.label} is non-hashable."
+                    f"Static argument (index {n}) of type {type_shown(args[n])} "
+                    f"for function {self.label} is non-hashable."
                 ) from error
         return {n % len(args): args[n] for n in self.static_nums if -len(args) <= n < len(args)}
 

@@ -16,7 +16,7 @@ from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, Tracer, hoist_tracers, hooks, trace, typeof
 from pullback.core.references import Entrance, has_references_among
-from pullback.core.staging import StagedTracer
+from pullback.core.staging import JitTracer
 from pullback.core.types import type_on_mesh, vma_of
 from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
 from pullback.lax.collectives.sharding import is_concrete, out_placed
@@ -283,7 +283,7 @@ def _spec_of(x: Any) -> PartitionSpec:
         return PartitionSpec(*[axes for d, axes in enumerate(parts) if d != x.dim])
     if isinstance(x, JVPTracer):
         return _spec_of(x.primal)
-    place = None if isinstance(x, StagedTracer) else getattr(x, "sharding", None)
+    place = None if isinstance(x, JitTracer) else getattr(x, "sharding", None)
     return place.spec if isinstance(place, NamedSharding) else PartitionSpec()
 
 
@@ -324,7 +324,7 @@ def _found(name: str, args: tuple, mesh: Any) -> Any:
 
 def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[PartitionSpec]:
     """A spec for each leaf of the tree."""
-    given = broadcast_prefix(specs, tree, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    given = broadcast_prefix(specs, tree, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec), name=what)
     out = []
     for spec in given:
         if spec is None:
@@ -355,5 +355,6 @@ def _check_devices(x: Any, mesh: Mesh, name: str, number: int) -> None:
             f"{x.aval.short()} and with device ids {here} on platform CPU and shard_map's mesh with device ids "
             f"{there} on platform CPU"
         )
+
 
 add_pages(globals(), PAGES)

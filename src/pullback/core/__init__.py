@@ -55,9 +55,12 @@ from pullback.core.primitive import (
     not_mapped,
     registry,
 )
-from pullback.core.staging import EvalInterpreter, StagedTracer, StagingInterpreter, hoist_tracers, raise_leak, trace
+from pullback.core.staging import EvalInterpreter, JitTracer, StagingInterpreter, hoist_tracers, raise_leak, trace
 from pullback.core.tracer import Array, Tracer, add_array_type
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.core import PAGES as _PAGES
 
 __all__ = [name for name in dir() if not name.startswith("_")]
+_add_pages(globals(), _PAGES)
 
 set_eval_interpreter(EvalInterpreter())

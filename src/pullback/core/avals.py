@@ -20,6 +20,7 @@ from pullback.sharding._current import get_abstract_mesh
 from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import names_of, of_cotangents, says_something, spec_in_full, state_of
 from pullback.util import dtypes
+from pullback.util.errors import class_shown
 from pullback.util.locks import Lock
 
 
@@ -425,7 +426,7 @@ def typeof(x) -> ShapedArray:
             "Triggering __jax_array__() during abstractification is no longer supported. Convert the object with "
             f"jnp.asarray before it is traced; got {kind.__name__}."
         )
-    raise TypeError(f"Value {str(x)[:80]!r} with type {type(x)} is not a valid JAX type")
+    raise TypeError(f"Value {str(x)[:80]!r} with type {class_shown(type(x))} is not a valid JAX type")
 
 
 def _python_scalar_aval(kind) -> ShapedArray:

@@ -33,6 +33,7 @@ from pullback.util.errors import (
     TracedArgumentError,
     TracedFlagError,
     UnhashableArgumentError,
+    class_shown,
 )
 from pullback.util.static import is_hashable
 from pullback.util.tracebacks import shorten
@@ -53,6 +54,13 @@ def shown(x: Any) -> str:
     text = repr(x)
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     return f"{text} of type {type(x).__name__}"
+
+
+def type_shown(x: Any) -> str:
+    """The type of a value as messages have it: arrays with dtype and shape, classes of ours without module."""
+    if isinstance(x, (AnyArray, Tracer)):
+        return f"jax.Array ({'traced ' if isinstance(x, Tracer) else ''}{x.dtype}{list(x.shape)})"
+    return class_shown(type(x))
 
 
 def mismatch(fun: Callable[..., Any], name: str, kinds: Kinds, args: tuple, kwargs: dict[str, Any]) -> Exception | None:
@@ -92,7 +100,7 @@ def _error(text: str, kind: Any, x: Any) -> Exception:
     if kind.static and not is_hashable(x):
         return UnhashableArgumentError(f"Non-hashable static arguments are not supported: {text}, got {shown(x)}")
     if kind.holds_arrays and not isinstance(x, (np.ndarray, AnyArray, Tracer)):
-        text = f"{text}, got {shown(x)}; {type(x)} is not a valid JAX type"
+        text = f"{text}, got {shown(x)}; {type_shown(x)} is not a valid JAX type"
         return ArgumentError(text + ("; convert it first with asarray" if isinstance(x, (list, tuple)) else ""))
     return ArgumentError(f"{text}, got {shown(x)}")
 
@@ -146,7 +154,7 @@ def _is_ours(error: BaseException) -> bool:
     while at is not None:
         file = at.tb_frame.f_code.co_filename
         standard = file.startswith((_STANDARD, "<frozen")) and "site-packages" not in file
-        if not (standard or file.startswith((_PACKAGE, _NUMPY))):
+        if not (standard or "/site-packages/opt_einsum/" in file or file.startswith((_PACKAGE, _NUMPY))):
             return False
         at = at.tb_next
     return True
@@ -215,10 +223,16 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
     def mend(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The call again, with the arrays that objects hold, or else raises what the user is to see."""
         # What a function of the user's raised is not the arguments' fault, and it is not to run twice.
-        converted = with_held_arrays((args, kwargs)) if _is_ours(error) else None
+        try:
+            converted = with_held_arrays((args, kwargs)) if _is_ours(error) else None
+            found = None
+            if converted is None:
+                found = mismatch(fun, shown_as, kinds, args, kwargs)
+                found = found or _too_flat(fun, shown_as, kinds, args, kwargs, error)
+        except RecursionError:  # a list that contains itself
+            raise error from None
         if converted is not None:
             return call(*converted[0], **converted[1])
-        found = mismatch(fun, shown_as, kinds, args, kwargs) or _too_flat(fun, shown_as, kinds, args, kwargs, error)
         if found is None:
             _name_parameters(error, fun)
             if _is_outermost(sys._getframe(1)):
@@ -230,7 +244,8 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
             if isinstance(error, JAXTypeError) and not isinstance(found, JAXTypeError):
                 raise error  # a tracer, where another argument is of the wrong kind
             said = str(error).splitlines()
-            if not re.search(rf"(?<!\w){re.escape(shown_as)}\b", str(error)):
+            names_function = re.search(rf"(?<!\w){re.escape(shown_as)}\b", str(error))
+            if not names_function or re.search(r" at position \d+", str(error)):  # not the argument as users know it
                 more = [line for line in str(found).splitlines() if line not in said]
                 ends = {line.partition(": ")[2] for line in more}  # which a function that it calls says of its own
                 said = [line for line in said if line.partition(": ")[2] not in ends] + more

@@ -28,7 +28,7 @@ from pullback.util import config, dtypes, errors
 from pullback.util.errors import InconclusiveDimensionOperation
 
 
-class StagedTracer(Tracer):
+class JitTracer(Tracer):
     """A value that is computed when the jaxpr runs; `jaxpr_var` is its name there."""
 
     __slots__ = ("aval", "jaxpr_var")
@@ -125,7 +125,7 @@ def _as_literal(value, trace: int) -> Literal | None:
 class RecordingInterpreter(Interpreter):
     """Base of the interpreters that record: makes tracers, and knows leaked ones."""
 
-    tracer_type: type = StagedTracer
+    tracer_type: type = JitTracer
     origin: Origin | None = None
     arguments: Sequence[Var] = ()
 
@@ -135,7 +135,7 @@ class RecordingInterpreter(Interpreter):
         self.recorder = Recorder() if recorder is None else recorder
         self.valid = True
 
-    def new_argument(self, aval) -> StagedTracer:
+    def new_argument(self, aval) -> JitTracer:
         """A tracer for an argument."""
         kind = StagedReference if type(aval) is AbstractRef else self.tracer_type
         return kind(self, aval, self.recorder.variable(aval))
@@ -167,7 +167,7 @@ class RecordingInterpreter(Interpreter):
                 waiting.extend(makers[atom].invars)
         return [name for name, v in zip(names, self.arguments) if v in seen]
 
-    def emit(self, primitive, args, params, avals) -> list[StagedTracer]:
+    def emit(self, primitive, args, params, avals) -> list[JitTracer]:
         """Record an equation on values, and give tracers of its results."""
         if not self.valid:
             raise errors.UnexpectedTracerError(
@@ -204,7 +204,8 @@ def check_alive(tracer: Tracer) -> None:
         f"to an intermediate value with type {tracer.aval.short()} to escape the scope of the transformation "
         f"(leaked tracer). It was made {_transformation(tracer.interpreter)}"
         + (f"{comma} at {source}" if source is not None else "")
-        + f", and used at {user_source()}. Return the value from the function instead of storing it in a global, "
+        + (f", and used at {used}" if (used := user_source()) is not None else "")
+        + ". Return the value from the function instead of storing it in a global, "
         "a list or an attribute."
     )
 
@@ -217,7 +218,7 @@ def _transformation(interpreter: Interpreter) -> str:
     return f"while tracing '{name}'" if name else f"under {interpreter.transformation}"
 
 
-class StagedReference(StagedTracer, Reference):
+class StagedReference(JitTracer, Reference):
     """A mutable array of the program: what is read and written when the jaxpr runs."""
 
     __slots__ = ("is_freed",)
@@ -240,7 +241,7 @@ class StagingInterpreter(RecordingInterpreter):
         super().__init__(parent, name)
         self.further: list[Var] = []
 
-    def new_arg(self, aval, source_info: SourceInfo | None = None) -> StagedTracer:
+    def new_arg(self, aval, source_info: SourceInfo | None = None) -> JitTracer:
         """A tracer for one more argument of the program, behind those of its function.
 
         Libraries with state that functions read, brainstate, make arguments of it while `make_jaxpr` traces.
@@ -252,7 +253,7 @@ class StagingInterpreter(RecordingInterpreter):
 
     def process(self, primitive, args, params):
         type_of = types.type_on_mesh if types.in_use() else type_of_operand
-        in_avals = [a.aval if type(a) is StagedTracer else type_of(a) for a in args]
+        in_avals = [a.aval if type(a) is JitTracer else type_of(a) for a in args]
         if primitive.discharge is None and any([type(a) is AbstractRef for a in in_avals]):
             raise TypeError(f"{primitive}: a Ref is no array; read it, ref[...], and write what the function gives")
         if (

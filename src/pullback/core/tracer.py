@@ -35,13 +35,54 @@ def _is_integral(dtype) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "iu"
 
 
-class Tracer:
+class OfType:
+    """What stands for an array and knows its type, `aval`."""
+
+    __slots__ = ()
+    aval: Any
+
+    @property
+    def shape(self):
+        """Shape of the value."""
+        return self.aval.shape
+
+    @property
+    def dtype(self):
+        """Dtype of the value."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        return self.aval.ndim
+
+    @property
+    def size(self):
+        """Number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self):
+        """Whether its dtype gives way to others, as that of a Python scalar."""
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self):
+        """Bytes of one element."""
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self):
+        """Bytes of all elements."""
+        return self.aval.size * self.aval.dtype.itemsize
+
+
+class Tracer(OfType):
     """Base of all tracers; subclasses give `interpreter` and `aval`."""
 
     __slots__ = ("interpreter", "source", "__weakref__")
     __array_priority__ = 1000  # numpy_array + tracer asks the tracer; np.sin(tracer) asks __array__, which explains
     interpreter: Any
-    aval: Any
     source: Any
 
     def __init__(self, trace: Any, aval: Any) -> None:
@@ -99,41 +140,6 @@ class Tracer:
     def provenance(self) -> str | None:
         """A sentence that names the traced function and the arguments that the value depends on, if they are known."""
         return None
-
-    @property
-    def shape(self):
-        """Shape of the value."""
-        return self.aval.shape
-
-    @property
-    def dtype(self):
-        """Dtype of the value."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self):
-        """Number of dimensions."""
-        return self.aval.ndim
-
-    @property
-    def size(self):
-        """Number of elements."""
-        return self.aval.size
-
-    @property
-    def weak_type(self):
-        """Whether its dtype gives way to others, as that of a Python scalar."""
-        return self.aval.weak_type
-
-    @property
-    def itemsize(self):
-        """Bytes of one element."""
-        return self.aval.dtype.itemsize
-
-    @property
-    def nbytes(self):
-        """Bytes of all elements."""
-        return self.aval.size * self.aval.dtype.itemsize
 
     @property
     def sharding(self):
@@ -230,7 +236,7 @@ class Tracer:
         if spec:
             raise TypeError(
                 f"unsupported format string passed to {type(self).__name__}.__format__: {spec!r} needs a number, but "
-                f"this is a {self.describe()}\nUse jax.debug.print to print values of traced arrays."
+                f"this is a traced {self.describe()}\nUse jax.debug.print to print values of traced arrays."
             )
         return repr(self)
 

@@ -501,6 +501,13 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
     in functions of solvers.
     """
 
+    if not callable(f):
+        raise TypeError(f"checkify: argument 'f' must be a function, got {f!r}")
+    if isinstance(errors, str) or not set(errors) <= all_checks:
+        raise TypeError(
+            f"checkify: argument 'errors' must be a set of checks, such as checkify.float_checks, got {errors!r}"
+        )
+
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         args, kwargs = tree_util.tree_map(_as_computed, (args, kwargs))

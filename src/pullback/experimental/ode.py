@@ -15,6 +15,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import vjp, vmap
+from pullback.core.source import located
 from pullback.custom_derivatives import closure_convert, custom_vjp
 from pullback.flatten_util import ravel_pytree
 from pullback.manual import add_pages as _add_pages
@@ -82,7 +83,14 @@ def odeint(
     def slope(y: Any, time: Any, floats: Any, others: Any) -> Any:
         a, b = iter(floats), iter(others)
         own, more = tree_unflatten(tree, [next(a) if s else next(b) for s in smooth])
-        return ravel_pytree(converted(unravel(y), time, *own, *more))[0].astype(y.dtype)
+        found = converted(unravel(y), time, *own, *more)
+        out = ravel_pytree(found)[0]
+        if out.shape not in (y.shape, (1,)):
+            raise ValueError(
+                f"odeint: {located(func)} must return dy/dt, of the shapes of y0, {tree_map(jnp.shape, y0)}; it "
+                f"returned {tree_map(jnp.shape, found)}"
+            )
+        return out.astype(y.dtype)
 
     limits = (float(rtol), float(atol), float(mxstep), float(hmax))
     floats = [x for x, s in zip(leaves, smooth) if s]
@@ -197,6 +205,7 @@ def _integrate(f: Callable[[Any, Any], Any], y0: Any, t: Any, limits: tuple[floa
     slope = f(y0, t[0])
     _, rest = lax.scan(advance, (y0, t[0], slope, first_step(y0, t[0], slope)), t[1:])
     return jnp.concatenate([y0[None], rest])
+
 
 _add_pages(globals(), _PAGES)
 

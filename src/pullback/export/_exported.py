@@ -20,6 +20,7 @@ from pullback.api.shapes import said_of_results
 from pullback.compiler.graph.simplify.inline import inline, with_barriers
 from pullback.core import ClosedJaxpr, ShapedArray, eval_jaxpr, tangent_aval, typeof
 from pullback.core.dimensions import is_symbolic
+from pullback.core.explain import shown
 from pullback.core.specialize import specialize
 from pullback.lax.collectives.sharding import put
 from pullback.lax.records.operands import as_array
@@ -344,6 +345,8 @@ def _spec(aval: ShapedArray) -> Any:
 
 def deserialize(blob: bytes | bytearray) -> Exported:
     """The function that `Exported.serialize` wrote. ValueError for other bytes, and those of other versions."""
+    if not isinstance(blob, (bytes, bytearray, memoryview)):
+        raise TypeError(f"deserialize: argument 'blob' must be bytes, got {shown(blob)}")
     data = bytes(blob)
     if not data.startswith(_format.MAGIC):
         raise ValueError(

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.extend.random import PAGES as _PAGES
 from pullback.random._generators import PRNGImpl, PRNGSpec, implementations, rbg, threefry, unsafe_rbg
 from pullback.util.absent import absent_names
 
@@ -65,6 +67,7 @@ def _blocks(key: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
     return y0, y1
 
 
+_add_pages(globals(), _PAGES)
 __getattr__ = absent_names(__name__)
 
 __all__ = [

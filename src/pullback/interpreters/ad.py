@@ -13,6 +13,8 @@ from typing import Any
 
 from pullback.core import ZERO, Primitive, UndefinedPrimal, Zero, hooks, is_undefined_primal, tangent_aval, typeof
 from pullback.interpreters._tables import RuleTable
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.interpreters.ad import PAGES as _PAGES
 from pullback.transforms.jvp import JVPInterpreter as JVPTrace
 from pullback.transforms.jvp import JVPTracer
 from pullback.util.absent import absent_names
@@ -114,6 +116,7 @@ def defjvp_zero(primitive: Primitive) -> None:
 
 __getattr__ = absent_names(__name__)
 
+_add_pages(globals(), _PAGES)
 __all__ = [
     "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defbilinear", "defjvp",
     "defjvp2", "defjvp_zero", "deflinear", "deflinear2", "instantiate_zeros", "is_undefined_primal", "primitive_jvps",

@@ -14,7 +14,7 @@ from pullback.extend.linear_util import WrappedFun
 from pullback.transforms import partial_eval as _partial_eval
 from pullback.util.absent import absent_names
 
-DynamicJaxprTracer = _staging.StagedTracer
+DynamicJaxprTracer = _staging.JitTracer
 JaxprTracer = _partial_eval.UnknownTracer
 
 

@@ -1,6 +1,10 @@
 """Pages of functions that scale images."""
 
 PAGES = {
+    "ResizeMethod": """
+>>> jax.image.resize(jnp.arange(2.0), (4,), jax.image.ResizeMethod.NEAREST)
+Array([0., 0., 1., 1.], dtype=float32)
+""",
     "resize": """
 Arguments:
     image: array of any rank.

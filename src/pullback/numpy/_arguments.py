@@ -22,7 +22,7 @@ from pullback.core import Array as AnyArray
 from pullback.core import Tracer, hooks, typeof
 from pullback.core.dimensions import Dimension
 from pullback.core.dimensions import index as size_of
-from pullback.core.explain import shown
+from pullback.core.explain import shown, type_shown
 from pullback.core.kinds import is_arraylike
 from pullback.util import dtypes
 from pullback.util.config import config
@@ -44,8 +44,10 @@ def check_arraylike(name: str, *args: Any) -> None:
     for position, arg in enumerate(args):
         if not is_arraylike(arg):
             hint = "; convert it first with asarray" if isinstance(arg, (list, tuple)) else ""
+            if isinstance(arg, dict):
+                hint = "; jax.tree.map applies a function to each array of a tree"
             raise TypeError(
-                f"{name} requires ndarray or scalar arguments, got {type(arg)} at position {position}{hint}."
+                f"{name} requires ndarray or scalar arguments, got {type_shown(arg)} at position {position}{hint}."
             )
 
 
@@ -435,6 +437,7 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
         pass
     shown = tuple(shape) if isinstance(shape, (list, tuple)) else shape
     hint = ""
+    shown = repr(shown) if isinstance(shown, str) else shown
     members = shown if isinstance(shown, tuple) else (shown,)
     if any(isinstance(d, Tracer) for d in members):
         hint = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."

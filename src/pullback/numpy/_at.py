@@ -11,6 +11,8 @@ from pullback.numpy._index_update import index_apply, index_update
 from pullback.numpy._indexing import index_get
 from pullback.numpy._ufuncs import divide, power
 
+_UPDATES = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply")
+
 
 class IndexUpdateHelper:
     """What `x.at` is: takes an index."""
@@ -22,6 +24,14 @@ class IndexUpdateHelper:
 
     def __getitem__(self, index: Any) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
+
+    def __call__(self, *index: Any) -> None:
+        raise TypeError("x.at takes an index in square brackets: x.at[index].set(y)")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _UPDATES:
+            raise AttributeError(f"x.at takes an index first: x.at[index].{name}(...); for all elements, x.at[:]")
+        raise AttributeError(f"x.at has no attribute '{name}'; it takes an index: x.at[index].set(y)")
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("x.at[idx] = y does not change x, which is immutable; use x = x.at[idx].set(y).")
@@ -72,6 +82,9 @@ class IndexUpdateRef:
     def __init__(self, array: Any, index: Any):
         self.array = array
         self.index = index
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"x.at[index] has no attribute '{name}'; it has {', '.join(_UPDATES)}")
 
     def __repr__(self) -> str:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"

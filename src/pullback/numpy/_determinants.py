@@ -61,7 +61,7 @@ def det(a: Any) -> Any:
     """Determinants of square matrices a: [..., n, n]; ValueError unless they are square."""
     (a,) = _inexact("det", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Argument to _det() must have shape [..., n, n], got {a.shape}")
+        raise ValueError(f"Argument to det() must have shape [..., n, n], got {a.shape}")
     n = a.shape[-1]
     if n == 0:
         return lax.full(a.shape[:-2], 1, a.dtype)

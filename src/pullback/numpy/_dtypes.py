@@ -17,7 +17,7 @@ from pullback.util.warning import warn
 TypePromotionError = getattr(dtypes, "TypePromotionError", TypeError)
 
 
-class _ScalarMeta(type):
+class ScalarType(type):
     """Class of the scalar types: equal to NumPy's and to their dtype, but not to names and to Python's types, usable
     wherever a dtype is, and making an array when called.
     """
@@ -36,8 +36,8 @@ class _ScalarMeta(type):
     def __call__(cls, x: Any) -> Any:
         from pullback.numpy._creation import asarray
 
-        if isinstance(x, str):
-            x = cls.dtype.type(x)
+        if isinstance(x, str):  # ml_dtypes' own types crash on texts that are no numbers
+            x = float(x) if cls.dtype.kind == "V" and dtypes.kind_of(cls.dtype) == "f" else cls.dtype.type(x)
         return asarray(x, dtype=cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -50,10 +50,13 @@ def _abstract_init(self: Any, *args: Any, **kwargs: Any) -> None:
 
 def _scalar_type(numpy_type: Any) -> Any:
     dtype = np.dtype(numpy_type)
-    made = _ScalarMeta(
+    made = ScalarType(
         dtype.name, (object,), {"dtype": dtype, "__init__": _abstract_init, "__module__": "pullback.numpy"}
     )
-    made.__doc__ = f"Scalar type of {dtype.name}: calling it makes an array of that type, and it stands for the dtype."
+    made.__doc__ = (
+        f"Scalar type of {dtype.name}: calling it makes an array of that type, and it stands for the dtype.\n\n"
+        f">>> jnp.zeros(2, jnp.{dtype.name}).dtype == jnp.{dtype.name}\nTrue\n"
+    )
     return made
 
 

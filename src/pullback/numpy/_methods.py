@@ -32,6 +32,7 @@ from pullback.numpy._dtypes import astype
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._products import dot, matmul
 from pullback.util import dtypes
+from pullback.util.other_arrays import INSTEAD, NotHere, without_those
 
 _ACCEPTED = (Array, Tracer, int, float, complex, np.ndarray, np.generic, AnyArray)
 
@@ -410,3 +411,7 @@ def install() -> None:
     for name, attribute in _OF_ARRAYS_ALONE.items():
         _core.set_array_attribute(name, attribute)
     _eager.install(OPERATORS, METHODS)
+    for cls in (_core.Array, Tracer):
+        for name, instead in INSTEAD.items():
+            setattr(cls, name, NotHere(name, instead))
+        cls.__dir__ = lambda self: without_those(object.__dir__(self))

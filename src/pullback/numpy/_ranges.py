@@ -78,6 +78,8 @@ def arange(
     if "stop" not in number:  # arange(start, None, step)
         number["start"], number["stop"] = 0, number["start"]
     by = number.get("step", 1)
+    if by == 0:
+        raise ZeroDivisionError("arange: argument 'step' is 0, with which 'stop' is never reached")
     length = max(0, math.ceil((number["stop"] - number["start"]) / by))
     result = lax.iota(dtype, length)
     if by != 1:

@@ -63,8 +63,12 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
     if x is None or y is None:
-        check_arraylike("where", condition, x, y)
-        raise ValueError("Either both or neither of the x and y arguments should be provided to jax.numpy.where")
+        check_arraylike("where", condition, *(a for a in (x, y) if a is not None))
+        given, missing = ("x", "y") if y is None else ("y", "x")
+        raise TypeError(
+            f"where: argument '{given}' was given without '{missing}'. Either both or neither of the x and y arguments "
+            "should be provided: where(condition, x, y), or where(condition) for the indices"
+        )
     check_arraylike("where", condition, x, y)
     return select_where(condition, x, y)
 

@@ -9,6 +9,7 @@ import numpy as np
 from pullback import lax
 from pullback.core import Array as AnyArray
 from pullback.core.dimensions import is_symbolic
+from pullback.core.explain import shown
 from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
@@ -139,6 +140,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     if isinstance(keys, (AnyArray, np.ndarray)):
         (keys,) = arrays("lexsort", keys)
         keys = [lax.index_in_dim(keys, k, 0, keepdims=False) for k in range(keys.shape[0])] if keys.ndim else []
+    if not isinstance(keys, (list, tuple)):
+        raise TypeError(f"lexsort: argument 'keys' must be a sequence of arrays, got {shown(keys)}")
     keys = arrays("lexsort", *keys)
     if not keys:
         raise TypeError("need sequence of keys with len > 0 in lexsort")

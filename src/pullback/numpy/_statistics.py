@@ -283,6 +283,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         edges = real(edges) if a.dtype.kind != "c" else edges
         return convert(edges, a.dtype)
     count = static_int(bins, "histogram_bin_edges: argument 'bins'")
+    if count < 0:
+        raise ValueError(f"histogram_bin_edges: argument 'bins' is {count}; the number of bins must not be negative")
     if range is None:
         low, high = _min(a), _max(a)
     else:

@@ -11,6 +11,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import index as size_of
+from pullback.core.explain import type_shown
 from pullback.numpy._arguments import is_arraylike
 from pullback.util import config, dtypes
 
@@ -95,7 +96,7 @@ def check_parameters(name: str, real: bool = True, **parameters: Any) -> None:
         if not is_arraylike(x):
             hint = "; convert it first with asarray" if isinstance(x, (list, tuple)) else ""
             raise TypeError(
-                f"{name} requires ndarray or scalar arguments, got {type(x)} for argument '{argument}'{hint}."
+                f"{name} requires ndarray or scalar arguments, got {type_shown(x)} for argument '{argument}'{hint}."
             )
         if real and dtypes.issubdtype(dtypes.dtype_of(x), np.complexfloating):
             raise ValueError(

@@ -15,6 +15,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer
+from pullback.core.explain import type_shown
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import promote_dtypes_inexact
 from pullback.random._arguments import batch_shape, check_parameters, float_dtype, int_dtype, shape_of
@@ -348,7 +349,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     """
     impl, words, _ = open_key("permutation", key)
     if isinstance(x, Sequence):
-        raise TypeError(f"permutation requires ndarray or scalar arguments, got {type(x)} at position 1.")
+        raise TypeError(f"permutation requires ndarray or scalar arguments, got {type_shown(x)} at position 1.")
     ndim = np.ndim(x)
     axis = _axis("permutation", axis, max(ndim, 1))
     if ndim == 0:
@@ -440,7 +441,9 @@ def choice(
     shape = shape_of("choice", shape)
     for name, value in (("a", a), ("p", p)):
         if isinstance(value, Sequence):
-            raise TypeError(f"choice requires ndarray or scalar arguments, got {type(value)} for argument '{name}'.")
+            raise TypeError(
+                f"choice requires ndarray or scalar arguments, got {type_shown(value)} for argument '{name}'."
+            )
     scalar = np.ndim(a) == 0
     if scalar and isinstance(a, Tracer):
         a = int(a)  # raises: the population must be known while tracing

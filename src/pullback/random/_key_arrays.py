@@ -11,7 +11,9 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, extended
+from pullback.core.explain import type_shown
 from pullback.core.lowering import Pointwise
+from pullback.core.tracer import OfType
 from pullback.random import _reuse
 from pullback.random._generators import PRNGImpl, PRNGSpec, generator, implementations
 from pullback.sharding import PartitionSpec
@@ -52,7 +54,7 @@ def resolve_impl(spec: Any) -> PRNGImpl:
         return spec._impl
     if isinstance(spec, str):
         return generator(spec)
-    raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
+    raise TypeError(f"unrecognized type {type_shown(spec)} for specifying PRNG implementation.")
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDType:
@@ -60,7 +62,7 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
     return KEY_DTYPES[resolve_impl(impl_spec)]
 
 
-class PRNGKeyArray:
+class PRNGKeyArray(OfType):
     """An array of random keys, of element type `key<...>`: shape, indexing and movement as of any array, no
     arithmetic."""
 
@@ -74,14 +76,7 @@ class PRNGKeyArray:
         self._ids: Any = None  # for the check of key reuse (_reuse.py)
         self.aval = ShapedArray(tuple(words.shape[:-1]), KEY_DTYPES[impl])
 
-    # Facts.
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: len(self.aval.shape))
-    size = property(lambda self: self.aval.size)
-    itemsize = property(lambda self: self.aval.dtype.itemsize)
-    nbytes = property(lambda self: self.aval.size * self.aval.dtype.itemsize)
-    weak_type = False
+    # Where it lies.
     is_fully_addressable = property(lambda self: self._base_array.is_fully_addressable)
     is_fully_replicated = property(lambda self: self._base_array.is_fully_replicated)
     sharding = property(lambda self: self._of_keys(self._base_array.sharding))

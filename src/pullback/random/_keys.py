@@ -14,7 +14,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import Tracer, typeof
 from pullback.core.dimensions import index as size_of
-from pullback.core.explain import shown
+from pullback.core.explain import shown, type_shown
 from pullback.random import _reuse
 from pullback.random._generators import PRNGImpl, PRNGSpec, implementations
 from pullback.random._key_arrays import (
@@ -73,7 +73,8 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
     else:
         if isinstance(key, (list, tuple)):
             raise TypeError(
-                f"{name}: unexpected PRNG key type {type(key)}; argument 'key' comes first, from jax.random.key(seed)"
+                f"{name}: unexpected PRNG key type "
+                f"{type_shown(key)}; argument 'key' comes first, from jax.random.key(seed)"
             )
         impl, words, typed = resolve_impl(None), key, False
         _check_words(name, "key", key, impl)

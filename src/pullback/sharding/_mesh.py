@@ -37,6 +37,8 @@ class AxisType(enum.Enum):
 
 
 def _axis_names(cls: str, names: Any) -> tuple[Any, ...]:
+    if not np.iterable(names):
+        raise TypeError(f"{cls}: axis names must be a string or a sequence of them, got {names!r}")
     names = (names,) if isinstance(names, str) else tuple(names)
     if any(name is None for name in names):
         raise ValueError(f"{cls} axis names cannot be None. Got: {names}")

@@ -27,14 +27,14 @@ from pullback.core import (
     using,
 )
 from pullback.core.source import names_inside, user_source
-from pullback.core.staging import RecordingInterpreter, StagedTracer
+from pullback.core.staging import JitTracer, RecordingInterpreter
 from pullback.transforms.jvp import JVPInterpreter, JVPTracer, RecordedTangent, jvp_jaxpr
 from pullback.transforms.remembered import CallRecorder
 from pullback.transforms.zeros import instantiate, symbolic
 from pullback.util import dtypes
 
 
-class UnknownTracer(StagedTracer, RecordedTangent):
+class UnknownTracer(JitTracer, RecordedTangent):
     """A value that is not known yet."""
 
     __slots__ = ()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .absent_table import REASONS, TABLE
-from .elsewhere import found_elsewhere
+from .elsewhere import advice
 
 
 class _AbsentClass(type):
@@ -77,8 +77,8 @@ def no_attribute(module: str, name: str) -> AttributeError:
 
     Python looks for names like it, and offers one, where it shows the error.
     """
-    instead = found_elsewhere(module, name)
-    text = f"module '{module}' has no attribute '{name}'" + (f"; it is {instead} here" if instead else "")
+    more = advice(module, name)
+    text = f"module '{module}' has no attribute '{name}'" + (f"; {more}" if more else "")
     return AttributeError(text, name=name, obj=sys.modules.get(module))
 
 

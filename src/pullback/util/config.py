@@ -341,7 +341,7 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         if name in options:
             return value_of(name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{_near(name)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"config.{name} cannot be assigned; use config.update({name!r}, {value!r})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 # Modules in the order in which they are looked through for a name, and how users write them.
 _SHOWN = {
@@ -15,6 +16,21 @@ _SHOWN = {
     "pullback.scipy.special": "jax.scipy.special",
     "pullback": "jax",
 }
+
+# Names that are in libraries written for JAX.
+_IN_LIBRARIES = {
+    "Equinox and Flax":
+        "Linear Conv1d Conv2d LayerNorm BatchNorm1d BatchNorm2d Dropout Embedding LSTM GRU Module Sequential",
+    "Optax": "optim Adam SGD Optimizer lr_scheduler CrossEntropyLoss MSELoss cross_entropy mse_loss",
+}  # fmt: skip
+_LIBRARIES = {name: library for library, names in _IN_LIBRARIES.items() for name in names.split()}
+
+# Functions of NumPy that read and write files.
+_READERS = ("fromregex", "genfromtxt", "loadtxt", "memmap")
+_WRITERS = ("savetxt", "savez_compressed")
+
+# Packages some of whose modules are imported only when a program says so.
+_PACKAGES = ("example_libraries", "experimental", "extend", "interpreters", "scipy")
 
 # Names of other libraries for which there is another here. Some are in jax.lax, too, where they promote nothing.
 OTHER_LIBRARIES = {
@@ -42,6 +58,12 @@ OTHER_LIBRARIES = {
     "sub": "jax.numpy.subtract",
     "tensor": "jax.numpy.array",
     "unsqueeze": "jax.numpy.expand_dims",
+    "gelu": "jax.nn.gelu",
+    "log_softmax": "jax.nn.log_softmax",
+    "one_hot": "jax.nn.one_hot",
+    "relu": "jax.nn.relu",
+    "sigmoid": "jax.nn.sigmoid",
+    "softmax": "jax.nn.softmax",
     # NumPy and autograd
     "alltrue": "jax.numpy.all",
     "asfarray": "jax.numpy.asarray",
@@ -74,4 +96,20 @@ def found_elsewhere(module: str, name: str) -> str:
     return "jax.random" if name == "random" else ""
 
 
-__all__ = ["OTHER_LIBRARIES", "found_elsewhere"]
+def advice(module: str, name: str) -> str:
+    """What the error for a name that the module has not says behind a semicolon, or ''."""
+    if instead := found_elsewhere(module, name):
+        return f"it is {instead} here"
+    if name in _LIBRARIES:
+        return f"libraries written for JAX have it, such as {_LIBRARIES[name]}"
+    if module == "pullback.numpy" and name in _READERS:
+        return f"write jax.numpy.asarray(numpy.{name}(...)), outside of jit"
+    if module == "pullback.numpy" and name in _WRITERS:
+        return f"write numpy.{name}(file, x), outside of jit"
+    place = module.removeprefix("pullback.")
+    if place in _PACKAGES and not name.startswith("_") and find_spec(f"{module}.{name}") is not None:
+        return f"it is a module: write import jax.{place}.{name}"
+    return ""
+
+
+__all__ = ["OTHER_LIBRARIES", "advice", "found_elsewhere"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .errors import class_shown
+
 _TRUE = {"1", "true", "yes", "on", "y", "t"}
 _FALSE = {"0", "false", "no", "off", "n", "f", ""}
 
@@ -21,7 +23,7 @@ def parse_bool(text: str) -> bool:
 def boolean(name: str) -> Callable[[Any], Any]:
     def check(value: Any) -> bool:
         if isinstance(value, str):
-            raise ValueError(f"{name}: expected a bool, got {value!r} of type {type(value)}")
+            raise ValueError(f"{name}: expected a bool, got {value!r} of type {class_shown(type(value))}")
         return bool(value)
 
     return check
@@ -37,7 +39,7 @@ def of_type(name: str, type_: type, optional: bool) -> Callable[[Any], Any]:
             none = "None or " if optional else ""
             raise ValueError(
                 f"{name}: new {type_.__name__} config value must be {none}of type {type_.__name__}, "
-                f"got {value} of type {type(value)}"
+                f"got {value} of type {class_shown(type(value))}"
             )
         return value
 
@@ -52,7 +54,8 @@ def one_of(name: str, values: tuple[str, ...], optional: bool) -> Callable[[Any]
         if not isinstance(text, str) or text not in values:
             none = "None or " if optional else ""
             raise ValueError(
-                f"{name}: new enum value must be {none}in {list(values)}, got {value} of type {type(value)}"
+                f"{name}: new enum value must be {none}in {list(values)}, got {value} of type "
+                f"{class_shown(type(value))}"
             )
         return text
 

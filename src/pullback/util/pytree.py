@@ -26,7 +26,7 @@ from pullback.util._pytree_levels import flatten_one_level as flatten_one_level
 from pullback.util._pytree_levels import flatten_one_level_with_keys as flatten_one_level_with_keys
 from pullback.util._pytree_levels import is_tree_node as is_tree_node
 from pullback.util._pytree_levels import keystr as keystr
-from pullback.util.errors import ArgumentError
+from pullback.util.errors import ArgumentError, class_shown
 
 _native = _core.pytree
 
@@ -79,14 +79,16 @@ def _check_treedef(name: str, **arguments: Any) -> None:
     """ArgumentError for what is no PyTreeDef."""
     for argument, x in arguments.items():
         if not isinstance(x, PyTreeDef):
-            raise ArgumentError(f"{name}: argument '{argument}' must be a PyTreeDef, got {x!r}, a {type(x)}")
+            kind = class_shown(type(x))
+            raise ArgumentError(f"{name}: argument '{argument}' must be a PyTreeDef, got {x!r}, a {kind}")
 
 
 def _check_function(name: str, **arguments: Any) -> None:
     """ArgumentError for what cannot be called; asked when a call has failed."""
     for argument, x in arguments.items():
         if not callable(x):
-            raise ArgumentError(f"{name}: argument '{argument}' must be a function, got {x!r}, a {type(x)}")
+            kind = class_shown(type(x))
+            raise ArgumentError(f"{name}: argument '{argument}' must be a function, got {x!r}, a {kind}")
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
@@ -260,7 +262,13 @@ def tree_map_with_path(
 # ---- prefixes
 
 
-def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def broadcast_prefix(
+    prefix_tree: Any,
+    full_tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    *,
+    name: str = "broadcast_prefix prefix_tree",
+) -> list[Any]:
     """Each leaf of `prefix_tree` as often as the subtree of `full_tree` in its place has leaves, as a flat list.
 
     `is_leaf` applies to the prefix only. ValueError, naming the key path, if it is not a prefix.
@@ -269,7 +277,7 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], 
     result = _native.broadcast(leaves, treedef, _native.structure(full_tree, None))
     if result is not None:
         return result
-    error = explain_mismatch("broadcast_prefix prefix_tree", prefix_tree, full_tree, is_leaf)
+    error = explain_mismatch(name, prefix_tree, full_tree, is_leaf)
     raise error or ValueError(f"broadcast_prefix: {treedef} is not a prefix of {tree_structure(full_tree)}")
 
 
@@ -346,14 +354,27 @@ def register_pytree_with_keys(
     register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
 
 
+def _check_methods(function: str, cls: Any, *methods: str) -> None:
+    """TypeError for what is no class, AttributeError for a class without the methods by which it is taken apart."""
+    if not isinstance(cls, type):
+        raise TypeError(f"{function}: argument 'cls' must be a class, got {cls!r}")
+    for method in methods:
+        if not hasattr(cls, method):
+            raise AttributeError(
+                f"{function}: class {cls.__name__} has no method '{method}'; it needs {' and '.join(methods)}"
+            )
+
+
 def register_pytree_node_class(cls: Typ) -> Typ:
     """Class decorator: a node type by its `tree_flatten(self)` and classmethod `tree_unflatten(cls, aux, children)`."""
-    register_pytree_node(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)
+    _check_methods("register_pytree_node_class", cls, "tree_flatten", "tree_unflatten")
+    register_pytree_node(cls, lambda node: node.tree_flatten(), cls.tree_unflatten)  # type: ignore[attr-defined]
     return cls
 
 
 def register_pytree_with_keys_class(cls: Typ) -> Typ:
     """Class decorator: as `register_pytree_node_class`, by `tree_flatten_with_keys` (and `tree_flatten`, if any)."""
+    _check_methods("register_pytree_with_keys_class", cls, "tree_flatten_with_keys", "tree_unflatten")
     flatten = (lambda node: node.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(cls, lambda node: node.tree_flatten_with_keys(), cls.tree_unflatten, flatten)
     return cls

@@ -36,6 +36,8 @@ from pullback.extend.core._tracing import (
     valid_jaxtype,
 )
 from pullback.lax.control.callback import Effect
+from pullback.manual import add_pages as _add_pages
+from pullback.manual.extend.core import PAGES as _PAGES
 from pullback.util.absent import absent_names
 
 __all__ = [
@@ -47,4 +49,5 @@ __all__ = [
     "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
+_add_pages(globals(), _PAGES)
 __getattr__ = absent_names(__name__)

@@ -20,6 +20,7 @@ from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Shar
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._specs import all_names_of, names_of, of_cotangents
+from pullback.util.errors import class_shown
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
 __all__ = [
@@ -346,7 +347,7 @@ def named_out_sharding(name: str, out_sharding: Any) -> NamedSharding:
     else:
         raise TypeError(
             f"`out_sharding` argument of {name} only supports instances of `NamedSharding` or `PartitionSpec`. Got "
-            f"{out_sharding} of type: {type(out_sharding)}"
+            f"{out_sharding} of type: {class_shown(type(out_sharding))}"
         )
     types = dict(zip(named.mesh.axis_names, named.mesh.axis_types, strict=True))
     for part in named.spec:

@@ -18,7 +18,7 @@ from pullback.core.primitive import NoRule
 from pullback.lax.control.loops import map as lax_map
 from pullback.sharding import SingleDeviceSharding
 from pullback.util import dtypes
-from pullback.util.errors import JaxRuntimeError
+from pullback.util.errors import JaxRuntimeError, class_shown
 from pullback.util.pytree import tree_flatten, tree_unflatten
 
 VMAP_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -57,7 +57,7 @@ IO, ORDERED_IO = IOEffect("IO"), IOEffect("OrderedIO")
 def _check_sharding(name: str, sharding: Any) -> None:
     """Programs call back from one process, whatever device the sharding names."""
     if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
-        raise NotImplementedError(f"{name} only supports SingleDeviceSharding, but got {type(sharding)}")
+        raise NotImplementedError(f"{name} only supports SingleDeviceSharding, but got {class_shown(type(sharding))}")
 
 
 def pure_callback(

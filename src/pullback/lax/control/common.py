@@ -23,6 +23,7 @@ from pullback.core import (
     types,
 )
 from pullback.core.avals import Reference, typed
+from pullback.core.explain import type_shown
 from pullback.core.jaxpr import DebugInfo
 from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
@@ -66,7 +67,8 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
             typeof(leaf)
         except TypeError:
             raise TypeError(
-                f"{function}: a leaf of '{argument}' is {leaf!r} of type {type(leaf)}, which is not a valid JAX type"
+                f"{function}: a leaf of '{argument}' is {leaf!r} of type {type_shown(leaf)}, which is not a valid JAX "
+                "type"
                 f"; {REGISTER}"
             ) from None
         out.append(leaf if hasattr(leaf, "aval") else hooks.asarray(leaf))
@@ -127,7 +129,8 @@ def _check(leaf, name, fun, path) -> None:
     except TypeError:
         where = f" at output component {path()}" if path() else ""
         raise TypeError(
-            f"function {located(fun)} traced for {name} returned a value of type {type(leaf)}{where}, which is not a "
+            f"function {located(fun)} traced for {name} returned a value of type "
+            f"{type_shown(leaf)}{where}, which is not a "
             f"valid JAX type: {str(leaf)[:80]!r}; {REGISTER}"
         ) from None
 

@@ -28,6 +28,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.avals import type_of_operand
+from pullback.core.explain import type_shown
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
 from pullback.core.source import located
@@ -113,7 +114,7 @@ def _predicate_aval(name, pred):
     try:
         aval = typeof(pred)
     except TypeError:
-        raise TypeError(f"{name}: the predicate must be a scalar, got {pred!r} of type {type(pred)}") from None
+        raise TypeError(f"{name}: the predicate must be a scalar, got {pred!r} of type {type_shown(pred)}") from None
     if aval.shape != ():
         raise TypeError(
             f"Pred must be a scalar, got {pred} of shape {aval.shape}."

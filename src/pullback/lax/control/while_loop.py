@@ -25,6 +25,7 @@ from pullback.core import (
     typeof,
 )
 from pullback.core.dimensions import Dimension
+from pullback.core.explain import type_shown
 from pullback.core.lowering import Nest
 from pullback.core.references import has_references_among
 from pullback.core.source import located
@@ -137,7 +138,9 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
     control.check_callable("fori_loop", "body_fun", body_fun)
     for name, bound in (("lower", lower), ("upper", upper)):
         if not is_array_like(bound):
-            raise TypeError(f"fori_loop: argument '{name}' must be an integer, got {bound!r} of type {type(bound)}")
+            raise TypeError(
+                f"fori_loop: argument '{name}' must be an integer, got {bound!r} of type {type_shown(bound)}"
+            )
         aval = typeof(bound)
         if aval.shape != () or dtypes.kind_of(aval.dtype) not in "iuf":
             raise TypeError(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, hooks
+from pullback.core.kinds import SEQUENCE
 from pullback.core.lowering import HostCall
 from pullback.lax.collectives.compatibility import RandomAlgorithm
 from pullback.lax.control.callback import Effect
@@ -189,6 +190,8 @@ def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
     >>> bool((x >= 0).all() & (x < 1).all())
     True
     """
+    if not SEQUENCE.accepts(shape):
+        raise TypeError(f"rng_uniform: argument 'shape' must be a sequence of integers, got {shape!r}")
     sizes = tuple(int(n) for n in shape)
     if any(n < 0 for n in sizes):
         raise ValueError(f"rng_uniform: argument 'shape' is {sizes}; dimensions must not be negative")

@@ -370,7 +370,7 @@ def dynamic_slice(
     indices that are not integers.
     """
     operand = as_array(operand, "dynamic_slice")
-    slice_sizes = canonical_shape(slice_sizes, "dynamic_slice")
+    slice_sizes = canonical_shape(slice_sizes, "dynamic_slice: argument 'slice_sizes'")
     _check_one_type("dynamic_slice", start_indices)
     starts = _start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=slice_sizes)

@@ -78,9 +78,8 @@ def _scatter_shape(
     if indices.shape[-1] != len(n.scatter_dims_to_operand_dims):
         raise TypeError(
             f"Scatter op has {len(n.scatter_dims_to_operand_dims)} elements in scatter_dims_to_operand_dims and the "
-            f"bound of "
-            f"dimension index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. These two numbers must "
-            f"be equal."
+            f"bound of dimension index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. These two "
+            "numbers must be equal."
         )
     if updates.ndim != len(n.update_window_dims) + indices.ndim - 1:
         raise TypeError(

@@ -13,7 +13,7 @@ from pullback.lax.movement.shape import inverse_permutation
 from pullback.lax.products.conv import *
 from pullback.lax.products.conv import _restored
 from pullback.lax.products.conv_shapes import *
-from pullback.lax.products.conv_shapes import check_strides, dilated, window_count
+from pullback.lax.products.conv_shapes import check_ranks, check_strides, dilated, window_count
 from pullback.lax.products.dot import canonical_precision
 from pullback.lax.records.families import *
 from pullback.util.static import check_truth
@@ -57,6 +57,7 @@ def conv_general_dilated(
     ('NHWC', 'HWIO', 'NHWC'), or None for NCHW, OIHW, NCHW. Raises TypeError and ValueError for shapes that don't fit.
     """
     lhs, rhs = as_arrays("conv_general_dilated", lhs, rhs)
+    check_ranks(lhs.shape, rhs.shape)
     spec = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     n = lhs.ndim - 2
     lhs_dilation = (1,) * n if lhs_dilation is None else _ints(lhs_dilation)

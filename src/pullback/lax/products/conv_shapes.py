@@ -106,6 +106,15 @@ def window_count(n: int, window: int, stride: int, low: int, high: int) -> int:
     return 0 if space < 0 or (n + low + high) <= 0 else space // stride + 1
 
 
+def check_ranks(lhs_shape: Sequence[int], rhs_shape: Sequence[int]) -> None:
+    """TypeError for operands without a batch and a feature dimension."""
+    if len(lhs_shape) == len(rhs_shape) < 2:
+        raise TypeError(
+            "convolution requires lhs and rhs with a batch, a feature and any number of spatial dimensions, got shapes "
+            f"{tuple(lhs_shape)} and {tuple(rhs_shape)}."
+        )
+
+
 def check_strides(strides: Sequence[int]) -> None:
     """ValueError for strides of convolutions that are not positive."""
     if any(s <= 0 for s in strides):
@@ -159,6 +168,7 @@ def _conv_shape(
     n = lhs.ndim - 2
     if lhs.ndim != rhs.ndim:
         raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {lhs.ndim} and {rhs.ndim}.")
+    check_ranks(lhs.shape, rhs.shape)
     for name, values in (
         ("window_strides", window_strides),
         ("padding", padding),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
+from pullback.core.explain import type_shown
 from pullback.util import dtypes
 
 # Kinds of dtypes, as dtypes.kind_of has them.
@@ -33,7 +34,7 @@ def as_array(x: Any, name: str, position: int = 0) -> Any:
     if hasattr(x, "__jax_array__"):
         return as_array(x.__jax_array__(), name, position)
     raise TypeError(
-        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} "
+        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type_shown(x)} "
         f"and was passed to {name} at position {position}."
     )
 
@@ -61,6 +62,10 @@ _NUMPY_NAMES = {
 }
 
 
+# Primitives whose names are words of every sentence, by the functions' names.
+_SPOKEN = {"and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "xor": "bitwise_xor", "neg": "negative"}
+
+
 def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
     """TypeError unless all dtypes are the same."""
     first = avals[0].dtype
@@ -68,8 +73,7 @@ def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
         if aval.dtype != first:
             hint = (
                 f" (Tip: jnp.{_NUMPY_NAMES.get(name, name)} is a similar function that does automatic type promotion "
-                f"on "
-                "inputs)."
+                "on inputs)."
                 if tip
                 else ""
             )
@@ -96,8 +100,8 @@ def check_kind(name: str, dtype: Any, kinds: str, position: int | None = None) -
     if dtypes.kind_of(dtype) not in kinds:
         where = "" if position is None else f" at position {position}"
         raise TypeError(
-            f"{name} does not accept dtype {dtype_name(dtype)}{where}. Accepted dtypes{where} are subtypes of "
-            f"{accepted_names(kinds)}."
+            f"{_SPOKEN.get(name, name)} does not accept dtype {dtype_name(dtype)}{where}. Accepted dtypes{where} are "
+            f"subtypes of {accepted_names(kinds)}."
         )
 
 

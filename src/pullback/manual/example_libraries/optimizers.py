@@ -47,6 +47,19 @@ MEANS = "    b1, b2: numbers from 0 to 1: how slowly the means change.\n    eps:
 GAMMA = "    gamma: number from 0 to 1: how slowly the mean changes.\n    eps: small positive number.\n"
 
 PAGES = {
+    "Optimizer": """
+>>> from pullback.example_libraries import optimizers
+>>> optimizer = optimizers.sgd(0.1)
+>>> state = optimizer.update_fn(0, jnp.ones(2), optimizer.init_fn(jnp.zeros(2)))
+>>> optimizer.params_fn(state)
+Array([-0.1, -0.1], dtype=float32)
+""",
+    "OptimizerState": """
+>>> from pullback.example_libraries import optimizers
+>>> state = optimizers.momentum(0.1, 0.9).init_fn({"w": jnp.ones(2)})
+>>> type(state).__name__, len(jax.tree.leaves(state))
+('OptimizerState', 2)
+""",
     "optimizer": """
 Arguments:
     opt_maker: function that gives (init, update, get_params) of single arrays.

@@ -1,10 +1,11 @@
 """Pages of `pullback.lax`."""
 
 from pullback.manual import by_name
-from pullback.manual.lax import binary, collectives, control, movement, products, reductions, unary
+from pullback.manual.lax import binary, classes, collectives, control, movement, products, reductions, unary
 
 PAGES = by_name(
     binary.PAGES,
+    classes.PAGES,
     collectives.PAGES,
     control.PAGES,
     movement.PAGES,

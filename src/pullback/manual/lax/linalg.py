@@ -1,6 +1,20 @@
 """Pages of factorizations and solvers."""
 
 PAGES = {
+    "EigImplementation": """
+>>> values, *_ = lax.linalg.eig(jnp.eye(2), implementation=lax.linalg.EigImplementation.LAPACK)
+>>> values
+Array([1.+0.j, 1.+0.j], dtype=complex64)
+""",
+    "EighImplementation": """
+>>> vectors, values = lax.linalg.eigh(jnp.eye(2), implementation=lax.linalg.EighImplementation.QR)
+>>> values
+Array([1., 1.], dtype=float32)
+""",
+    "SvdAlgorithm": """
+>>> lax.linalg.svd(jnp.eye(2), compute_uv=False, algorithm=lax.linalg.SvdAlgorithm.QR)
+Array([1., 1.], dtype=float32)
+""",
     "cholesky": """
 Arguments:
     x: array of inexact numbers [..., n, n].

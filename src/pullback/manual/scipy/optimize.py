@@ -1,6 +1,11 @@
 """Pages of minimization."""
 
 PAGES = {
+    "OptimizeResults": """
+>>> found = jax.scipy.optimize.minimize(lambda x: jnp.sum((x - 1.0) ** 2), jnp.zeros(2), method="BFGS")
+>>> found.x, bool(found.success)
+(Array([1., 1.], dtype=float32), True)
+""",
     "minimize": """
 Arguments:
     fun: function of a vector and of args that gives a scalar.

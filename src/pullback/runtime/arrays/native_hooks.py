@@ -164,6 +164,21 @@ def local_shards_of(self: Any) -> list[Shard]:
     return [shard for shard in shards_of(self) if shard.data is not None]
 
 
+def _formatted(x: Any, spec: str) -> str:
+    """The array, or the number that it holds, in a format."""
+    try:
+        return _format(x, spec)
+    except TypeError:
+        if not x.ndim:
+            raise
+        raise TypeError(
+            f"unsupported format string passed to Array.__format__: {spec!r} needs a number, but this is an array of "
+            f"type {x.dtype}{list(x.shape)}; numpy.array2string has a precision"
+        ) from None
+
+
+_format = _core.Array.__format__
+_core.set_array_attribute("__format__", _formatted)
 _core.set_array_attribute("__reduce_ex__", pickled)
 _core.set_array_attribute("_committed", property(lambda self: self.committed))  # the name by which libraries ask
 _core.set_array_attribute("devices", devices_of)

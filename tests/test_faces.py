@@ -1,5 +1,6 @@
 """Thin modules that other libraries import: names that exist, and primitives defined through them."""
 
+import functools
 import importlib
 import threading
 
@@ -93,7 +94,7 @@ def test_rule_tables_are_views_of_the_records():
 def test_lowering_rules_in_mlir_are_refused_when_they_are_used():
     other = Primitive("mlir_of_test", register=False)
     other.def_abstract_eval(lambda aval: aval)
-    mlir.register_lowering(other, lambda ctx, x: [x])
+    mlir.register_lowering(other, lambda ctx, x: [mlir.dtype_to_ir_type(x.dtype)])
     with pytest.raises(NotImplementedError, match="builds MLIR"):
         jax.jit(other.bind)(1.0)
 
@@ -252,6 +253,59 @@ def test_of_a_rule_that_builds_mlir_the_implementation_runs():
     mlir.register_lowering(nothing, lambda ctx, x: None)
     with pytest.raises(NotImplementedError, match=r"nothing_to_run_of_test.*def_impl"):
         jax.jit(nothing.bind)(x)
+
+
+def test_lowering_rules_are_functions_of_context_and_operands():
+    def prim(name, rule, types=lambda aval, **_: aval, impl=None):
+        new = Primitive(f"{name}_of_lowering_test", register=False)
+        new.def_abstract_eval(types)
+        if impl:
+            new.def_impl(impl)
+        mlir.register_lowering(new, rule)
+        return new
+
+    x, seen = jnp.arange(3.0), []
+
+    def times(ctx, x, *, by):
+        assert ctx.avals_in == ctx.avals_out == [jax.typeof(x)] and "cpu" in ctx.module_context.platforms
+        return mlir.lower_fun(lambda x: x * by, multiple_results=False)(ctx, x)
+
+    def called(ctx, x):
+        out, _token, kept = mlir.emit_python_callback(
+            ctx, lambda x: (seen.append(1) or np.asarray(x) + 1,), None, [x], ctx.avals_in, ctx.avals_out,
+            has_side_effect=len(ctx.avals_in) > 1,
+        )  # fmt: skip
+        ctx.module_context.add_keepalive(kept)
+        return out
+
+    def kept_twice(ctx, x):
+        assert ctx.replace(avals_in=[]).avals_out == ctx.avals_out
+        return x, x
+
+    for bound, wanted in (
+        (functools.partial(prim("times", times).bind, by=3), 3 * x),
+        (prim("called", called).bind, x + 1),
+        (prim("passed", lambda ctx, x: [x]).bind, x),
+        (prim("constant", lambda ctx, x: (np.ones(3, np.float32),), impl=lambda x: 2 * x).bind, np.ones(3)),
+    ):
+        assert jax.jit(bound)(x).tolist() == wanted.tolist()
+    assert seen == [1]
+    two = Primitive("two_of_lowering_test", register=False)
+    two.multiple_results = True
+    two.def_abstract_eval(lambda aval: [aval, aval])
+    mlir.register_lowering(two, kept_twice)
+    assert jax.jit(two.bind)(x)[1].tolist() == x.tolist()
+    # The implementation is what runs outside of a program, whichever was given first.
+    for first in (True, False):
+        p = Primitive("impl_of_lowering_test", register=False)
+        p.def_abstract_eval(lambda aval: aval)
+        if first:
+            p.def_impl(lambda x: x + 10)
+        mlir.register_lowering(p, mlir.lower_fun(lambda x: x - 10, multiple_results=False))
+        if not first:
+            assert p.bind(x)[0] == -10
+            p.def_impl(lambda x: x + 10)
+        assert p.bind(x)[0] == 10 and jax.jit(p.bind)(x)[0] == -10
 
 
 def test_batch_rules_that_know_the_axis():

@@ -43,8 +43,8 @@ def test_names_that_are_not_here_say_why():
     assert all(reason in REASONS for rows in TABLE.values() for reason, _ in rows)
     with pytest.raises(NotImplementedError, match=r"ffi.build_ffi_lowering_function: belongs to MLIR"):
         jax.ffi.build_ffi_lowering_function("f")
-    with pytest.raises(NotImplementedError, match=r"interpreters.mlir.ModuleContext: belongs to MLIR"):
-        jax.interpreters.mlir.ModuleContext()
+    with pytest.raises(NotImplementedError, match=r"interpreters.mlir.TokenSet: belongs to MLIR"):
+        jax.interpreters.mlir.TokenSet()
     with pytest.raises(NotImplementedError, match="asked for its attribute 'bind'"):
         jax.experimental.fused.fused_p.bind(1.0)
     assert not isinstance(1, jax.export.Exported) and "MLIR" in repr(jax.extend.mlir.ir)

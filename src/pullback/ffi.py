@@ -224,15 +224,12 @@ class ForeignLowering:
     operand_layouts: Sequence[Any] | None = None
     result_layouts: Sequence[Any] | None = None
 
-    def call(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """What the primitive computes."""
-        avals = primitive.abstract_eval(*map(typeof, args), **params)
-        results = tuple(avals) if primitive.multiple_results else avals
+    def __call__(self, ctx: Any, *args: Any, **attributes: Any) -> list[Any]:
+        """The results, of the types that `ctx.avals_out` says."""
         outs = self.result_layouts and [None if x is None else tuple(reversed(x)) for x in self.result_layouts]
-        if outs and not primitive.multiple_results:
-            outs = outs[0]
         ins = self.operand_layouts and [None if x is None else tuple(reversed(x)) for x in self.operand_layouts]
-        return ffi_call(self.target_name, results, input_layouts=ins, output_layouts=outs)(*args, **params)
+        call = ffi_call(self.target_name, list(ctx.avals_out), input_layouts=ins, output_layouts=outs)
+        return call(*args, **attributes)
 
 
 def ffi_lowering(

@@ -378,13 +378,11 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     "interpreters.mlir": {
         "mlir": (
             "AxisContext(*args, **kwargs)", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
-            "LoweringResult", "LoweringRule", "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext",
+            "LoweringResult", "LoweringRule", "Mesh", "MeshAxisName",
             "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "SPMDAxisContext", "ShapePolyLoweringState",
             "ShardingContext", "Token", "TokenSet", "Value", "aval_to_ir_type(ctx, aval)",
             "aval_to_ir_types(ctx, aval)", "core_call_lowering(ctx, *args, name, backend=, call_jaxpr)",
             "dense_int_array", "dense_int_elements(xs)", "dtype_to_ir_type(dtype)",
-            "emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_e"
-            "ffect, returns_token=, partitioned=, sharding=)",
             "flatten_ir_types(xs)", "flatten_ir_values(xs)", "i32_attr(i)", "i64_attr(i)", "ir", "ir_attribute(val)",
             "ir_constant(val, *, const_lowering=, aval=)", "ir_constants(val, *, const_lowering=, aval=)",
             "ir_tree_registry", "ir_type_handlers",

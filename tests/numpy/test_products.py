@@ -211,6 +211,24 @@ def test_the_type_of_products_stands_in_the_program():
     assert scalar.dtype == np.float32
 
 
+def test_operands_of_products_keep_their_types():
+    """As in JAX's programs; libraries whose arrays have rules of their own see no conversion."""
+    x, y = jnp.full((4, 4), 100, jnp.int8), jnp.ones((4, 4), jnp.bfloat16)
+    by_axes, by_names = lambda a, b: jnp.tensordot(a, b, 1), lambda a, b: jnp.einsum("ij,jk", a, b)
+    for f in (jnp.matmul, jnp.dot, jnp.inner, by_axes, by_names):
+        (eqn,) = pullback.make_jaxpr(f)(x, y).eqns
+        assert [v.aval.dtype for v in eqn.invars] == [x.dtype, y.dtype]
+        for out in (f(x, y), pullback.jit(f)(x, y)):
+            assert out.dtype == y.dtype and (np.asarray(out, np.float32) == 400).all()
+    assert pullback.grad(lambda b: jnp.matmul(x, b).sum(dtype=np.float32))(y)[0, 0] == 400
+    # Sums of one operand alone, and products of two booleans, are made in the type of the result.
+    assert (jnp.einsum("ij,k->i", x, jnp.ones(3)) == 1200).all()
+    t = jnp.ones((4, 4), bool)
+    assert (jnp.einsum("ij,jk,kl->il", t, t, jnp.ones((4, 4), jnp.int8)) == 16).all()
+    with pullback.numpy_dtype_promotion("strict"), pytest.raises(ValueError, match="promotion"):
+        jnp.matmul(x, y)
+
+
 @pytest.mark.parametrize("function", [jnp.tensordot, jnp.linalg.tensordot])
 def test_a_failing_contraction_over_pairs_of_axes_is_not_the_axes_fault(function):
     with pytest.raises(TypeError, match="same shape") as caught:

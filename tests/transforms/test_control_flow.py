@@ -111,6 +111,38 @@ def test_while_loop_batched_predicate_freezes_finished_elements():
     np.testing.assert_array_equal(n[1], [7, 2, 0])
 
 
+def steps_to(x, n):
+    """The smallest power of 2 times x that is at least n, and the steps to there."""
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] * 2, s[1] + 1), (x, 0))
+
+
+def test_the_condition_of_a_mapped_while_loop_has_the_mapped_axes_in_the_program():
+    xs, ns = jnp.array([1.0, 30.0, 200.0]), jnp.array([10.0, 100.0])
+    one = jax.vmap(steps_to, (0, None))
+    both = jnp.stack([xs, xs + 1])
+    for f, args, shape in (
+        (one, (xs, 100.0), (3,)),
+        (jax.vmap(one, (None, 0)), (xs, ns), (2, 3)),
+        (jax.vmap(one, (0, None)), (both, 100.0), (2, 3)),
+    ):
+        eqn = next(e for e in jax.make_jaxpr(f)(*args).eqns if e.primitive.name == "while")
+        assert eqn.params["cond_jaxpr"].out_avals[0].shape == shape
+
+
+@pytest.mark.parametrize("compile_", [jax.jit, lambda f: f])
+def test_mapped_while_loops_are_loops_of_each_element(compile_):
+    xs, ns = np.array([1.0, 30.0, 200.0], np.float32), np.array([10.0, 100.0], np.float32)
+    wanted = np.array([[[*map(float, steps_to(x, n))] for x in xs] for n in ns])
+    table = compile_(jax.vmap(jax.vmap(steps_to, (0, None)), (None, 0)))(xs, ns)
+    np.testing.assert_array_equal(np.stack(table, -1), wanted)
+    # An axis that only the carry has, and one that only the condition reads.
+    f = jax.vmap(lambda y, n: jax.vmap(lambda x: lax.while_loop(
+        lambda s: s[0] < n, lambda s: (s[0] * 2, s[1] + y), (x, 0.0)))(xs), (0, None))  # fmt: skip
+    np.testing.assert_array_equal(compile_(f)(ns, 100.0)[1], ns[:, None] * wanted[1, :, 1])
+    out, dots = compile_(lambda n: jax.jvp(lambda x: jax.vmap(steps_to, (0, None))(x, n)[0], (xs,), (xs,)))(100.0)
+    np.testing.assert_array_equal(dots, out)
+
+
 def test_while_loop_forward_derivative():
     def power(x):
         return lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * x), (0, 1.0))[1]

@@ -58,6 +58,7 @@ from pullback.experimental._check_errors import index_checks as index_checks
 from pullback.experimental._check_errors import init_error as init_error
 from pullback.experimental._check_errors import nan_checks as nan_checks
 from pullback.experimental._check_errors import user_checks as user_checks
+from pullback.lax.control.while_loop import with_scalar_condition
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.checkify import PAGES as _PAGES
 from pullback.transforms.discharge import discharge_program
@@ -335,7 +336,8 @@ class _Functionalizer:
         )
         return _State.of(flat, self.sites), [*carry, *ys]
 
-    def _while(self, params: dict[str, Any], state: _State, values: list[Any]) -> tuple[_State, list[Any]]:
+    def _while(self, params: dict[str, Any], state: _State, values: Sequence[Any]) -> tuple[_State, list[Any]]:
+        values, params = with_scalar_condition(values, params)
         n, m = params["cond_nconsts"], params["body_nconsts"]
         cond_consts, body_consts, init = values[:n], values[n : n + m], values[n + m :]
         cond, body = params["cond_jaxpr"], params["body_jaxpr"]

@@ -165,9 +165,12 @@ def promote_dtypes(*args: Any) -> list[Any]:
     return [convert(x, dtype, weak) for x in args]
 
 
-def promoted_for(element_type: Any, *operands: Any) -> Any:
-    """Operands of products: in their common type, or as they are where the type of the products is given."""
-    return promote_dtypes(*operands) if element_type is None else [as_array(x) for x in operands]
+def product_type(element_type: Any, *operands: Any) -> tuple[Any, bool]:
+    """The type of products and whether it is weak: the one asked for, or what operands are promoted to.
+
+    The operands keep their own types, as in JAX's programs, which libraries read: the equation says that of the result.
+    """
+    return (element_type, False) if element_type is not None else dtypes.lattice_result_type(*operands)
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from pullback.numpy._arguments import (
     as_array,
     check_arraylike,
     convert,
-    promoted_for,
+    product_type,
     refuse_out,
 )
 from pullback.numpy._diagonals import diagonal
@@ -164,13 +164,14 @@ def _step(
     return _Step(positions, terms, numbers, permutation), result
 
 
-def _prepare(x: Any, term: _Term) -> Any:
+def _prepare(x: Any, term: _Term, wanted: Any) -> Any:
     for i, j in term.diagonals:
         x = diagonal(x, 0, i, j)
     if term.dropped:
         x = lax.squeeze(x, term.dropped)
     if not term.summed:
         return x
+    x = convert(x, wanted)
     return lax.reduce_or(x, term.summed) if x.dtype == np.bool_ else lax.reduce_sum(x, term.summed)
 
 
@@ -197,9 +198,10 @@ def einsum(
     element_type = None
     if preferred_element_type is not None:
         element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "einsum"))
-    values = promoted_for(element_type, *operands) if len(operands) > 1 else [as_array(x) for x in operands]
-    if element_type is not None and values[0].dtype == np.bool_:
-        values = [convert(x, element_type) for x in values]  # sums count them, where those of booleans are "any"
+    values = [as_array(x) for x in operands]
+    wanted, weak = product_type(element_type, *values)
+    if wanted != np.bool_ and sum(x.dtype == np.bool_ for x in values) != 1:
+        values = [convert(x, wanted) if x.dtype == np.bool_ else x for x in values]  # sums count them, no "any"
     key = _order("einsum", optimize)
     expected = subscripts.split("->")[0].count(",") + 1
     if expected != len(values):
@@ -207,20 +209,17 @@ def einsum(
             f"Number of einsum subscripts, {expected}, must be equal to the number of operands, {len(values)}."
         )
     for step in _plan(subscripts, tuple(x.shape for x in values), key):
-        taken = [_prepare(values[k], term) for k, term in zip(step.positions, step.terms)]
+        taken = [_prepare(values[k], term, wanted) for k, term in zip(step.positions, step.terms)]
         if step.numbers is None:
             result = taken[0]
         else:
-            wanted = taken[0].dtype if element_type is None else element_type
             result = _dot_general(*taken, step.numbers, precision=precision, preferred_element_type=wanted)
-            if element_type is None and taken[0].weak_type and taken[1].weak_type:
-                result = convert(result, wanted, True)
         if step.permutation is not None:
             result = lax.transpose(result, step.permutation)
         values = [x for k, x in enumerate(values) if k not in step.positions]
         values.append(result)
     (result,) = values
-    return out_placed("jnp.einsum", result if element_type is None else convert(result, element_type), out_sharding)
+    return out_placed("jnp.einsum", convert(result, wanted, weak), out_sharding)
 
 
 def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

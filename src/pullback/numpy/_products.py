@@ -12,24 +12,31 @@ from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.products.dot import check_terms
 from pullback.numpy._arguments import (
     arrays,
+    as_array,
     broadcast_shapes_of,
     broadcast_to,
     canonical_axis,
     check_arraylike,
     convert,
     describe,
+    product_type,
     promote_dtypes,
-    promoted_for,
     refuse_out,
 )
 from pullback.numpy._ufuncs import conj, multiply_
 from pullback.util import dtypes
 
 
-def _promoted(name: str, a: Any, b: Any, element_type: Any = None) -> tuple[Any, Any]:
-    """Both operands in their common type, or as they are where the type of the result is given."""
+def _promoted(name: str, a: Any, b: Any) -> list[Any]:
+    """Both operands in their common type."""
     check_arraylike(name, a, b)
-    return promoted_for(element_type, a, b)
+    return promote_dtypes(a, b)
+
+
+def _operands(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """Both operands of a product, each of its own type."""
+    check_arraylike(name, a, b)
+    return as_array(a), as_array(b)
 
 
 def _element_type(name: str, dtype: Any) -> Any:
@@ -37,10 +44,9 @@ def _element_type(name: str, dtype: Any) -> Any:
 
 
 def _dot_general(a: Any, b: Any, numbers: Any, precision: Any, element_type: Any) -> Any:
-    # The type is said even where none is asked for, as programs read it in the equation.
-    wanted = a.dtype if element_type is None else element_type
+    wanted, weak = product_type(element_type, a, b)
     out = lax.dot_general(a, b, numbers, precision=precision, preferred_element_type=wanted)
-    return convert(out, wanted, True) if element_type is None and a.weak_type and b.weak_type else out
+    return convert(out, wanted, True) if weak else out
 
 
 def _contract(
@@ -66,7 +72,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     Raises TypeError if the lengths of these axes differ.
     """
     element_type = _element_type("dot", preferred_element_type)
-    a, b = _promoted("dot", a, b, element_type)
+    a, b = _operands("dot", a, b)
     if a.ndim == 0 or b.ndim == 0:
         result = multiply_(*promote_dtypes(a, b))
         return out_placed(
@@ -84,7 +90,7 @@ def matmul(
     Raises ValueError for scalars and for axes that do not broadcast, TypeError if the lengths to be summed over differ.
     """
     element_type = _element_type("matmul", preferred_element_type)
-    a, b = _promoted("matmul", a, b, element_type)
+    a, b = _operands("matmul", a, b)
     for number, x in enumerate((a, b)):
         if x.ndim == 0:
             raise ValueError(f"matmul input operand {number} must have ndim at least 1, but it has ndim 0")
@@ -142,7 +148,7 @@ def _batched(a: Any, b: Any, precision: Any, element_type: Any) -> Any:
 
 def matvec(x1: Any, x2: Any, /) -> Any:
     """Matrices (the last two axes of x1) times vectors (the last axis of x2), the axes before them broadcast."""
-    x1, x2 = _promoted("matvec", x1, x2)
+    x1, x2 = _operands("matvec", x1, x2)
     if x1.ndim < 2 or x2.ndim < 1:
         raise ValueError(f"matvec: expected a matrix and a vector, got shapes {x1.shape} and {x2.shape}")
     if x1.shape[-1] != x2.shape[-1]:
@@ -154,7 +160,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     """Conjugated vectors (the last axis of x1) times matrices (the last two axes of x2), the axes before them
     broadcast.
     """
-    x1, x2 = _promoted("vecmat", x1, x2)
+    x1, x2 = _operands("vecmat", x1, x2)
     if x2.ndim < 2 or x1.ndim < 1:
         raise ValueError(f"vecmat: expected a vector and a matrix, got shapes {x1.shape} and {x2.shape}")
     if x1.shape[-1] != x2.shape[-2]:
@@ -164,7 +170,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum over an axis of the conjugate of x1 times x2, the other axes broadcast; ValueError if the lengths differ."""
-    x1, x2 = _promoted("vecdot", x1, x2)
+    x1, x2 = _operands("vecdot", x1, x2)
     axis1 = canonical_axis("vecdot", axis, x1.ndim)
     axis2 = canonical_axis("vecdot", axis, x2.ndim)
     if x1.shape[axis1] != x2.shape[axis2]:
@@ -197,7 +203,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products over the last axes of both; of a scalar and an array their product."""
     element_type = _element_type("inner", preferred_element_type)
-    a, b = _promoted("inner", a, b, element_type)
+    a, b = _operands("inner", a, b)
     if a.ndim == 0 or b.ndim == 0:
         return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
     return _contract("inner", a, b, a.ndim - 1, b.ndim - 1, precision, element_type)
@@ -228,7 +234,7 @@ def tensordot(
     Raises TypeError if there are too few axes, or if lists or lengths differ.
     """
     element_type = _element_type("tensordot", preferred_element_type)
-    a, b = _promoted("tensordot", a, b, element_type)
+    a, b = _operands("tensordot", a, b)
     if isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0):
         if isinstance(axes, (bool, np.bool_)):
             raise TypeError(f"tensordot: argument 'axes' must be an int, a pair of ints or a pair of lists, got {axes}")

@@ -226,11 +226,11 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     s, cutoff = broadcast_arrays("pinv", s, cutoff)
     u, vh = (broadcast_to(x, (*s.shape[:-1], *x.shape[-2:])) for x in (u, vh))
     large = lax.gt(s, cutoff)
-    inverse = lax.select(
-        large, lax.div(lax.full_like(s, 1), lax.select(large, s, lax.full_like(s, 1))), lax.full_like(s, 0)
-    )
-    scaled = lax.mul(_adjoint(vh), broadcast_to(convert(expand_dims(inverse, -2), vh.dtype), _adjoint(vh).shape))
-    return _product(scaled, _adjoint(u))
+    divisors = convert(lax.select(large, s, lax.full_like(s, 1)), u.dtype)
+    rows = _adjoint(u)
+    rows = lax.div(rows, broadcast_to(expand_dims(divisors, -1), rows.shape))
+    rows = lax.select(broadcast_to(expand_dims(large, -1), rows.shape), rows, lax.full_like(rows, 0))
+    return _product(_adjoint(vh), rows)
 
 
 @_pinv.defjvp

@@ -24,6 +24,7 @@ from pullback.experimental.sparse import _structure as structure
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
+from pullback.lax.control.while_loop import with_scalar_condition
 from pullback.util.static import check_flags
 
 
@@ -176,10 +177,10 @@ def _scan(
     return [*carry, *ys]
 
 
-def _while(
-    *operands: Any, cond_jaxpr: Any, cond_nconsts: int, body_jaxpr: Any, body_nconsts: int, **options: Any
-) -> list[Any]:
-    start = cond_nconsts + body_nconsts
+def _while(*given: Any, **options: Any) -> list[Any]:
+    operands, params = with_scalar_condition(given, options)
+    cond_jaxpr, body_jaxpr, cond_nconsts = params["cond_jaxpr"], params["body_jaxpr"], params["cond_nconsts"]
+    start = cond_nconsts + params["body_nconsts"]
     for_cond, for_body = list(operands[:cond_nconsts]), list(operands[cond_nconsts:start])
     return lax.while_loop(
         lambda carry: _evaluate(cond_jaxpr, for_cond + carry)[0],

@@ -1,6 +1,9 @@
 """while_loop and fori_loop: loops whose number of steps is known only when they run.
 
 while cond(cond_consts, carry): carry = body(body_consts, carry)
+
+Of a loop that `vmap` made, the predicate has the mapped axes, which are the first of every carry, as in JAX's programs:
+libraries read them. `with_scalar_condition` writes what that means.
 """
 
 from __future__ import annotations
@@ -213,9 +216,11 @@ def _abstract_eval(*_avals, body_jaxpr, **_params):
     return body_jaxpr.out_avals
 
 
-def _reference(*args, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+def _reference(*args, **params):
+    args, params = with_scalar_condition(args, params)
+    cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
     cond_consts, body_consts, carry = split_list(
-        [hooks.asarray(np.asarray(a)) for a in args], [cond_nconsts, body_nconsts]
+        [hooks.asarray(np.asarray(a)) for a in args], [params["cond_nconsts"], params["body_nconsts"]]
     )
     while bool(eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *cond_consts, *carry)[0]):
         carry = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *body_consts, *carry)
@@ -268,9 +273,11 @@ def _jvp(primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconst
 
 def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
     cond_b, body_b, carry_b = split_list([d is not None for d in dims], [cond_nconsts, body_nconsts])
+    is_mapped = has_mapped_condition(cond_jaxpr)
     while True:
         _, b_out = batch_jaxpr(body_jaxpr, axis, body_b + carry_b, carry_b)
-        cond, (pred_b,) = batch_jaxpr(cond_jaxpr, axis, cond_b + carry_b)
+        # The axes of a predicate are the first of the carry: with one more there, it has one more.
+        cond, (pred_b,) = batch_jaxpr(cond_jaxpr, axis, cond_b + carry_b, is_mapped)
         new = [True] * len(carry_b) if pred_b else [a or b for a, b in zip(carry_b, b_out)]
         if new == carry_b:
             break
@@ -288,17 +295,37 @@ def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_
                 "Unordered IO effects not supported in while_loop with batched predicate: steps run on for elements "
                 "that have ended"
             )
-        cond, body, operands, body_nconsts = _freeze_finished(cond, body, operands, cond_nconsts, body_nconsts)
-    outs = while_p.bind(
-        *operands, cond_jaxpr=cond, body_jaxpr=body, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts
-    )
-    return outs, [0 if b else None for b in carry_b]
+    params = {"cond_jaxpr": cond, "body_jaxpr": body, "cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
+    if pred_b and (body.effects or cond.effects):  # a Ref has no axis in front
+        operands, params = with_scalar_condition(operands, params)
+    return while_p.bind(*operands, **params), [0 if b else None for b in carry_b]
 
 
-def _freeze_finished(cond: ClosedJaxpr, body: ClosedJaxpr, operands, cond_nconsts, body_nconsts):
-    """Cond and body for a batched predicate: go on while any element wants to, and leave the finished ones as they
-    are."""
-    cond_consts, body_consts, carry = split_list(operands, [cond_nconsts, body_nconsts])
+def has_mapped_condition(cond: ClosedJaxpr) -> bool:
+    """Whether the predicate of a loop has axes, which are the first of all its carries: `vmap` makes such loops.
+
+    Each element goes on as long as its own predicate holds, and stays as it is from then on.
+    """
+    return cond.out_avals[0].shape != ()
+
+
+def with_scalar_condition(operands: Sequence[Any], params: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Operands and parameters of a loop that goes on while any element wants to, and leaves the finished ones as they
+    are; those given where the predicate is a scalar already.
+    """
+    cond, body = params["cond_jaxpr"], params["body_jaxpr"]
+    if not has_mapped_condition(cond):
+        return operands, params
+    n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
+    cond, body = _freeze_finished(cond, body, n_cond, n_body)
+    params = params | {"cond_jaxpr": cond, "body_jaxpr": body, "body_nconsts": n_cond + n_body}
+    return [*operands[:n_cond], *operands], params
+
+
+def _freeze_finished(
+    cond: ClosedJaxpr, body: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Cond and body of the loop of `with_scalar_condition`; the body has the constants of both."""
     cond_avals = cond.in_avals[:cond_nconsts]
     body_avals, carry_avals = body.in_avals[:body_nconsts], body.in_avals[body_nconsts:]
 
@@ -313,7 +340,7 @@ def _freeze_finished(cond: ClosedJaxpr, body: ClosedJaxpr, operands, cond_nconst
 
     new_cond = cond.cached("any", lambda: trace(any_goes_on, cond_avals + carry_avals))
     new_body = body.cached(("frozen", id(cond)), lambda: trace(step, cond_avals + body_avals + carry_avals))
-    return new_cond, new_body, [*cond_consts, *cond_consts, *body_consts, *carry], cond_nconsts + body_nconsts
+    return new_cond, new_body
 
 
 def _partial_eval(interpreter, args, params):

@@ -144,7 +144,9 @@ class _Writer:
 
     def _while(self, params: Any, values: list[Any], steps: tuple[Any, ...]) -> list[Any]:
         from pullback import lax
+        from pullback.lax.control.while_loop import with_scalar_condition
 
+        values, params = with_scalar_condition(values, params)
         cond, body = params["cond_jaxpr"], params["body_jaxpr"]
         n = params["cond_nconsts"]
         m = n + params["body_nconsts"]
@@ -158,7 +160,7 @@ class _Writer:
             outs = self.evaluate(body.jaxpr, body.consts, [*values[n:m], *carry], (*steps, number))
             return lax.add(number, np.int32(1)), outs
 
-        return list(lax.while_loop(test, step, (np.int32(0), values[m:]))[1])
+        return list(lax.while_loop(test, step, (np.int32(0), [*values[m:]]))[1])
 
     def _cond(self, params: Any, values: list[Any], steps: tuple[Any, ...]) -> list[Any]:
         from pullback import lax

@@ -2,7 +2,7 @@
 
 Before: y = jit[jaxpr={ lambda a. b = sin a in b }] x; after: y = sin x. Needed by all later passes, which see flat
 programs. A barrier over several arrays becomes one barrier each, an identity that fuses and is never merged with
-anything.
+anything, and the predicate of a loop a scalar.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Inline
 from pullback.core.primitive import registry
 from pullback.core.source import SourceInfo, user_source
+from pullback.lax.control.while_loop import with_scalar_condition
 from pullback.lax.records.compiler_made import compiler_primitive
 
 
@@ -74,6 +75,14 @@ def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
     return closed.map_jaxpr(lambda jaxpr: jaxpr.replace(eqns=list(map(rewritten, jaxpr.eqns))))
 
 
+def _with_scalar_condition(eqn: JaxprEqn, invars: list[Any]) -> tuple[JaxprEqn, list[Any]]:
+    """A loop whose predicate is a scalar, and what it reads."""
+    read, params = with_scalar_condition(invars, eqn.params)
+    if params is eqn.params:
+        return eqn, invars
+    return eqn.replace(invars=with_scalar_condition(eqn.invars, eqn.params)[0], params=params), list(read)
+
+
 class _Inliner:
     def __init__(self, closed: ClosedJaxpr) -> None:
         self.eqns: list[JaxprEqn] = []
@@ -97,6 +106,8 @@ class _Inliner:
                 for atom, out in zip(invars, eqn.outvars):
                     env[out] = self._barrier(atom)
                 continue
+            if eqn.primitive.name == "while":
+                eqn, invars = _with_scalar_condition(eqn, invars)
             new = map_inner(eqn, "inline", inline)
             outvars = eqn.outvars
             if fresh:

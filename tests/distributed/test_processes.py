@@ -54,6 +54,19 @@ def test_a_killed_process_ends_all():
     assert re.search("KILLED BY|Killed|signal 9|is gone", done.stdout + done.stderr, re.I)
 
 
+def test_a_process_that_ends_without_a_word():
+    line = [sys.executable, "-m", "pullback", "launch", "-n", "3", str(HERE / "programs" / "faults.py"), "gone"]
+    done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    found = re.findall(r"^process (\d) after [\d.]+ s: (.*)$", done.stdout, re.M)
+    assert done.returncode != 0 and "is well" not in done.stdout, done.stdout + done.stderr
+    assert {p for p, _ in found} == {"0", "1"} and all("process 2 is gone" in text for _, text in found), done.stdout
+
+
+def test_nans_are_found_on_the_process_that_has_them():
+    found = errors("nan")
+    assert found[1] == "FloatingPointError: invalid value (nan) encountered in log" == found[0].split("with ")[-1]
+
+
 @pytest.mark.parametrize("what", ["program", "shape"])
 def test_different_programs_are_refused_before_anything_is_exchanged(what):
     found = errors(what)

@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core import ShapedArray, eval_interpreter
+from pullback.core import ShapedArray, current_interpreter, eval_interpreter, hooks
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.layouts import rows
 from pullback.runtime.arrays.native_hooks import Shard
 from pullback.runtime.arrays.placement import place_of
-from pullback.sharding import NamedSharding, Sharding
+from pullback.sharding import NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._layout import Format
 from pullback.sharding._mesh import is_local
 
@@ -111,6 +111,14 @@ class GlobalArray(Tracer):
     def is_deleted(self) -> bool:
         """Whether it has been deleted."""
         return self._stacked is None
+
+    def to_concrete(self) -> Any:
+        """The whole array, for functions the size of whose result depends on values: all processes call them, and
+        gather it. None while a function is traced.
+        """
+        if current_interpreter() is not eval_interpreter() or not isinstance(self._sharding, NamedSharding):
+            return None
+        return hooks.device_put(self, NamedSharding(self._sharding.mesh, PartitionSpec()))
 
     def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise RuntimeError(_NOT_HERE)

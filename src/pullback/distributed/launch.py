@@ -22,6 +22,14 @@ def mpiexec() -> str | None:
     return beside if os.access(beside, os.X_OK) else shutil.which("mpiexec") or shutil.which("mpirun")
 
 
+def _options(found: str) -> list[str]:
+    """What else mpiexec is told. When a process ends without saying so, and with status 0, MPICH's kills the others and
+    says that all is well; left alone, they notice by themselves that one is gone, and say which.
+    """
+    told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stdout
+    return ["-disable-auto-cleanup"] if "HYDRA" in told else []
+
+
 def command(arguments: list[str], found: str) -> list[str] | None:
     """What is called; None for arguments that name no number of processes, or no program."""
     options = list(arguments)
@@ -48,6 +56,7 @@ def launch(arguments: list[str]) -> int:
     if line is None:
         print(USAGE, file=sys.stderr)
         return 2
+    line[1:1] = _options(found)
     environment = dict(os.environ)
     if not environment.get("PULLBACK_NUM_THREADS") and not environment.get("OMP_NUM_THREADS"):
         count = int(next(line[i + 1] for i, o in enumerate(line) if o in _COUNTS))

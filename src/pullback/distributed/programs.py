@@ -21,6 +21,7 @@ from pullback.distributed.local import concerns, localized
 from pullback.lax.collectives.native import numbered, sites_of
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import in_order, incompatible, place_of
+from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._mesh import is_local
@@ -94,6 +95,8 @@ class Program:
         words = [words_of(x) if is_of_several(x) else words_of(hooks.asarray(x)) for x in args]
         given = [x.stacked if isinstance(x, GlobalArray) else x for x in words]
         outs = self.run(given if self.kept is None else [given[k] for k in self.kept])
+        if checks.is_active():
+            checks.check(outs, self.name)
         for k in self.donated:
             if isinstance(words[k], GlobalArray):
                 words[k].delete()

@@ -45,6 +45,13 @@ try:
         raise ArithmeticError("the loss is nan")
     if what == "killed" and last:
         os.kill(os.getpid(), signal.SIGKILL)
+    if what == "gone" and last:
+        os._exit(0)
+    if what == "nan":
+        jax.config.update("jax_debug_nans", True)
+        own = np.full(2, -1.0 if last else 1.0, np.float32)
+        cut = jax.sharding.NamedSharding(mesh, P("i"))
+        jax.jit(jax.numpy.log)(jax.make_array_from_process_local_data(cut, own))
     if what == "program":
         other = summed(scale=2.0) if last else summed(scale=3.0)
         other()

@@ -158,6 +158,12 @@ assert [float(s) for s in seen] == ([table.sum()] if rank == 0 else [])
 if count > 1:
     raises(ValueError, lambda: jax.jit(lambda x: x, in_shardings=rows)(table), "non-trivial shardings for numpy inputs")
     raises(ValueError, lambda: x + jax.device_put(table, jax.local_devices()[0]), "incompatible devices")
+for found, wanted in [  # what makes sizes of values: all processes get the values
+    (jax.numpy.nonzero(x > 2)[0], np.nonzero(table > 2)[0]),
+    (jax.numpy.unique(x % 2), np.unique(table % 2)),
+    (x[x[:, 0] > 2], table[table[:, 0] > 2]),
+]:
+    assert np.array_equal(found if found.is_fully_addressable else whole(found), wanted)
 hybrid = create_hybrid_device_mesh((local,), (count,), process_is_granule=True)
 assert list(hybrid) == devices
 

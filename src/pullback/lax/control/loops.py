@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core import hooks, typeof
 from pullback.lax.control import common as control
-from pullback.lax.control.scan import scan
+from pullback.lax.control.scan import common_length, scan
 from pullback.util.errors import ArgumentError
 from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -20,13 +20,15 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None):
     control.check_callable("map", "f", f)
     if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
         raise TypeError(f"map: argument 'batch_size' must be an integer, got {batch_size!r}")
+    if batch_size is not None and batch_size < 0:
+        raise ValueError(f"map: argument 'batch_size' must not be negative, got {batch_size}")
     if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     leaves, tree = tree_flatten(xs)
     leaves = control.as_arrays("map", "xs", leaves)
     if not leaves:
         raise ValueError("map: argument 'xs' has no arrays")
-    length = typeof(leaves[0]).shape[0]
+    length = common_length(xs, leaves, None)
     batched = hooks.vmap(f)
     count, rest = divmod(length, int(batch_size))
     parts = []

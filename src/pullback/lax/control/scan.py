@@ -102,7 +102,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
     init_leaves = control.as_arrays("scan", "init", init_leaves)
     xs_leaves, xs_tree = tree_flatten(xs)
     xs_leaves = control.as_arrays("scan", "xs", xs_leaves)
-    length = _length(xs, xs_leaves, length)
+    length = common_length(xs, xs_leaves, length)
 
     if control.python_control_flow():
         return _scan_in_python(f, init, xs, xs_leaves, xs_tree, length, reverse)
@@ -160,7 +160,7 @@ def _is_pair(tree) -> bool:
     return node is not None and node[0] in (tuple, list)
 
 
-def _length(xs, xs_leaves, length) -> int:
+def common_length(xs, xs_leaves, length) -> int:
     sizes = set()
     for leaf in xs_leaves:
         shape = typeof(leaf).shape

@@ -169,6 +169,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast by NumPy's rules; ValueError if they don't."""
     shapes = tuple(tuple(size_of(n) for n in (s if hasattr(s, "__iter__") else (s,))) for s in shapes)
+    if any(type(n) is int and n < 0 for shape in shapes for n in shape):
+        raise TypeError(f"broadcast_shapes: lengths must not be negative, got shapes={list(shapes)}")
     out = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(reversed(shape), 1):

@@ -36,6 +36,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     """The permutations from strings such as ('NHWC', 'HWIO', 'NHWC') to (batch, feature, space). Raises TypeError for
     bad strings.
     """
+    if len(dimension_numbers) != 3 or not all(isinstance(text, str) for text in dimension_numbers):
+        raise TypeError(f"convolution dimension_numbers must be three strings, got {dimension_numbers!r}")
     lhs, rhs, out = dimension_numbers
     for i, (text, letters) in enumerate(((lhs, "NC"), (rhs, "OI"), (out, "NC"))):
         if text.count(letters[0]) != 1 or text.count(letters[1]) != 1:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback
+import pullback.numpy as jnp
 from pullback import lax
 from pullback.compiler.pipelines import optimize_jaxpr
 from pullback.core import trace
@@ -235,3 +236,33 @@ def test_a_choice_that_is_known_has_its_shape_where_the_chosen_is_one_number(whi
 
     x = np.arange(3.0, dtype=np.float32)
     np.testing.assert_array_equal(f(x, np.float32(3)), 3 + x * (which is np.bool_(True)))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.argmax(x, 1),
+        lambda x: jnp.argmin(x, 1, keepdims=True),
+        lambda x: jnp.prod(x, 1),
+        lambda x: jnp.all(x > 0, 1),
+        lambda x: jnp.cumsum(x, 1),
+        lambda x: jnp.cumprod(x, 1),
+        lambda x: lax.cummax(x, 1),
+        lambda x: lax.cumlogsumexp(x, 1),
+        lambda x: lax.sort((x, 2 * x), 1),
+        lambda x: jnp.argsort(x, 1),
+    ],
+)
+def test_an_axis_of_one_element_has_nothing_to_reduce_or_to_sort(f):
+    x = jnp.asarray([[[1.0, -0.0, jnp.nan]], [[-jnp.inf, 2.0, 3.0]]])
+    text = pullback.jit(f).lower(x).as_text("nests")
+    assert "reduce" not in text and "scan" not in text and "call" not in text
+    for ours, want in zip(pullback.tree.leaves(pullback.jit(f)(x)), pullback.tree.leaves(f(x))):
+        assert ours.dtype == want.dtype
+        np.testing.assert_array_equal(ours, want)
+
+
+def test_a_place_that_is_known_is_a_number():
+    x = jnp.ones((1, 50, 70))
+    text = pullback.jit(lambda x: jnp.where(jnp.argmax(x, 0, keepdims=True) > 0, x, 0)).lower(x).as_text("nests")
+    assert "x0[" not in text

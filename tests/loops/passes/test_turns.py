@@ -73,6 +73,32 @@ def test_lanes_take_many_elements_of_a_short_axis():
     np.testing.assert_array_equal(pullback.jit(f)(x, y), f(x, y))
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("last", [2, 3, 4, 5, 6, 8])
+def test_rows_of_few_elements_are_moved(last, dtype):
+    x = rows(37, 45, last).astype(dtype)
+    moves = [
+        lambda x: x.transpose(1, 0, 2),
+        lambda x: x[:, ::-1],
+        lambda x: x[::-1, ::2],
+        lambda x: jnp.concatenate([x, x[..., :1], x], -1),
+        lambda x: jnp.concatenate([x[..., :3], jnp.ones_like(x[..., :1])], -1),
+    ]
+    with pullback.enable_x64(dtype in ("f8", "c16")):
+        for f in moves:
+            np.testing.assert_array_equal(pullback.jit(f)(x), f(jnp.asarray(x)))
+    want = x.transpose(1, 0, 2), x[:, ::-1], x[::-1, ::2]
+    for f, expected in zip(moves, want):
+        np.testing.assert_array_equal(f(x), expected)
+
+
+def test_rows_that_lie_far_apart_are_moved_as_numbers_and_others_by_whole_vectors():
+    x = rows(200, 300, 4).astype("u1")
+    assert "vector i2 < 4" in nests(lambda x: x.transpose(1, 0, 2), x)
+    assert "< 3 {" not in nests(lambda x: x[:, ::-1], x[..., :3])
+    assert "< 3 {" not in nests(lambda x: jnp.concatenate([x, x[..., :1]], -1), x[..., :3])
+
+
 def test_an_axis_whose_elements_are_read_after_others_are_stored():
     x = rows(400, 3)
 

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from pullback.loops.ir.affine import Interval, depends, interval, stride, terms
-from pullback.loops.ir.ir import Buffer, Expr, Lambda, Var
+from pullback.loops.ir.ir import Buffer, Expr, Lambda, Load, Stmt, Var
 from pullback.loops.ir.types import ITEMSIZE
+from pullback.loops.ir.visit import access_nodes, statements
 
 from .code import Code
 from .guards import Guard
@@ -22,8 +25,9 @@ from .values import Asm, Value, from_bits, from_half, to_bits, to_half
 class VectorIndex:
     """The vector loop being emitted: its variable at lane 0 is `base`; `varying` variables differ between lanes."""
 
-    def __init__(self, var: Var, base: str, lanes: int, varying: set[Var]) -> None:
+    def __init__(self, var: Var, base: str, lanes: int, varying: set[Var], body: Sequence[Stmt] = ()) -> None:
         self.var = var
+        self.body = body
         self.base = base
         self.lanes = lanes
         self.varying = varying
@@ -36,6 +40,15 @@ class VectorIndex:
 
     def stride(self, index: Expr) -> int | None:
         return stride(index, self.var, self.varying, self.definitions, self.memo)
+
+    @functools.cached_property
+    def _turns(self) -> Counter[tuple[Buffer, int | None]]:
+        read = {node for stmt in statements(self.body) for node in access_nodes(stmt) if isinstance(node, Load)}
+        return Counter((node.buffer, self.stride(node.index)) for node in read)
+
+    def kinds(self, buffer: Buffer, step: int) -> int:
+        """How many places of a buffer are read whose index grows by `step`."""
+        return self._turns[buffer, step]
 
 
 # A local buffer lives on the stack of a thread; beyond this a temporary is the right thing.

@@ -397,7 +397,7 @@ class FunctionEmitter:
 
     def instance(self, loop: Loop, base: str, lanes: int) -> None:
         """Makes `loop.var` stand for `lanes` iterations from `base`."""
-        self.eval.vector = VectorIndex(loop.var, base, lanes, varying_vars(loop))
+        self.eval.vector = VectorIndex(loop.var, base, lanes, varying_vars(loop), loop.body)
 
     def branch(self, cond: str, then: Callable[[], None], orelse: Callable[[], None]) -> None:
         """if (cond) then() else orelse()."""

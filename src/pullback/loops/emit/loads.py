@@ -1,7 +1,8 @@
 """Loads: of one element, and inside a vector loop of one for each lane.
 
 An index that grows by one from lane to lane is one contiguous access at the address of lane 0; by zero, a broadcast; by
-another constant, one access per lane from a common address, or a choice from contiguous ones; else a gather.
+another constant, one access per lane from a common address, or a choice from contiguous ones (backwards, too); else a
+gather.
 
 Masked loads backwards are masked loads and shuffles (see evaluate.py for what that took before).
 """
@@ -15,7 +16,7 @@ from pullback.loops.ir.types import REAL_OF
 
 from .access import Access
 from .guards import Guard
-from .shuffles import INTERLEAVED, deinterleave
+from .shuffles import deinterleave, read_in_turns
 from .square_access import square_load
 from .types import alignment, memory_type, splat, suffix
 from .values import Asm, Value, broadcast, constant
@@ -118,7 +119,7 @@ def vector_load(ev: Access, node: Load) -> Value:
         first = ev.offset(buffer, pointer, str(1 - lanes))
         turned = None if mask is None else ev.reversed(Value("bool", mask, lanes)).ref
         return ev.reversed(_contiguous(ev, buffer, first, turned))
-    if step in INTERLEAVED and mask is None and dtype not in REAL_OF:
+    if step and mask is None and dtype not in REAL_OF and read_in_turns(step, vector.kinds(buffer, step)):
         shared = _interleaved_load(ev, node, step)
         if shared is not None:
             return shared
@@ -148,20 +149,25 @@ def _paired_lanes(ev: Access, buffer: Buffer, pointer: str, step: int) -> Value:
 
 
 def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
-    """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer."""
+    """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer. A negative step goes
+    backwards: the same elements, turned around.
+    """
     vector, buffer = ev.vector, node.buffer
     assert vector is not None
     bounds = ev.interval(node.index)
     if bounds is None or vector.lanes & (vector.lanes - 1):
         return None
     base, offset = ev.base_and_offset(buffer, node.index)
-    number = offset % step  # loads of neighbours then begin at one address
-    if bounds[0] < number or bounds[1] + step - 1 - number >= buffer.size:
+    count = abs(step)
+    number = offset % count  # loads of neighbours then begin at one address
+    if bounds[0] < number or bounds[1] + count - 1 - number >= buffer.size:
         return None
     kind, lanes = memory_type(buffer.dtype, vector.lanes), vector.lanes
-    starts = [ev.offset(buffer, base, str(offset - number + k * lanes)) for k in range(step)]
+    first = offset - number - (count * (lanes - 1) if step < 0 else 0)
+    starts = [ev.offset(buffer, base, str(first + k * lanes)) for k in range(count)]
     refs = deinterleave(ev.code, kind, lanes, [ev.read(kind, start, buffer) for start in starts])
-    return Value(node.dtype, ev.from_memory(buffer.dtype, refs[number], lanes), lanes)
+    value = Value(node.dtype, ev.from_memory(buffer.dtype, refs[number], lanes), lanes)
+    return ev.reversed(value) if step < 0 else value
 
 
 def _contiguous(ev: Access, buffer: Buffer, pointer: str, mask: str | None) -> Value:

@@ -23,12 +23,14 @@ factor for each colour: 440 us, now 70; differences of 800 and 700 points 445, n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from pullback.loops.emit.shuffles import INTERLEAVED
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.ir import Buffer, Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.loops.ir.visit import (
     Substitute,
     accessed,
@@ -42,7 +44,7 @@ from pullback.loops.ir.visit import (
     with_blocks,
 )
 from pullback.loops.schedule.apply.partials import pairwise, plain_terms
-from pullback.loops.schedule.cost import computed, cost, operations
+from pullback.loops.schedule.cost import computed, cost, operations, vector_of
 from pullback.loops.schedule.space import LANES, Axis
 
 from .forward import forwarded
@@ -54,6 +56,8 @@ MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling
 MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
 MAX_AXIS = 4  # elements of an axis of which lanes take many at once
+MAX_MOVED = 6  # the same where they are only moved; beyond that rows by themselves are as quick
+NUMBER, REGISTER = 8, 32  # bytes that one instruction moves: at most of an integer, at least worth a register
 MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors do better
 
 
@@ -101,7 +105,8 @@ class _Unroll:
                         inside = steps - {stmt.var}
                     block = self.block(stmt.body, _varying(stmt) if _is_steps(stmt) else inside)
                     if _is_short_axis(stmt, block):
-                        block = self.axis(block)
+                        straight = self.axis(block)
+                        block = straight if _are_moves(block) or _pays(stmt, block, straight) else block
                     if stmt.role == "parallel" and isinstance(stmt.extent, Const) and stmt.extent.value >= LANES:
                         block = forwarded(block, self.new)
                     stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
@@ -225,24 +230,92 @@ def side_by_side(loop: Loop, places: Sequence[Expr], new: Fresh) -> list[Stmt]:
 
 def _is_short_axis(loop: Loop, body: Sequence[Stmt]) -> bool:
     """Whether all that the many iterations of a parallel loop do is one short axis, innermost, as of colours or
-    coordinates, or two, as of windows, whose elements lanes can store side by side or in turns."""
+    coordinates, or two, as of windows, or several side by side that are only moved, whose elements lanes can store side
+    by side or in turns."""
     if loop.role != "parallel" or not isinstance(loop.extent, Const) or loop.extent.value < LANES:
         return False
-    n, axis = 1, loop
+    along = Axis(loop)
+    stores = _stores_of_one(body)
+    if stores is not None and _lie_together(along, stores):
+        return not any(_is_row(store, times) and not _takes_turns(along, store) for times, store in stores)
+    stores = _moves_of_some(body) if any(isinstance(stmt, Loop) for stmt in body) else None
+    return stores is not None and _lie_together(along, stores) and all(_takes_turns(along, s) for _, s in stores)
+
+
+def _lie_together(along: Axis, stores: Sequence[tuple[int, Store]]) -> bool:
+    """Whether (how many, store) fill stretches of memory, side by side or in turns."""
+    counts: Counter[Buffer] = Counter()
+    for times, store in stores:
+        counts[store.buffer] += times
+    steps = [(along.step(store.index), counts[store.buffer]) for _, store in stores]
+    return all(step in (1, -1) or (step in INTERLEAVED and count % step == 0) for step, count in steps)
+
+
+def _stores_of_one(body: Sequence[Stmt]) -> list[tuple[int, Store]] | None:
+    """(how many, store) of those in one short axis, or two; None if there is more, or none."""
+    n, axis = 1, None
     while inner := [stmt for stmt in body if not isinstance(stmt, (Let, Store))]:
         if len(inner) != 1 or not isinstance(inner[0], Loop) or not isinstance(inner[0].extent, Const):
-            return False
+            return None
         axis = inner[0]
         n *= inner[0].extent.value
         if axis.role != "parallel" or inner[0].extent.value < 2 or n > MAX_AXIS:
-            return False
+            return None
         body = axis.body
-    if n == 1 or not is_little(axis, n):
+    if axis is None or not is_little(axis, n):
+        return None
+    return [(n, stmt) for stmt in axis.body if isinstance(stmt, Store)]
+
+
+def _moves_of_some(body: Sequence[Stmt]) -> list[tuple[int, Store]] | None:
+    """The same of short axes side by side, as parts of a concatenation are, or in each other, as what is repeated has,
+    of which nothing is computed.
+    """
+    found: list[tuple[int, Store]] = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            if stmt.role != "parallel" or not isinstance(stmt.extent, Const):
+                return None
+            inside = _moves_of_some(stmt.body)
+            if inside is None:
+                return None
+            found += [(times * stmt.extent.value, store) for times, store in inside]
+        elif isinstance(stmt, Store) and isinstance(stmt.value, (Load, Const)):
+            found.append((1, stmt))
+        else:
+            return None
+    return found if 1 <= sum(times for times, _ in found) <= MAX_MOVED else None
+
+
+def _are_moves(body: Sequence[Stmt]) -> bool:
+    """Whether nothing is computed, so that `_is_row` has told what is better."""
+    plain = [stmt for stmt in statements(body) if not isinstance(stmt, Loop)]
+    return all(isinstance(stmt, Store) and isinstance(stmt.value, (Load, Const)) for stmt in plain)
+
+
+def _pays(loop: Loop, body: Sequence[Stmt], straight: Sequence[Stmt]) -> bool:
+    """Whether lanes along a loop take less for straight code than lanes along the short axes in its body: they read one
+    by one what lies far apart.
+    """
+    rows = [Loop(s.var, s.extent, "vector", s.body) if isinstance(s, Loop) else s for s in body]
+    along = vector_of(Loop(loop.var, loop.extent, "vector", tuple(straight)))
+    return cost(straight, along) + 0.5 / along.lanes <= cost(rows) + 0.5
+
+
+def _is_row(store: Store, times: int) -> bool:
+    """Whether a store moves rows that are each as well moved by themselves: as one number, or as a register."""
+    size = times * ITEMSIZE[store.buffer.dtype]
+    return isinstance(store.value, Load) and times & (times - 1) == 0 and (size <= NUMBER or size >= REGISTER)
+
+
+def _takes_turns(along: Axis, store: Store) -> bool:
+    """Whether what is moved is read side by side or in turns."""
+    if store.buffer.dtype in REAL_OF:
         return False
-    along = Axis(loop)
-    stores = [stmt for stmt in axis.body if isinstance(stmt, Store)]
-    steps = [(along.step(store.index), n * sum(other.buffer is store.buffer for other in stores)) for store in stores]
-    return all(step in (1, -1) or (step in INTERLEAVED and count % step == 0) for step, count in steps)
+    if not isinstance(store.value, Load):
+        return True
+    step = along.step(store.value.index)
+    return step is not None and (abs(step) <= 1 or abs(step) in INTERLEAVED)
 
 
 def _is_tiny(loop: Loop) -> bool:

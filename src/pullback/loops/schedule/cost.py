@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.loops.emit.ops import ROUNDED
-from pullback.loops.emit.shuffles import INTERLEAVED
+from pullback.loops.emit.shuffles import INTERLEAVED, read_in_turns
 from pullback.loops.emit.types import register_bytes
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import (
@@ -51,6 +51,7 @@ START, TREE = 2.0, 16.0  # of a vector loop, and of what a reduction does after 
 ALONE = 3.0  # an op that waits for the one before, against one among others
 SQUARE_ACCESS, LEFT_OVER = 0.6, 4.0  # of an element of a square that is transposed, and of one beside whole squares
 
+SPILLED = 1.5  # times what shuffles take of more registers than there are
 APART, STORED_APART = 1.5, 2.0  # of each lane's load or store, where neighbours in the loop are not so in memory
 
 _BY_CONSTANT = 4.0  # a division of integers: a product and shifts
@@ -97,12 +98,16 @@ class Vector(Axis, _Lanes):
         if step in (0, 1, -1):
             return super().access(node)
         apart = APART if type(node) is Load else STORED_APART
-        if step not in INTERLEAVED or node.buffer.dtype in REAL_OF:
+        if step is None or node.buffer.dtype in REAL_OF:
             return apart
         kinds = self.turns[type(node), node.buffer, step]
-        if type(node) is Store and kinds % step:
+        if type(node) is Store and (step not in INTERLEAVED or kinds % step):
             return apart
-        return min(apart, step * (1 + math.log2(step)) / (self.lanes * min(max(kinds, 1), step)))
+        step = abs(step)
+        if not read_in_turns(step, kinds):
+            return apart
+        spilled = 1.0 if step in INTERLEAVED else SPILLED
+        return min(apart, spilled * step * (1 + math.log2(step)) / (self.lanes * min(max(kinds, 1), step)))
 
 
 class _Squares:

@@ -485,6 +485,32 @@ def _reduce_extremum(r: Rewriter, eqn: JaxprEqn) -> Any:
     return None
 
 
+def _reduce_one(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product, and the like, of one element is that."""
+    x = eqn.invars[0]
+    if any(x.aval.shape[a] != 1 for a in eqn.params["axes"]):
+        return None
+    return r.reshape(x, eqn.outvars[0].aval.shape)
+
+
+def _first_place(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """The first of equal elements has the extreme value, also where that is nan."""
+    x, (axis,), out = eqn.invars[0], eqn.params["axes"], eqn.outvars[0].aval
+    if x.aval.shape[axis] == 1 or (r.splat(x) is not None and x.aval.shape[axis]):
+        return r.full(out, 0)
+    return None
+
+
+def _along_one(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A cumulative sum, and the like, along an axis of one element."""
+    return _same_type(eqn, eqn.invars[0]) if eqn.invars[0].aval.shape[eqn.params["axis"]] == 1 else None
+
+
+def _sort(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """What has one element in a row is in order."""
+    return list(eqn.invars) if eqn.invars[0].aval.shape[eqn.params["dimension"]] == 1 else None
+
+
 _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "add": (_add,),
     "add_any": (_add_any,),
@@ -527,8 +553,18 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "reduce_sum": (_reduce_sum,),
     "reduce_max": (_reduce_extremum, _reduce_again),
     "reduce_min": (_reduce_extremum, _reduce_again),
-    "reduce_or": (_reduce_again,),
-    "reduce_and": (_reduce_again,),
+    "reduce_or": (_reduce_one, _reduce_again),
+    "reduce_and": (_reduce_one, _reduce_again),
+    "reduce_xor": (_reduce_one,),
+    "reduce_prod": (_reduce_one,),
+    "argmax": (_first_place,),
+    "argmin": (_first_place,),
+    "cumsum": (_along_one,),
+    "cumprod": (_along_one,),
+    "cummax": (_along_one,),
+    "cummin": (_along_one,),
+    "cumlogsumexp": (_along_one,),
+    "sort": (_sort,),
 }
 
 _complete: dict[str, tuple[Rule, ...]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -154,3 +156,221 @@ def test_what_is_not_there_says_so():
         jax.jit(lambda p: p).lower(Pair(1.0, 2.0))
     with pytest.raises(TypeError, match="Pair"):
         jax.grad(lambda p: p.a)(Pair(1.0, 2.0))
+
+
+class Own(hijax.VJPHiPrimitive):
+    """A primitive of `count` arguments of one type, with a result of that type."""
+
+    count = 1
+
+    def __init__(self, *avals, **params):
+        self.in_avals = avals
+        self.out_aval = self.result(avals[-1])
+        self.params = params
+        super().__init__()
+
+    def result(self, aval):
+        return aval
+
+    @classmethod
+    def of(cls, *args, **params):
+        return cls(*(jax.tree.map(jax.typeof, a) for a in args), **params)(*args)
+
+
+def product(of, xs):
+    return jax.lax.scan(lambda c, x: (of(c, x), None), 1.0, xs)[0]
+
+
+class Times(Own):
+    """x y, whose derivatives are wrong on purpose: 10 times in reverse, 100 times forward."""
+
+    def expand(self, x, y):
+        return x * y
+
+    def vjp_fwd(self, moves, x, y):
+        return self(x, y), (x if moves[1] else None, y if moves[0] else None)
+
+    def vjp_bwd_retval(self, kept, bar):
+        x, y = kept
+        return None if y is None else 10 * y * bar, None if x is None else 10 * x * bar
+
+
+class BothWays(Times):
+    def jvp(self, primals, tangents):
+        (x, y), (x_dot, y_dot) = primals, map(hijax.instantiate_zeros, tangents)
+        return self(x, y), 100 * (x_dot * y + x * y_dot)
+
+
+class Pushed(Own):
+    def expand(self, x):
+        return {"sin": jnp.sin(x["a"]), "two": 2}["sin"]
+
+    def result(self, aval):
+        return aval["a"]
+
+    def vjp_fwd(self, _moves, x):
+        return self(x), x
+
+    def vjp_bwd(self, x, bar, accumulators):
+        accumulators["a"].accum(jnp.cos(x["a"]) * bar)
+        accumulators["a"].accum(bar)
+        accumulators["b"].accum(None)
+
+
+class Linearized(Own):
+    def expand(self, x):
+        return jnp.sin(x)
+
+    def lin(self, _moves, x):
+        return self(x), jnp.cos(x)
+
+    def linearized(self, cos, x_dot):
+        return cos * x_dot
+
+
+class Mapped(Own):
+    def expand(self, x):
+        return x @ x
+
+    def result(self, aval):
+        return hijax.ShapedArray((), aval.dtype)
+
+    def batch(self, axis, args, dims):
+        (x,), (dim,) = args, dims
+        return -(x * x).sum(1 - dim), 0
+
+
+def test_primitives_with_their_own_derivatives():
+    for of in (Times.of, BothWays.of):
+        assert float(of(2.0, 3.0)) == 6
+        for grad in (jax.grad(of, (0, 1)), jax.jit(jax.grad(of, (0, 1)))):
+            assert [float(g) for g in grad(2.0, 3.0)] == [30, 20]
+        assert jax.vmap(jax.grad(of), (0, None))(jnp.arange(3.0), 2.0).tolist() == [20, 20, 20]
+        xs = jnp.arange(1.0, 4.0)
+        assert jax.grad(partial(product, of))(xs).tolist() == [6000, 300, 20]
+    assert float(jax.grad(Times.of, 1)(2.0, 3.0)) == 20
+    assert [float(v) for v in jax.jvp(BothWays.of, (2.0, 3.0), (1.0, 1.0))] == [6, 500]
+    assert [float(v) for v in jax.jit(lambda x: jax.jvp(BothWays.of, (x, 3.0), (1.0, 0.0)))(2.0)] == [6, 300]
+    with pytest.raises(NotImplementedError, match="Times: for jvp, subclasses must have jvp"):
+        jax.jvp(Times.of, (2.0, 3.0), (1.0, 1.0))
+    with pytest.raises(TypeError, match=r"float32\[2\] was passed, but in_avals say .*float32\[\]"):
+        Times(*[jax.typeof(1.0)] * 2)(jnp.ones(2), 1.0)
+    with pytest.raises(TypeError, match="structure"):
+        Times(*[jax.typeof(1.0)] * 2)(1.0)
+    out = jax.grad(Pushed.of)({"a": 0.0, "b": jnp.ones(2)})
+    assert float(out["a"]) == 2 and out["b"].tolist() == [0, 0]
+    value, push = jax.linearize(Linearized.of, 0.0)
+    assert float(value) == 0 and float(push(2.0)) == 2 and float(jax.grad(Linearized.of)(0.0)) == 1
+    assert Times(jax.typeof(1.0), jax.typeof(1.0)) == Times(jax.typeof(1.0), jax.typeof(1.0))
+
+
+def test_primitives_that_say_how_they_are_mapped():
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert float(Mapped.of(x[1])) == 50
+    for mapped in (jax.vmap(Mapped.of), jax.jit(jax.vmap(Mapped.of)), jax.vmap(jax.jit(Mapped.of))):
+        assert mapped(x).tolist() == [-5, -50]
+    assert jax.vmap(Mapped.of, 1)(x).tolist() == [-9, -17, -29]
+    assert jax.vmap(Times.of)(x[0], x[1]).tolist() == [0, 4, 10]  # found without a rule
+
+
+class Coded:
+    """Numbers as integers and a scale."""
+
+    def __init__(self, code, scale):
+        self.code, self.scale = code, scale
+
+
+class CodedType(hijax.HiType):
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __hash__(self):
+        return hash(self.shape)
+
+    def __eq__(self, other):
+        return isinstance(other, CodedType) and self.shape == other.shape
+
+    def lo_ty(self):
+        return [
+            hijax.ShapedArray(self.shape, np.dtype("int8")),
+            hijax.ShapedArray(self.shape[:-1], np.dtype("float32")),
+        ]
+
+    def lower_val(self, x):
+        return [x.code, x.scale]
+
+    def raise_val(self, code, scale):
+        return Coded(code, scale)
+
+    def to_tangent_aval(self):
+        return hijax.ShapedArray(self.shape, np.dtype("float32"))
+
+    def dec_rank(self, size, spec):
+        return CodedType(self.shape[1:])
+
+    def inc_rank(self, size, spec):
+        return CodedType((size, *self.shape))
+
+    def leading_axis_spec(self):
+        return 0
+
+    def __repr__(self):
+        return f"coded{list(self.shape)}"
+
+
+hijax.register_hitype(Coded, lambda x: CodedType(x.code.shape))
+
+
+class Encode(Own):
+    def result(self, aval):
+        return CodedType(aval.shape)
+
+    def expand(self, x):
+        scale = jnp.abs(x).max(-1) / 100
+        return Coded(jnp.round(x / scale[..., None]).astype(jnp.int8), scale)
+
+    def vjp_fwd(self, _moves, x):
+        return self(x), None
+
+    def vjp_bwd_retval(self, _kept, bar):
+        return (bar,)
+
+
+class Decode(Encode):
+    def result(self, aval):
+        return hijax.ShapedArray(aval.shape, np.dtype("float32"))
+
+    def expand(self, x):
+        return x.code.astype(jnp.float32) * x.scale[..., None]
+
+
+def test_objects_whose_tangents_are_arrays():
+    x = jnp.array([[1.0, 2.0, 4.0], [5.0, -10.0, 2.0]])
+    coded = Encode.of(x)
+    assert isinstance(coded, Coded) and coded.code.dtype == np.int8 and str(jax.typeof(coded)) == "coded[2, 3]"
+    back = jax.jit(lambda x: Decode.of(Encode.of(x)))
+    np.testing.assert_allclose(back(x), x, rtol=1e-6)
+    inside = jax.jit(Encode.of)(x)
+    assert isinstance(inside, Coded) and jax.jit(Decode.of)(inside).shape == (2, 3)
+    assert str(jax.eval_shape(Encode.of, x)) == "coded[2, 3]"
+    with pytest.raises(AttributeError):
+        jax.jit(lambda c: c.code)(coded)
+
+    def loss(c):
+        return (Decode.of(c) ** 2).sum()
+
+    for grad in (
+        jax.grad(loss),
+        jax.jit(jax.grad(loss)),
+        jax.grad(jax.jit(loss)),
+        lambda c: jax.vjp(loss, c)[1](1.0)[0],
+    ):
+        np.testing.assert_allclose(grad(coded), 2 * x, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(lambda x: loss(Encode.of(x)))(x), 2 * x, rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(jax.grad(lambda x: loss(Encode.of(x))))(x), 2 * x, rtol=1e-6)
+    total, rows = jax.lax.scan(lambda c, row: (c + Decode.of(row).sum(), Encode.of(Decode.of(row))), 0.0, coded)
+    assert float(total) == pytest.approx(4.0, rel=1e-5) and rows.code.shape == (2, 3) and rows.scale.shape == (2,)
+    assert jax.lax.scan(lambda c, r: (Encode.of(Decode.of(c) + r), None), Encode.of(x[0]), x)[0].code.shape == (3,)
+    summed = jax.grad(lambda c: jax.lax.scan(lambda s, row: (s + Decode.of(row).sum(), None), 0.0, c)[0])(coded)
+    assert summed.tolist() == [[1, 1, 1]] * 2
+    assert jax.tree.leaves({"a": coded}) == [coded]

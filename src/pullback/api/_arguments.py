@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core import hooks, tangent_aval, typeof
+from pullback.core import high, hooks, tangent_aval, typeof
 from pullback.core.explain import type_shown
 from pullback.core.references import Reference
 from pullback.core.source import located
@@ -218,7 +218,7 @@ def as_array(leaf: Any) -> Any:
 
 def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[Any], Any]:
     """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component otherwise."""
-    leaves, tree = tree_flatten(out)
+    leaves, tree = high.flattened(out) if high.types_of else tree_flatten(out)
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Reference):
             if transformation in ("jit", "checkpoint"):  # who stages it says more

@@ -24,7 +24,18 @@ from pullback.api._arguments import (
 )
 from pullback.api.jit import jit
 from pullback.api.pullbacks import VJP, Pullback
-from pullback.core import ShapedArray, UndefinedPrimal, Zero, eval_jaxpr, hooks, tangent_aval, trace, typeof, types
+from pullback.core import (
+    ShapedArray,
+    UndefinedPrimal,
+    Zero,
+    eval_jaxpr,
+    high,
+    hooks,
+    tangent_aval,
+    trace,
+    typeof,
+    types,
+)
 from pullback.core.explain import type_shown
 from pullback.core.references import Entrance, has_references_among
 from pullback.core.source import located
@@ -157,6 +168,7 @@ def jvp(fun: Callable[..., Any], primals, tangents, has_aux: bool = False) -> An
         )
     if has_references_among(tree_flatten(primals)[0]):
         return _jvp_of_references(fun, primals, tangents, has_aux)
+    fun, primals = _on_carriers(fun, primals)
     ps, tree = checked_leaves("jvp", "primals", primals)
     ts, tangent_tree = checked_leaves("jvp", "tangents", tangents)
     if tree != tangent_tree:
@@ -240,6 +252,7 @@ def vjp(fun: Callable[..., Any], *primals, has_aux: bool = False, reduce_axes=()
     check_callable("vjp", fun)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to vjp is deprecated")
+    fun, primals = _on_carriers(fun, primals)
     given, tree = tree_flatten(primals)
     if has_references_among(given):
         raise TypeError("vjp: a Ref has no cotangent; let the function close over it, and differentiate in the arrays")
@@ -297,6 +310,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
 def linearize(fun: Callable[..., Any], *primals, has_aux: bool = False) -> Any:
     """(fun(*primals), linear map from tangents to output tangents at the primals); with has_aux, aux as a third."""
     check_callable("linearize", fun)
+    fun, primals = _on_carriers(fun, primals)
     leaves, tree = checked_leaves("linearize", "primals", primals)
     flat = _Flat(fun, tree, {}, has_aux)
     outs, jaxpr, consts, zeros, aux = linearized(flat, leaves, has_aux)
@@ -469,6 +483,14 @@ class _Pushforward:
         return tree_unflatten(self.out_tree, outs)
 
 
+def _on_carriers(fun, primals):
+    """(fun, primals) with the carriers of objects above arrays in place of these, whose derivatives they have."""
+    if not high.has_high(primals):
+        return fun, primals
+    raised, carriers = high.by_carriers(primals)
+    return _core.named_after(lambda *values: fun(*raised(values)), fun), carriers
+
+
 def dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
     """(flat function of the differentiated leaves, those leaves, function from their gradients to a tree)."""
     several = isinstance(argnums, (tuple, list))
@@ -478,11 +500,17 @@ def dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
         nums = [argnums]
     else:
         nums = argument_positions(name, argnums, len(args))
-    leaves, tree = checked_leaves(name, "argument ", tuple([args[n] for n in nums]))
+    chosen = tuple([args[n] for n in nums])
+    if high.has_high(chosen):
+        raised, chosen = high.by_carriers(chosen)
+    else:
+        raised = None
+    leaves, tree = checked_leaves(name, "argument ", chosen)
 
     def rebuild(values):
         new = list(args)
-        for n, value in zip(nums, tree_unflatten(tree, values)):
+        own = tree_unflatten(tree, values)
+        for n, value in zip(nums, own if raised is None else raised(own)):
             new[n] = value
         return new
 

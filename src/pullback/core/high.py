@@ -5,6 +5,10 @@ that it is made of (`Lowered`, a pytree node with the type beside them), is put 
 taken apart and put together likewise; of a mutable one the state afterwards is one more result. So jaxprs have arrays
 only. Primitives on such objects run at once as what `to_lojax` says, in whatever trace the arrays are in; derivatives
 and mapped axes go through that.
+
+Types that say what their tangents are (`to_tangent_aval`) are opaque inside: an object is `Held` there, which only
+primitives take (experimental/hijax.py). Beside the arrays it has a *carrier*, an array of the tangent's type whose
+value is never read: its tangent is the object's, so that transformations of arrays differentiate objects as well.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback._ext import _core
-from pullback.core.avals import AbstractValue
+from pullback.core.avals import AbstractValue, ShapedArray
+from pullback.core.hooks import hooks
+from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.util.pytree import register_pytree_node, tree_flatten, tree_map, tree_unflatten
 
 
@@ -34,6 +40,26 @@ class HiType(AbstractValue):
     def raise_val(self, *lo_vals: Any) -> Any:
         """The object that has these arrays."""
         raise NotImplementedError(f"{type(self).__name__} has no raise_val")
+
+    def to_tangent_aval(self) -> Any:
+        """The type of tangents and cotangents, that of an array."""
+        raise NotImplementedError(f"{type(self).__name__} has no to_tangent_aval")
+
+    def to_ct_aval(self) -> Any:
+        """The type of cotangents, which is that of tangents."""
+        return self.to_tangent_aval()
+
+    def dec_rank(self, size: int | None, spec: Any) -> Any:
+        """The type of an element of this one, which is mapped as `spec` says."""
+        raise NotImplementedError(f"{type(self).__name__} has no dec_rank")
+
+    def inc_rank(self, size: int | None, spec: Any) -> Any:
+        """The type of `size` elements of this one."""
+        raise NotImplementedError(f"{type(self).__name__} has no inc_rank")
+
+    def leading_axis_spec(self) -> Any:
+        """What `dec_rank` and `inc_rank` take for the leading axis of all arrays, which scan goes along."""
+        raise NotImplementedError(f"{type(self).__name__} has no leading_axis_spec")
 
 
 class MutableHiType(AbstractValue):
@@ -68,6 +94,7 @@ types_of: dict[type, Callable[[Any], Any]] = {}  # by class of objects
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
     """Say which type the objects of a class have: typeof_fn(object) -> HiType or MutableHiType."""
     types_of[val_cls] = typeof_fn
+    types_of[Held] = lambda held: held.kind
 
 
 def is_high(x: Any) -> bool:
@@ -92,18 +119,56 @@ def cur_qdd(x: Any) -> Any:
     return x.cur_qdd()
 
 
+class Held:
+    """An object of an opaque type inside of what is traced: its type, its arrays and its carrier."""
+
+    __slots__ = ("arrays", "carrier", "kind")
+
+    def __init__(self, arrays: Sequence[Any], kind: Any, carrier: Any) -> None:
+        self.arrays, self.kind, self.carrier = tuple(arrays), kind, carrier
+
+    @property
+    def actual(self) -> Any:
+        """The object of its class, which has these arrays."""
+        return self.kind.raise_val(*self.arrays)
+
+    def __repr__(self) -> str:
+        return f"Held({self.kind})"
+
+
+def is_opaque(kind: Any) -> bool:
+    """Whether objects of a type are `Held` inside of what is traced: where it says what tangents are."""
+    return isinstance(kind, HiType) and type(kind).to_tangent_aval is not HiType.to_tangent_aval
+
+
+def no_tangent(kind: Any) -> Any:
+    """The carrier of an object that is not differentiated: zeros."""
+    aval = kind.to_tangent_aval()
+    if not isinstance(aval, ShapedArray):
+        raise NotImplementedError(f"{type(kind).__name__}.to_tangent_aval: tangents must be arrays, got {aval}")
+    return hooks.zeros(aval)
+
+
+def actual(x: Any) -> Any:
+    """An object of its own class for one that is held, anything else as it is."""
+    return x.actual if type(x) is Held else x
+
+
 class Lowered:
     """The arrays of an object, as a pytree node that says what it is the object of."""
 
-    def __init__(self, arrays: Sequence[Any], kind: Any, state: Any) -> None:
-        self.arrays, self.kind, self.state = arrays, kind, state
+    def __init__(self, arrays: Sequence[Any], kind: Any, state: Any, carrier: Any = None) -> None:
+        self.arrays, self.kind, self.state, self.carrier = arrays, kind, state, carrier
 
     @staticmethod
     def of(x: Any) -> Lowered:
         """The arrays of x."""
         kind = type_of(x)
+        if type(x) is Held:
+            return Lowered(x.arrays, kind, None, x.carrier)
         if not kind.has_qdd:
-            return Lowered(tuple(kind.lower_val(x)), kind, None)
+            carrier = no_tangent(kind) if is_opaque(kind) else None
+            return Lowered(tuple(kind.lower_val(x)), kind, None, carrier)
         state = x.cur_qdd()
         return Lowered(tuple(kind.read_loval(state, x)), kind, state)
 
@@ -111,21 +176,46 @@ class Lowered:
         """The object."""
         if self.kind.has_qdd:
             return self.kind.new_from_loval(self.state, *self.arrays)
+        if is_opaque(self.kind) and current_interpreter() is not eval_interpreter():
+            return Held(self.arrays, self.kind, self.carrier)
         return self.kind.raise_val(*self.arrays)
+
+    def __repr__(self) -> str:
+        return str(self.kind)
 
     def update(self, x: Any) -> None:
         """Bring an object of a mutable type to these arrays."""
         self.kind.update_from_loval(self.state, x, *self.arrays)
 
 
-register_pytree_node(
-    Lowered, lambda x: (tuple(x.arrays), (x.kind, x.state)), lambda aux, arrays: Lowered(tuple(arrays), *aux)
-)
+def _unflatten(aux: tuple[Any, Any], children: Sequence[Any]) -> Any:
+    """Of an opaque type the object itself, so that trees of results have it; of others, and of what are no arrays (as
+    the types of eval_shape), what it is made of."""
+    *arrays, carrier = children
+    found = Lowered(tuple(arrays), *aux, carrier)
+    if (
+        carrier is not None
+        and is_opaque(aux[0])
+        and all(hasattr(x, "aval") and not getattr(x, "is_only_a_type", False) for x in arrays)
+    ):
+        return found.raised()
+    return found
+
+
+register_pytree_node(Lowered, lambda x: ((*x.arrays, x.carrier), (x.kind, x.state)), _unflatten)
 
 
 def lowered(tree: Any) -> Any:
     """The tree with objects as their arrays."""
     return tree_map(lambda leaf: Lowered.of(leaf) if is_high(leaf) else leaf, tree)
+
+
+def flattened(tree: Any) -> tuple[list[Any], Any]:
+    """(leaves, structure) of results, opaque objects as their arrays; what is unflattened has the objects again."""
+    leaves, structure = tree_flatten(tree)
+    if any(is_high(leaf) and is_opaque(type_of(leaf)) for leaf in leaves):
+        return tree_flatten(lowered(tree))
+    return leaves, structure
 
 
 def raised(tree: Any) -> Any:
@@ -166,3 +256,17 @@ def call(low: Callable[..., tuple[Any, list[Any]]], args: Any, kwargs: Any) -> A
     for x, value in zip(mutable, after, strict=True):
         value.update(x)
     return raised(out)
+
+
+def by_carriers(tree: Any) -> tuple[Callable[[Any], Any], Any]:
+    """(raised, tree'): the carriers of objects of opaque types in their place, and how to put the objects back."""
+    leaves, structure = tree_flatten(tree)
+    held = [Lowered.of(x) if is_high(x) and is_opaque(type_of(x)) else None for x in leaves]
+
+    def raised(carriers: Any) -> Any:
+        values = tree_flatten(carriers)[0]
+        return tree_unflatten(
+            structure, [x if h is None else Held(h.arrays, h.kind, x) for h, x in zip(held, values, strict=True)]
+        )
+
+    return raised, tree_unflatten(structure, [x if h is None else h.carrier for h, x in zip(held, leaves)])

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core import AbstractValue, ShapedArray, Zero, is_undefined_primal
+from pullback.core import AbstractValue, ShapedArray, Zero, high, is_undefined_primal
 from pullback.core.high import HiType, MutableHiType, cur_qdd, register_hitype
+from pullback.experimental._own_primitives import VJPHiPrimitive
 from pullback.interpreters.ad import instantiate_zeros
 from pullback.jax_names.src.state.types import AbstractRef
 from pullback.util.absent import absent_names
-
-
-def _absent(what: str) -> NotImplementedError:
-    return NotImplementedError(f"{what}: this is not supported; write a HiPrimitive, or a custom_vjp")
 
 
 class HiPrimitive:
@@ -32,14 +29,7 @@ class HiPrimitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """The result of the primitive."""
-        return self.to_lojax(*args, **params)
-
-
-class VJPHiPrimitive:
-    """Base of primitives with their own derivatives; calling one raises NotImplementedError."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise _absent(f"primitive {type(self).__name__!r}")
+        return self.to_lojax(*map(high.actual, args), **params)
 
 
 class AvalQDD:

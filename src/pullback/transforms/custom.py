@@ -401,7 +401,9 @@ def _custom_lin_abstract(*_avals, out_avals, **_params):
     return list(out_avals)
 
 
-def _custom_lin_evaluate(*_args, **_params):
+def _custom_lin_evaluate(*_args, bwd=None, **_params):
+    if hasattr(bwd, "refuse_forward"):
+        bwd.refuse_forward()
     raise TypeError(
         "can't apply forward-mode differentiation (jvp) to a custom_vjp function; give it a custom_jvp rule "
         "instead, or differentiate it with grad or vjp."

@@ -16,6 +16,7 @@ from pullback.core import (
     ShapedArray,
     Var,
     eval_jaxpr,
+    high,
     hoist_tracers,
     hooks,
     trace,
@@ -93,7 +94,7 @@ def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str)
 
     def flat(*args):
         out = fun(*tree_unflatten(in_tree, args))
-        leaves, tree = tree_flatten(out)
+        leaves, tree = high.flattened(out) if high.types_of else tree_flatten(out)
         out_trees[:] = [tree]
         for i, leaf in enumerate(leaves):
             if not hasattr(leaf, "aval") and not isinstance(leaf, Reference):

@@ -27,6 +27,7 @@ from pullback.core import (
     Zero,
     current_interpreter,
     eval_jaxpr,
+    high,
     hooks,
     trace,
     typeof,
@@ -71,10 +72,39 @@ def scan(
     The loop is compiled as a loop, not unrolled, and can be differentiated and batched. TypeError if the carry changes
     its structure, shapes or dtypes; ValueError if the leading sizes of xs disagree or, without xs, `length` is missing.
     """
+    if high.has_high((init, xs)):
+        f, init, xs = _by_arrays(f, init, xs, length)
     given, tree = tree_flatten(xs)
     if has_references_among(given):
         f, xs, length = _by_rows(f, given, tree, length)
-    return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+    carry, ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+    return carry, tree_map(_stacked, ys) if high.types_of else ys
+
+
+def _by_arrays(f, init, xs, length):
+    """(f, init, xs) where objects of types above arrays are their arrays, and f gets objects of the leading axes."""
+
+    def element(x):
+        if not high.is_high(x):
+            return x
+        whole = high.Lowered.of(x)
+        size = typeof(whole.arrays[0]).shape[0] if length is None else length
+        kind = whole.kind.dec_rank(size, whole.kind.leading_axis_spec())
+        return high.Lowered(whole.arrays, kind, whole.state, whole.carrier)
+
+    def of_arrays(carry, x):
+        return high.lowered(f(high.raised(carry), high.raised(x)))
+
+    of_arrays.__wrapped__ = f  # type: ignore[attr-defined]
+    return of_arrays, high.lowered(init), tree_map(element, xs)
+
+
+def _stacked(y):
+    """An object among the results that is traced, which has the arrays of all iterations, with the type of all."""
+    if type(y) is not high.Held:
+        return y
+    size = typeof(y.arrays[0]).shape[0]
+    return high.Held(y.arrays, y.kind.inc_rank(size, y.kind.leading_axis_spec()), y.carrier)
 
 
 def _by_rows(f, given, tree, length):

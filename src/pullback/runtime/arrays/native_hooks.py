@@ -142,7 +142,7 @@ def shards_of(self: Any) -> list[Shard]:
         number = copies[key] = copies.get(key, -1) + 1
         here = is_local(device)
         part = _part_at(self, index, device) if here else None
-        if here and holders is not None and device not in holders:
+        if part is not None and holders is not None and device not in holders:
             part = _core.from_numpy(np.zeros(part.shape, part.dtype), part.aval, device, True)
         shards.append(Shard(device, index, number, part if part is None else with_layout(part, layout_of(self))))
     return shards

@@ -414,4 +414,4 @@ def install() -> None:
     for cls in (_core.Array, Tracer):
         for name, instead in INSTEAD.items():
             setattr(cls, name, NotHere(name, instead))
-        cls.__dir__ = lambda self: without_those(object.__dir__(self))
+        cls.__dir__ = lambda self: without_those(object.__dir__(self))  # type: ignore[method-assign]

@@ -217,10 +217,10 @@ def _abstract_eval(*_avals, body_jaxpr, **_params):
 
 
 def _reference(*args, **params):
-    args, params = with_scalar_condition(args, params)
+    operands, params = with_scalar_condition(args, params)
     cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
     cond_consts, body_consts, carry = split_list(
-        [hooks.asarray(np.asarray(a)) for a in args], [params["cond_nconsts"], params["body_nconsts"]]
+        [hooks.asarray(np.asarray(a)) for a in operands], [params["cond_nconsts"], params["body_nconsts"]]
     )
     while bool(eval_jaxpr(cond_jaxpr.jaxpr, cond_jaxpr.consts, *cond_consts, *carry)[0]):
         carry = eval_jaxpr(body_jaxpr.jaxpr, body_jaxpr.consts, *body_consts, *carry)
@@ -309,13 +309,13 @@ def has_mapped_condition(cond: ClosedJaxpr) -> bool:
     return cond.out_avals[0].shape != ()
 
 
-def with_scalar_condition(operands: Sequence[Any], params: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+def with_scalar_condition(operands: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Operands and parameters of a loop that goes on while any element wants to, and leaves the finished ones as they
     are; those given where the predicate is a scalar already.
     """
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     if not has_mapped_condition(cond):
-        return operands, params
+        return list(operands), params
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     cond, body = _freeze_finished(cond, body, n_cond, n_body)
     params = params | {"cond_jaxpr": cond, "body_jaxpr": body, "body_nconsts": n_cond + n_body}

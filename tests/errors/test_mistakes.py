@@ -261,6 +261,8 @@ async def later(x):
         (lambda: jnp.where(X, y=1) if 0 else jnp.where(X, None, 1), TypeError, "'y' was given without 'x'"),
         (lambda: jnp.lexsort(3), TypeError, "lexsort: argument 'keys' must be a sequence of arrays, got 3"),
         (lambda: jnp.zeros("3"), TypeError, "got '3'"),
+        (lambda: lax.after_all("a"), TypeError, "after_all: arguments must be tokens, .* got 'a' of type str"),
+        (lambda: jnp.fft.fftn(1.0, norm="foo"), ValueError, "Invalid norm value foo"),
         (lambda: jnp.broadcast_shapes((-1,)), TypeError, r"must not be negative, got shapes=\[\(-1,\)\]"),
         (lambda: jnp.sum(X, where="a"), TypeError, "sum: argument 'where' must be an array or a number, got 'a'"),
         (lambda: jnp.sum({"a": X}), TypeError, "dict.*; jax.tree.map applies a function to each array"),

@@ -10,7 +10,10 @@ from pullback.util.errors import Explained
 
 
 class JaxprTypeError(Explained, TypeError):
-    """A jaxpr is ill-formed: a fault of the pass that made it."""
+    """A program (jaxpr) contradicts itself: a variable is missing, or has another type than its equation says.
+
+    This is a fault of the pass that made it, which the message names, not of the program it was made from.
+    """
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, made_by: str = "tracing") -> None:

@@ -25,9 +25,9 @@ from pullback.util.errors import Explained
 
 
 class CrossingError(Explained, NotImplementedError):
-    """A reference is to hold a value of a trace that ends before it.
+    """A mutable array from outside of a transformed function was given a value that only exists inside of it.
 
-    Give the value back as a result of the transformed function, and write it into the reference outside.
+    Return the value from the function, and write it into the mutable array outside.
     """
 
 

@@ -21,23 +21,23 @@ class JaxRuntimeError(Explained, ValueError):
 
 
 class JaxException(Explained):
-    """Base of the kinds of errors that checks find."""
+    """Base of the errors that `checkify` finds."""
 
 
 class FailedCheckError(JaxException):
-    """A `check` of the user's."""
+    """A condition that the program gives to `checkify.check` did not hold."""
 
 
 class NaNError(JaxException):
-    """A NaN that an operation made."""
+    """An operation made a NaN of numbers."""
 
 
 class DivisionByZeroError(JaxException):
-    """A division by zero."""
+    """A number was divided by zero."""
 
 
 class OOBError(JaxException):
-    """An index out of bounds."""
+    """An index lay outside of the array."""
 
 
 ErrorCategory = type[JaxException]

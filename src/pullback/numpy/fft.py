@@ -82,6 +82,7 @@ def _transform(
     if s is not None and len(s) != len(axes):
         raise ValueError(f"{name}: {len(s)} lengths s do not go with {len(axes)} axes")
     if not axes:
+        _scale(norm, (), inverse)  # says what is wrong
         return a
     if s is None:
         lengths = [a.shape[k] for k in axes]

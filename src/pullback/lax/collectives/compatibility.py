@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.explain import check
+from pullback.core.explain import check, shown
 from pullback.core.kinds import ARRAY, FUNCTION
 from pullback.lax.records.families import AccuracyMode, Tolerance
 from pullback.util import dtypes
@@ -51,7 +51,10 @@ def create_token(_: Any = None) -> Any:
 
 
 def after_all(*operands: Any) -> Any:
-    """A token after others."""
+    """A token after others; TypeError for what is no token."""
+    for token in operands:
+        if getattr(token, "shape", None) != (0,) or token.dtype != np.bool_:
+            raise TypeError(f"after_all: arguments must be tokens, as create_token gives them, got {shown(token)}")
     return operands[0] if operands else create_token()
 
 

@@ -1,7 +1,8 @@
 """Times collective operations of compiled programs: one line "name bytes seconds" each, the least of some rounds.
 
-A program does the operation eight times in a row, each on what the one before gave; of small operands 50 times that. A
-time is that of the program, less that of one which does nothing, for each operation. It runs on pullback or on JAX.
+A program does the operation eight times in a row, each on what the one before gave (large reduce-scatters, which give
+less, on an operand each); of small operands 50 times that. A time is that of the program, less that of one which does
+nothing, for each operation. It runs on pullback or on JAX.
 
     mpiexec -n 2 python -m benchmarks.scale.ours pullback 15 4 1048576
 """
@@ -40,30 +41,39 @@ def main(argv: list[str]) -> int:
     mesh = _start.mesh(jax, (count,), ("i",))
     place = jax.sharding.NamedSharding(mesh, P("i"))
 
-    def seconds(body: Any, x: Any, times: int) -> float:
+    def seconds(run: Any, *xs: Any) -> float:
+        f = jax.jit(jax.shard_map(run, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False))
+        least = np.inf
+        for r in range(rounds + 2):
+            begin = time.perf_counter()
+            jax.block_until_ready(f(*xs))
+            least = min(least, time.perf_counter() - begin) if r >= 2 else least
+        return least
+
+    def in_turn(body: Any, times: int) -> Any:
         def several(x):
             for _ in range(BUFFERS):
                 x = body(x)
             return x
 
-        def run(x):
-            return several(x) if times == 1 else jax.lax.fori_loop(0, times, lambda _, x: several(x), x)
-
-        f = jax.jit(jax.shard_map(run, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False))
-        least = np.inf
-        for r in range(rounds + 2):
-            begin = time.perf_counter()
-            jax.block_until_ready(f(x))
-            least = min(least, time.perf_counter() - begin) if r >= 2 else least
-        return least
+        return several if times == 1 else lambda x: jax.lax.fori_loop(0, times, lambda _, x: several(x), x)
 
     for nbytes in sizes:
         whole = np.zeros(max(nbytes // 4, count) * count, np.float32)
-        x = jax.make_array_from_callback(whole.shape, place, lambda index, whole=whole: whole[index])
+
+        def made(whole=whole):
+            return jax.make_array_from_callback(whole.shape, place, lambda index: whole[index])
+
+        x = made()
         times = TIMES if nbytes < 100_000 else 1
-        nothing = seconds(lambda x: x, x, 1)
+        nothing = seconds(lambda x: x, x)
         for name, body in operations(jax, count).items():
-            found = (seconds(body, x, times) - nothing) / BUFFERS / times
+            if name == "reduce_scatter" and times == 1:
+                operands = [made() for _ in range(BUFFERS)]
+                found = seconds(lambda *xs: [jax.lax.psum_scatter(x, "i", tiled=True) for x in xs], *operands)
+            else:
+                found = seconds(in_turn(body, times), x)
+            found = (found - nothing) / BUFFERS / times
             _start.say(jax, f"{name} {nbytes} {max(found, 1e-9):.9g}")
     return 0
 

@@ -8,7 +8,7 @@
 Collectives: raw MPI (raw.c, compiled by mpicc) and ours (ours.py) by turns, the least of all rounds of each. Examples:
 one process with one thread against two, the least of the rounds; 'weak' doubles the work with the processes. Programs:
 the examples and those of programs.py on two processes, ours and JAX's by turns. Overlap: the program of
-tests/distributed with the pass and without.
+tests/distributed with the pass and without. Model: what more hosts would buy (model.py).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pullback
+from benchmarks.scale import model
 
 ROOT = Path(__file__).parents[2]
 PATH = os.pathsep.join([str(ROOT), str(Path(pullback.__file__).parents[1])])  # the package that runs this
@@ -34,7 +35,7 @@ EXAMPLES = (
     ("water", "--size", 512, 724),
     ("attention", "--length", 2048, 2896),
 )
-PARTS = ("collectives", "examples", "programs", "overlap")
+PARTS = ("collectives", "examples", "programs", "overlap", "model")
 PROGRAMS = ("fourier", "product", "kmeans", "embedding", "pipeline", "sort")
 MORE = {"mlp": ("--hidden", "512"), "water": ("--steps", "100"), "pln": ("--iterations", "20")}
 
@@ -199,6 +200,37 @@ def overlap_text(blocking: float, overlapping: float) -> str:
     return f"Two processes of which one has work before an all-reduce, the other after it: {times}."
 
 
+def model_text(python: Path, rounds: int) -> str:
+    """The tables of the model: what it says of this machine beside what is measured, and of more hosts."""
+    ours: dict[Any, float] = {}
+    for _ in range(rounds):
+        least(ours, times(launched(2, python, "-m", "benchmarks.scale.ours", "pullback", "15", "4", str(1 << 22))))
+    here = model.measured(ours)
+    programs, seen = [], {}
+    for name, option, once, twice in EXAMPLES:
+        runs = ((1, once), (1, twice), (2, once), (4, once))
+        found = [min(timed(p, python, "pullback", name, option, n) for _ in range(rounds)) for p, n in runs]
+        programs.append(model.fitted(name, once, found[0], found[1]))
+        seen |= {(name, 1): found[0], (name, 2): found[2], (name, 4): found[3]}
+    cores = len(os.sched_getaffinity(0))
+    check = model.check_rows(programs, here, seen, cores)
+    said = model.prediction_rows(programs, here)
+    figures = (
+        f"Measured here: {here.latency * 1e6:.2f} us for a message and as much to post one, {here.rate / 1e9:.1f} "
+        f"GB/s, sums of {here.adding / 1e9:.1f} GB/s; {cores} cores. Predicted / measured, ms:"
+    )
+    hosts = "Weak / strong efficiency on so many hosts, one process of one thread each:"
+    columns = [f"{n} processes" for n in (2, 4)]
+    return "\n\n".join(
+        [
+            figures,
+            table(["example", "1 process", *columns], check),
+            hosts,
+            table(["example", "network", *map(str, model.HOSTS)], said),
+        ]
+    )
+
+
 def draw(path: Path, raw: dict, ours: dict, jax: dict) -> None:
     """Time against bytes of each operation."""
     import matplotlib
@@ -247,6 +279,8 @@ def main(argv: list[str] | None = None) -> int:
             text = examples_text(scaling(python, "pullback", given.rounds))
         elif part == "programs":
             text = programs_text(beside(python, peer, given.rounds))
+        elif part == "model":
+            text = model_text(python, given.rounds)
         else:
             text = overlap_text(*overlapped(python, given.rounds))
         print(text, end="\n\n")

@@ -238,3 +238,12 @@ def test_table(capsys):
         lines.append(line)
     with capsys.disabled():
         print("\n" + "\n".join(lines))
+
+
+def test_a_root_that_is_taken_once_for_a_row_is_divided_by():
+    def text(f, *shape):
+        return jax.jit(f).lower(np.ones(shape, "f4")).as_text("nests")
+
+    rsqrt = jax.lax.rsqrt
+    assert "bitcast" in text(rsqrt, 1000) and "bitcast" not in text(rsqrt)
+    assert "bitcast" not in text(lambda x: x * rsqrt((x * x).mean(-1, keepdims=True)), 50, 300)

@@ -74,6 +74,7 @@ REAL: dict[str, Callable[..., Expr]] = {
     "zeta": zeta.zeta,
     "polygamma": zeta.polygamma,
 }
+ALONE: dict[str, Callable[[Builder, Expr], Expr]] = {"rsqrt": power.inverse_root}  # of what no lanes compute
 # Of f32, where the machine looks up numbers of so large tables for all lanes at once: erf of 20,000 elements in 5 us in
 # place of 13 (AVX-512), 8 in place of 15 (AVX2), tanh in 6 in place of 7. Largest errors: 1.1 and 0.9 ulp.
 BY_SCALING = frozenset({"exp", "exp2", "logistic"})  # there, an instruction multiplies by powers of two
@@ -91,15 +92,15 @@ BY_PIECES: dict[int, dict[str, Callable[[Builder, Expr], Expr]]] = {
 }
 
 
-def expand(op: Op, b: Builder, lookups: int = 0) -> Expr | None:
+def expand(op: Op, b: Builder, lookups: int = 0, alone: bool = False) -> Expr | None:
     """The expression of basic ops that computes `op`, or None if the op is not a math function we expand.
 
     f32, f64 and complex numbers directly; f16 and bf16 through f32, rounded once at the end. Of the ops that the
     emitter knows for real numbers, sqrt, abs, sign and div are expanded for complex ones. Some expansions write loops:
     they emit statements into `b` and return the reading of a result. `lookups` are the entries of tables that the op
-    lookup is quick for.
+    lookup is quick for; `alone`: no lanes compute it.
     """
-    function = REAL.get(op.name)
+    function = ALONE[op.name] if alone and op.name in ALONE else REAL.get(op.name)
     dtype = op.args[0].dtype
     attrs = dict(op.attrs)
     if op.name in ("integer_pow", "square") and (dtype in REAL_OF or is_int(dtype)):

@@ -93,6 +93,7 @@ class _Expand(Rewriter):
         self.b = Builder()
         self._lookups = current_target().looks_up
         self._nest: Loop | None = None
+        self._alone = False  # whether statements are beside loops, so that lanes go along these
         self._often: set[_Key] = set()  # math ops that the current nest, or straight code among steps, uses often
         self._functions: dict[_Key, Lambda | None] = {}
         self._writes: dict[_Key, bool] = {}
@@ -131,7 +132,7 @@ class _Expand(Rewriter):
     def expanded(self, expr: Op) -> Expr:
         """The op as basic ones; itself if the emitter knows it best."""
         with self.b.block() as written:
-            found = expand(expr, self.b, self._lookups)
+            found = expand(expr, self.b, self._lookups, self._alone)
         if found is not None:
             (found,) = contracted(self.b, (found,), expr.args)
         for stmt in Contract(self.b, expr.args).block(tuple(written)):
@@ -224,6 +225,13 @@ class _Expand(Rewriter):
             self._often = before
 
     def _written(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        before, self._alone = self._alone, self._nest is None or any(isinstance(stmt, Loop) for stmt in body)
+        try:
+            return self._each_written(body)
+        finally:
+            self._alone = before
+
+    def _each_written(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
         for stmt in body:
             with self.b.block() as ahead:

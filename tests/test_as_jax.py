@@ -285,6 +285,7 @@ def test_names_that_interpreters_and_wrappers_of_libraries_need():
         print(literals.TypedInt(3, "int8"), literals.TypedInt(3, "int8") + 1, stages.Lowered.__name__)
         print(isinstance(jax.jit(abs), PjitFunction), isinstance(abs, PjitFunction))
         print([x.dtype.name for x in jax._src.numpy.util.promote_dtypes_inexact(jnp.arange(2), 1)])
+        assert jax._src.numpy.util.promote_dtypes_complex(jnp.arange(2), 1.0)[0].dtype == jnp.complex64
         print(lax_numpy.split is jnp.split, jax._src.numpy.linalg is jnp.linalg)
         print("pad" in vars(jnp), "linalg" in vars(jnp), jax.Array.all.__name__, hasattr(jax.Array, "__len__"))
         print({"T", "shape", "at", "dtype", "__add__", "__getitem__", "sum"} <= set(dir(jax.Array)))

@@ -151,6 +151,7 @@ def test_check_grads():
     wrong.defjvp(lambda primals, tangents: (jnp.sin(primals[0]), 2 * tangents[0]))
     with pytest.raises(AssertionError, match="JVP tangent"):
         check_grads(wrong, (1.3,), order=1, modes=("fwd",))
+    check_grads(jnp.sin, (0.5,), order=2, modes="rev")
     with pytest.raises(ValueError, match="unknown mode"):
         check_grads(jnp.sin, (1.0,), order=1, modes=("forward",))
 

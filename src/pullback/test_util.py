@@ -138,7 +138,7 @@ def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],
     order: int,
-    modes: Sequence[str] = ("fwd", "rev"),
+    modes: str | Sequence[str] = ("fwd", "rev"),
     atol: float | None = None,
     rtol: float | None = None,
     eps: float | None = None,
@@ -147,6 +147,7 @@ def check_grads(
 
     Raises AssertionError if they disagree, ValueError for a mode other than 'fwd' and 'rev'.
     """
+    modes = (modes,) if isinstance(modes, str) else modes
     for mode in modes:
         if mode not in ("fwd", "rev"):
             raise ValueError(f"check_grads: unknown mode {mode!r}; expected 'fwd' or 'rev'")

@@ -253,10 +253,31 @@ def test_copies_of_numpy_arrays(x64):
         jnp.array(np.ones(3, ">f4"))
     with pytest.raises(TypeError):
         jnp.array(np.array([object()]))
+    masked = np.ma.array([1, 2], mask=[True, False])
+    assert jnp.array(masked).tolist() == [1, 2]  # a copy of the data, as np.array makes
     with pytest.raises(ValueError, match="masked"):
-        jnp.array(np.ma.array([1, 2], mask=[True, False]))
+        jnp.asarray(masked)
     with pytest.raises(NotImplementedError, match="order"):
         jnp.array(x, order="F")
+
+
+@pytest.mark.parametrize(
+    ("words", "dtype", "numbers"),
+    [
+        (["3.5", "1"], "float32", [3.5, 1]),
+        ([["1", "2"]], "int32", [[1, 2]]),
+        ("1.5", "float16", 1.5),
+        ([b"2"], "bfloat16", [2]),
+        (np.array(["1+2j"]), "complex64", [1 + 2j]),
+        (["1", 2.0], "float32", [1, 2]),
+    ],
+)
+def test_words_are_read_as_numbers_of_the_type_that_is_given(words, dtype, numbers):
+    assert jnp.array(words, dtype).tolist() == numbers and jnp.asarray(words, dtype).dtype == dtype
+    with pytest.raises(TypeError, match="not a valid JAX array type"):
+        jnp.array(words)
+    with pytest.raises(ValueError, match="could not convert string"):
+        jnp.array(["one"], "float32")
 
 
 @pytest.mark.filterwarnings("ignore:Casting complex")
@@ -273,6 +294,6 @@ def test_arrays_of_types_that_cannot_be_held_are_converted_to_the_one_asked_for(
     with pytest.raises(TypeError):
         jnp.array(np.array([object()]))
     with pytest.raises(ValueError, match="masked"):
-        jnp.array(np.ma.array([1, 2], mask=[True, False]))
+        jnp.asarray(np.ma.array([1, 2], mask=[True, False]))
     with pytest.raises(NotImplementedError, match="order"):
         jnp.array(x, order="F")

@@ -116,3 +116,13 @@ def test_lognormal_of_complex_numbers():
 
 def test_no_choices():
     assert random.choice(random.key(0), jnp.ones((3, 4)), (2, 0), axis=1).shape == (2, 0)
+
+
+def test_limits_of_length_one_give_their_axes_to_uniform_numbers():
+    key = jax.random.key(0)
+    assert jax.random.uniform(key, minval=jnp.zeros(1), maxval=jnp.ones(1)).tolist() == [jax.random.uniform(key)]
+    found = jax.random.uniform(key, (3,), maxval=jnp.ones((1, 1)))
+    np.testing.assert_array_equal(found, jax.random.uniform(key, (3,))[None])
+    for shape in ((3,), (2, 1)):
+        with pytest.raises(ValueError, match=r"shape=\(\)"):
+            jax.random.uniform(key, minval=jnp.zeros(shape))

@@ -65,9 +65,10 @@ def array(
 ) -> Any:
     """Array from an array, a scalar, a nested sequence of them, or what NumPy can convert.
 
-    Python scalars stay weakly typed unless a dtype is given. Raises TypeError for what is not numeric, ValueError for
-    None and for nested sequences of unequal lengths, OverflowError for integers that do not fit, NotImplementedError
-    for another `order` than 'K'.
+    Python scalars stay weakly typed unless a dtype is given. As in NumPy, words are read as numbers of a given dtype,
+    and of a masked array the data are copied. Raises TypeError for what is not numeric, ValueError for None and for
+    nested sequences of unequal lengths, OverflowError for integers that do not fit, NotImplementedError for another
+    `order` than 'K'.
     """
     kind = type(object)
     if dtype is device is out_sharding is None and not args and ndmin == 0 and (order == "K" or order is None):
@@ -101,6 +102,8 @@ def array(
             raise ValueError(f"array: a value of {kind} can't be converted to {target}")
         result = object
     elif isinstance(object, (np.ndarray, np.generic)):
+        if copy and isinstance(object, np.ndarray) and isinstance(object, np.ma.MaskedArray):
+            object = object.data
         result = make_array(_of_held_type(object, target), target)
     elif isinstance(object, PYTHON_SCALARS):
         result = as_array(object) if target is None else make_array(_fitting(object, target), target)
@@ -129,11 +132,16 @@ def _over_mesh(x: Any) -> Any:
 
 def _of_held_type(x: Any, target: Any) -> Any:
     """NumPy's array of a type that arrays do not hold as one of the type that is asked for, as NumPy converts it: wider
-    floats, bytes in another order, objects, times.
+    floats, bytes in another order, objects, times, words.
     """
-    if not isinstance(target, np.dtype) or dtypes.is_supported(x.dtype) or x.dtype.kind not in "iufcOmM":
+    if not isinstance(target, np.dtype) or dtypes.is_supported(x.dtype) or x.dtype.kind not in "iufcOmMSU":
         return x
-    return np.asarray(x).astype(target)
+    return _read(x, target) if x.dtype.kind in "SU" else np.asarray(x).astype(target)
+
+
+def _read(words: Any, dtype: np.dtype) -> np.ndarray:
+    """The numbers that words say; NumPy reads none of the narrow floats."""
+    return np.asarray(words).astype(dtype if dtype.isbuiltin == 1 else np.float64).astype(dtype)
 
 
 def _fitting(value: Any, dtype: Any) -> Any:
@@ -196,9 +204,7 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
         elif complex in kinds:
             refuse_complex(next(x for x in leaves if isinstance(x, complex)), dtype)
     else:
-        value = np.array(nested)
-        if value.dtype.kind in "OSUMm":
-            raise _not_numeric(nested, value)
+        value = _numeric(nested, np.array(nested), dtype)
     if value.dtype.kind in "iuf" and dtypes.issubdtype(dtype, np.integer) and value.size and leaves_are_scalars:
         limits = dtypes.iinfo(dtype)
         are_few_integers = len(leaves) < 64 and float not in kinds
@@ -224,17 +230,19 @@ def as_array_like(x: Any) -> Any:
         return x
     if hasattr(x, "__jax_array__"):
         return x.__jax_array__()
-    value = np.asarray(x)
+    return _numeric(x, np.asarray(x), None)
+
+
+def _numeric(x: Any, value: np.ndarray, dtype: Any) -> np.ndarray:
+    """What NumPy made of x, of words the numbers that they say; TypeError for what is not numeric."""
+    if value.dtype.kind in "SU" and isinstance(dtype, np.dtype):
+        return _read(value, dtype)
     if value.dtype.kind in "OSUMm":
-        raise _not_numeric(x, value)
+        raise TypeError(
+            f"Value {str(x)!r} with dtype {value.dtype} is not a valid JAX array type. "
+            "Only arrays of numeric types are supported by JAX."
+        )
     return value
-
-
-def _not_numeric(x: Any, value: np.ndarray) -> TypeError:
-    return TypeError(
-        f"Value {str(x)!r} with dtype {value.dtype} is not a valid JAX array type. "
-        "Only arrays of numeric types are supported by JAX."
-    )
 
 
 def _stack_nested(nested: Any, dtype: Any) -> Any:
@@ -255,9 +263,7 @@ def _stack_nested(nested: Any, dtype: Any) -> Any:
 
 def _from_other(object: Any, dtype: Any) -> Any:
     """Anything that NumPy or the buffer protocol makes numeric."""
-    value = np.asarray(object)
-    if value.dtype.kind in "OSUMm":
-        raise _not_numeric(object, value)
+    value = _numeric(object, np.asarray(object), dtype)
     return make_array(value, dtypes.canonicalize_dtype(value.dtype) if dtype is None else dtype)
 
 

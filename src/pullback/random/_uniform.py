@@ -48,14 +48,19 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
-    """Uniform on [minval, maxval), which broadcast to `shape`.
+    """Uniform on [minval, maxval), which broadcast to `shape`; further axes of theirs, in front and of length 1, are
+    those of the result, too.
 
     Raises ValueError if `dtype` is not a float dtype, or the limits do not broadcast.
     """
     impl, words, _ = open_key("uniform", key)
     dtype, shape = float_dtype("uniform", dtype), shape_of("uniform", shape)
     check_parameters("uniform", real=False, minval=minval, maxval=maxval)
-    batch_shape("uniform", shape, minval=np.shape(minval), maxval=np.shape(maxval))
+    limits = (np.shape(minval), np.shape(maxval))
+    further = [s[: max(0, len(s) - len(shape))] for s in limits]
+    if all(n == 1 for axes in further for n in axes):  # as in JAX, on which libraries for replays rely
+        shape = (*max(further, key=len), *shape)
+    batch_shape("uniform", shape, minval=limits[0], maxval=limits[1])
     return out_placed("uniform", _uniform(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
 

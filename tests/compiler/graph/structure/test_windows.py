@@ -65,6 +65,20 @@ def test_results_that_others_read_stay():
     np.testing.assert_array_equal(last, np.stack([X, X + 1, X + 2], 1))
 
 
+def test_what_has_no_results_reads_them():
+    """A callback is an equation without results: whether it is an update that follows was asked of its first one."""
+    seen = []
+
+    def f(x):
+        y = x.at[:2].set(1.0)
+        pullback.debug.callback(seen.append, y)
+        return y[1:]
+
+    np.testing.assert_array_equal(pullback.jit(f)(X[:4]), [1, *X[2:4]])
+    pullback.effects_barrier()
+    np.testing.assert_array_equal(seen, [[1, 1, *X[2:4]]])
+
+
 def test_loops_write_their_carry_in_place():
     def body(k, carry):
         return carry.at[0].set(carry[1] + 1).at[-1].set(carry[0])

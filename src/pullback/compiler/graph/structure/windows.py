@@ -114,7 +114,7 @@ def _planned(r: Rewriter) -> _Plan:
     follows: dict[Var, list[JaxprEqn]] = {}  # the updates of each result, where all other readers are slices
     for out in updates:
         readers = r.readers.get(out, ())
-        after = [e for e in readers if e.outvars[0] in updates and e.invars[0] is out]
+        after = [e for e in readers if e.outvars and e.outvars[0] in updates and e.invars[0] is out]
         slices = sum(e.primitive.name == "slice" for e in readers)
         if r.uses[out] == len(after) + slices:
             follows[out] = after

@@ -1,5 +1,20 @@
-"""Stands for jax._src.numpy.util: operands of functions brought to one dtype (orthax)."""
+"""Stands for jax._src.numpy.util: operands of functions brought to one dtype (orthax, s2fft)."""
 
-from pullback.numpy._arguments import promote_dtypes, promote_dtypes_inexact, promote_dtypes_numeric
+from typing import Any
 
-__all__ = ["promote_dtypes", "promote_dtypes_inexact", "promote_dtypes_numeric"]
+from pullback.numpy._arguments import (
+    convert,
+    promote_dtypes,
+    promote_dtypes_inexact,
+    promote_dtypes_numeric,
+    to_complex_dtype,
+)
+from pullback.util import dtypes
+
+__all__ = ["promote_dtypes", "promote_dtypes_complex", "promote_dtypes_inexact", "promote_dtypes_numeric"]
+
+
+def promote_dtypes_complex(*args: Any) -> list[Any]:
+    """As promote_dtypes; all other numbers become complex ones of as many bits in each part."""
+    dtype, weak = dtypes.lattice_result_type(*args)
+    return [convert(x, to_complex_dtype(dtypes.to_inexact_dtype(dtype)), weak) for x in args]

@@ -306,7 +306,7 @@ MISTAKES = [
     (lambda: jax.make_mesh((8,), ("a",)), ValueError, "Number of devices 4 must be >="),
     (lambda: jax.make_mesh((2, 2), "ab"), ValueError, "requires the ndim"),
     (lambda: jax.make_mesh((2, 2), ("a", "a")), ValueError, "must differ"),
-    (lambda: jax.make_mesh(4, ("a",)), TypeError, "not iterable"),
+    (lambda: jax.make_mesh(4, ("a",)), TypeError, "must be a sequence of integers"),
     (lambda: jax.make_mesh((-1,), ("a",)), ValueError, "must be positive"),
     (lambda: jax.make_mesh((4,), (None,)), ValueError, "cannot be None"),
     (lambda: jax.make_mesh((4,), ("a",), axis_types="Auto"), TypeError, "must be of type"),
@@ -746,3 +746,24 @@ def test_what_is_no_default_device():
     for wrong in (3, CUT, "here"):
         with pytest.raises(ValueError, match="must be passed either a Device object"), jax.default_device(wrong):
             pass
+
+
+def test_what_programs_over_a_mesh_take():
+    mapped = jax.jit(jax.shard_map(lambda x: 2 * x, mesh=MESH, in_specs=P("X"), out_specs=P("X")))
+    assert mapped.lower(X).compile().input_shardings[0] == (CUT,)
+    added = jax.jit(lambda x, y: x + y, in_shardings=(CUT, None)).lower(X, X).compile()
+    assert added.input_shardings[0] == (CUT, CUT) and added.output_shardings == CUT
+    assert added(X, X).tolist() == (2 * X).tolist()
+
+
+def test_names_and_parts():
+    assert str(MESH.abstract_mesh.abstract_device) == "device_kind=cpu, num_cores=None, platform=cpu"
+    assert Mesh(np.empty((), object), ()).size == 0
+    with pytest.raises(AttributeError):
+        XS.addressable_shards[0].data = 3
+    copies = [jax.device_put(np.float32(k), d) for k, d in enumerate(D)]
+    assert float(jax.make_array_from_single_device_arrays((), WHOLE, copies)) == 0
+    with pytest.raises(TypeError, match="is not a valid JAX type"):
+        jax.device_put(STRUCT, D[0])
+    with pytest.raises(TypeError, match="should be of type `frozenset` or `set`"):
+        jax.shard_map(lambda x: x, mesh=MESH, in_specs=P("X"), out_specs=P("X"), axis_names="X")

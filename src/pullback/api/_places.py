@@ -276,6 +276,15 @@ def _is_inspected(jaxpr: Any) -> bool:
     return "inspect_sharding" in names or any(_is_inspected(j) for eqn in jaxpr.eqns for j in subjaxprs(eqn.params))
 
 
+def partitioned_arguments(closed: ClosedJaxpr, layout: Any) -> list[Any]:
+    """Where a partitioned program takes its arguments to lie."""
+    from pullback.runtime.arrays.placement import spec_of
+    from pullback.runtime.programs.partitioned import partitioned
+
+    cuts = partitioned(closed, layout).ins
+    return [NamedSharding(layout.mesh, spec_of(cut or (), len(cut or ()), layout.mesh)) for cut in cuts]
+
+
 def partitioned_results(closed: ClosedJaxpr, layout: Any) -> list[Any]:
     """Where the results of a partitioned program lie."""
     from pullback.runtime.programs.partitioned import partitioned, result_shardings

@@ -60,7 +60,7 @@ def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any
     if not sharding.is_fully_addressable and not _cover(here, sharding.devices_indices_map(shape)):
         return hooks.array_of_parts(aval, sharding, lambda device, _: found[device])
     whole = np.empty(shape, aval.dtype)
-    for device, index in here.items():
+    for device, index in reversed(here.items()):  # of copies that differ the first one counts
         whole[index] = found[device]
     return asarray(whole, device=place_of(sharding))
 

@@ -70,6 +70,11 @@ def shard_map(
             shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
         )
     arguments.check_callable("shard_map", f)
+    if not isinstance(axis_names, (set, frozenset)):
+        raise TypeError(
+            "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
+            f"{type(axis_names)}, {axis_names!r}"
+        )
     function, name = f, arguments.function_name(f)
 
     @api_boundary

@@ -19,6 +19,7 @@ from pullback.api._places import (
     layout_at,
     on_devices,
     output_shardings,
+    partitioned_arguments,
     partitioned_results,
     partitioned_text,
 )
@@ -457,6 +458,9 @@ class Compiled(_Stage):
     @functools.cached_property
     def _inputs(self) -> list[Any]:
         committed, said = zip(*self._traced._places) if self._traced._places else ((), ())
+        if self._traced._layout is not None:
+            cut = partitioned_arguments(self._traced.jaxpr, self._traced._layout)
+            return [a or b or c for a, b, c in zip(committed, said, cut, strict=True)]
         with config.mesh_in_force(self._traced._mesh):
             return input_shardings(committed, default_device(), said)
 

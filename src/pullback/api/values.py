@@ -54,6 +54,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     asked = contextlib.nullcontext if hooks.transfers is None else hooks.transfers.explicit
     with asked():
         leaves, tree = arguments.checked_leaves("device_put", "argument ", x)
+    if (struct := next((x for x in leaves if getattr(x, "is_only_a_type", False)), None)) is not None:
+        raise TypeError(f"Argument {struct} of type {type(struct)} is not a valid JAX type: device_put moves arrays")
     places = _per_leaf("device_put device", tree, device, _PLACES)
     donated, aliased = (
         _per_leaf(f"device_put {name}", tree, value, (bool, int, np.bool_))

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pullback._ext import _core
 from pullback.core.dimensions import Dimension
-from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from pullback.sharding import AxisType, ManualAxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import get_abstract_mesh
 from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import names_of, of_cotangents, says_something, spec_in_full, state_of
@@ -210,14 +210,6 @@ class ShapedArray(AbstractValue):
 def _names(axes: frozenset) -> str:
     names = ",".join(sorted(map(str, axes)))
     return names if len(axes) == 1 else f"({names})"
-
-
-class ManualAxisType(NamedTuple):
-    """The axes of shard_map along which values vary."""
-
-    varying: frozenset
-    unreduced: frozenset = frozenset()
-    reduced: frozenset = frozenset()
 
 
 def typed(aval: ShapedArray, placing: NamedSharding | None, vma: frozenset) -> ShapedArray:

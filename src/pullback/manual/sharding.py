@@ -87,6 +87,17 @@ Arguments:
 >>> jax.sharding.AbstractMesh((2, 4), ("i", "j")).size
 8
 """,
+    "AbstractDevice": """
+>>> import pullback as jax
+>>> mesh = jax.make_mesh((1,), ("i",))
+>>> mesh.abstract_mesh.abstract_device
+AbstractDevice(device_kind=cpu, num_cores=None, platform=cpu)
+""",
+    "ManualAxisType": """
+>>> from pullback.sharding import ManualAxisType
+>>> ManualAxisType(varying=frozenset({"i"}))
+ManualAxisType(varying=frozenset({'i'}), unreduced=frozenset(), reduced=frozenset())
+""",
     "AxisType": """
 >>> mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
 >>> mesh.axis_types

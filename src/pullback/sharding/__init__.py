@@ -11,7 +11,7 @@ from pullback.sharding._current import (
     set_mesh,
     use_abstract_mesh,
 )
-from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh
+from pullback.sharding._mesh import AbstractDevice, AbstractMesh, AxisType, ManualAxisType, Mesh
 from pullback.sharding._shardings import (
     DuplicateSpecError,
     IndivisibleError,
@@ -26,9 +26,9 @@ from pullback.util.absent import absent_names, listed
 __getattr__ = absent_names(__name__)
 
 __all__ = [
-    "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
-    "DuplicateSpecError", "IndivisibleError", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
-    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",
+    "Sharding", "SingleDeviceSharding", "DuplicateSpecError", "IndivisibleError", "auto_axes", "explicit_axes",
+    "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip
 
 _add_pages(globals(), _PAGES)

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class _Axes:
     @property
     def size(self) -> int:
         """Number of devices."""
-        return int(np.prod(self.axis_sizes, dtype=int))
+        return int(np.prod(self.axis_sizes, dtype=int)) if self.axis_names else 0
 
     @property
     def empty(self) -> bool:
@@ -127,6 +127,17 @@ class AbstractDevice:
 
     def __str__(self) -> str:
         return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self})"
+
+
+class ManualAxisType(NamedTuple):
+    """The axes of shard_map along which values vary, have terms that are to be summed, or cotangents that do."""
+
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
 
 
 class AbstractMesh(_Axes):

@@ -459,11 +459,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "random_gamma_p",
         ),
     },
-    "sharding": {
-        "internal": (
-            "AbstractDevice", "ManualAxisType",
-        ),
-    },
 }  # fmt: skip
 
 TABLE = {

@@ -21,7 +21,7 @@ from pullback.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.sharding._mesh import is_local
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.notebooks import array_html
-from pullback.util.record import record
+from pullback.util.record import frozen_record
 
 _core.Array._repr_html_ = array_html  # type: ignore[attr-defined]
 
@@ -107,7 +107,7 @@ def sharding_of(x: Any) -> Any:
     return place if isinstance(place, Sharding) else SingleDeviceSharding(x.device)
 
 
-@record
+@frozen_record
 class Shard:
     """The part of an array that lies on one device."""
 

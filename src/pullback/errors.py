@@ -1,6 +1,8 @@
 """The exceptions: the public names of util/errors.py and core."""
 
+import pullback.util.errors as _errors
 from pullback.core import JaxprTypeError
+from pullback.util.absent import no_attribute as _no_attribute
 from pullback.util.errors import (
     ConcretizationTypeError,
     InconclusiveDimensionOperation,
@@ -21,3 +23,11 @@ __all__ = [
     "NonConcreteBooleanIndexError", "TracerArrayConversionError", "TracerBoolConversionError",
     "TracerIntegerConversionError", "UnexpectedTracerError",
 ]  # fmt: skip
+
+
+def __getattr__(name: str):
+    """The errors that have no name in JAX, for pickles."""
+    found = vars(_errors).get(name)
+    if isinstance(found, type) and issubclass(found, _errors.Explained):
+        return found
+    raise _no_attribute(__name__, name)

@@ -204,6 +204,15 @@ def test_one_trace_at_a_time(tmp_path):
     assert len(events(tmp_path)) >= 1
 
 
+def test_a_folder_that_cannot_be_is_refused_at_once(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder, error in ((tmp_path / "file" / "below", OSError), (3, TypeError)):
+        with pytest.raises(error):
+            profiler.start_trace(folder)
+        with pytest.raises(RuntimeError, match="No profile started"):
+            profiler.stop_trace()
+
+
 def test_what_is_not_there_says_so(tmp_path):
     with pytest.raises(TypeError, match="must be ProfileOptions"):
         profiler.start_trace(tmp_path, profiler_options={})

@@ -105,6 +105,7 @@ class _Custom(Generic[P, R]):
     __name__: str
     __qualname__: str
 
+    @api_boundary
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Any = (), nondiff_argnames: Any = ()):
         arguments.check_callable(type(self).__name__, fun)
         functools.update_wrapper(self, fun)

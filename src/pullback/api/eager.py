@@ -45,7 +45,7 @@ from pullback.util.errors import UNTRACEABLE
 from pullback.util.memory import forgetful
 from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
 from pullback.util.switches import switches
-from pullback.util.tracebacks import api_boundary
+from pullback.util.tracebacks import api_boundary, shorten
 from pullback.util.warning import strict
 
 WARMUP = 1  # calls of each kind that run the function before it is traced
@@ -118,7 +118,11 @@ class Memory:
                 if named_calls.can_be_call(statics.values(), leaves):
                     numbers = tuple([k for k in statics if isinstance(k, int)])
                     return jitted(numbers, tuple([k for k in statics if isinstance(k, str)]))(*args, **kwargs)
-            return fun(*args, **kwargs)
+            try:
+                return fun(*args, **kwargs)
+            except Exception as error:
+                shorten(error, sys._getframe())
+                raise
 
         return call
 

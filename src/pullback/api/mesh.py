@@ -12,8 +12,10 @@ from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.devices import devices as all_devices
 from pullback.sharding import AxisType, Mesh
+from pullback.util.tracebacks import api_boundary
 
 
+@api_boundary
 def make_mesh(
     axis_shapes: Sequence[int],
     axis_names: Any,

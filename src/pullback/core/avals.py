@@ -288,7 +288,7 @@ def sweep_avals() -> None:
 
 
 class AbstractToken(AbstractValue):
-    """The aval of an ordering token of side effects."""
+    """The type of a token, by which side effects are ordered."""
 
     shape: tuple[int, ...] = ()
     dtype = np.dtype(bool)

@@ -39,7 +39,7 @@ _CONTEXT = JaxprEqnContext()
 
 
 class JaxprEqn:
-    """outvars = primitive[params] invars.
+    """One step of a program: `outvars = primitive[params] invars`.
 
     `source` is the line that it comes from, None where that is not known; libraries ask for `source_info`, which is
     always there.
@@ -86,7 +86,7 @@ class JaxprEqn:
 
 
 def new_jaxpr_eqn(invars, outvars, primitive, params, effects=frozenset(), source_info=None, ctx=_CONTEXT) -> JaxprEqn:
-    """An equation (JAX's name for the constructor)."""
+    """An equation of a program."""
     return JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)
 
 
@@ -241,7 +241,7 @@ class ClosedJaxpr(Program):
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> list[Jaxpr]:
-    """As `subjaxprs`, a list (JAX's name)."""
+    """The programs among an equation's parameters, as a list."""
     return list(subjaxprs(params))
 
 

@@ -108,7 +108,7 @@ _UNSET = NoRule("none was given")
 
 
 class Primitive:
-    """One operation; see the module's text for the fields and their signatures."""
+    """An operation that programs consist of, with its rules; the module's text has the fields and their signatures."""
 
     accepts: tuple[
         str, ...

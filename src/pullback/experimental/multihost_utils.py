@@ -134,7 +134,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether processes shall stop after this step: nobody has asked for it."""
+    """Whether the processes are asked to stop after this step; here they never are, so False."""
     int(step_id)
     return False
 

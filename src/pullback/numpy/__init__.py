@@ -367,6 +367,7 @@ from pullback.numpy._ufuncs import (
     trunc,
 )
 from pullback.util.absent import no_attribute as _no_attribute
+from pullback.util.tracebacks import api_boundary as _api_boundary
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 # The Euler-Mascheroni constant: the limit of 1 + 1/2 + ... + 1/n - log(n).
@@ -505,6 +506,7 @@ if _TYPE_CHECKING:
     )
 
 
+@_api_boundary
 def __getattr__(name: str):
     if name in _LATE_MODULES:
         return _importlib.import_module(f"{__name__}.{name}")

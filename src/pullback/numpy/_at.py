@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._index_update import index_apply, index_update
 from pullback.numpy._indexing import index_get
 from pullback.numpy._ufuncs import divide, power
+from pullback.util.tracebacks import shorten
 
 _UPDATES = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply")
 
@@ -51,18 +53,22 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        with asked(out_sharding):
-            found = index_update(
-                self.array,
-                self.index,
-                values,
-                op,
-                mode=mode,
-                indices_are_sorted=indices_are_sorted,
-                unique_indices=unique_indices,
-                wrap_negative_indices=wrap_negative_indices,
-            )
-        return out_placed(".at", found, out_sharding)
+        try:
+            with asked(out_sharding):
+                found = index_update(
+                    self.array,
+                    self.index,
+                    values,
+                    op,
+                    mode=mode,
+                    indices_are_sorted=indices_are_sorted,
+                    unique_indices=unique_indices,
+                    wrap_negative_indices=wrap_negative_indices,
+                )
+            return out_placed(".at", found, out_sharding)
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     update.__name__ = op
     update.__qualname__ = f"IndexUpdateRef.{op}"

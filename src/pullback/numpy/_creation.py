@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from pullback.numpy._arguments import (
 )
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.util import config, dtypes
+from pullback.util.tracebacks import shorten
 
 
 def default_float() -> np.dtype:
@@ -76,6 +78,18 @@ def array(
             return make_array(object) if config.mesh_in_force.value is None else _over_mesh(make_array(object))
         if kind in PYTHON_SCALAR_TYPES:
             return as_array(object) if config.mesh_in_force.value is None else _over_mesh(as_array(object))
+    try:
+        return _array(object, dtype, copy, order, ndmin, args, device, out_sharding)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
+
+
+def _array(
+    object: Any, dtype: Any, copy: Any, order: Any, ndmin: int, args: tuple[Any, ...], device: Any, out_sharding: Any
+) -> Any:
+    """What `array` gives where it is not at once clear."""
+    kind = type(object)
     if args:  # the older way to give them, by position
         if len(args) > 3:
             raise TypeError(f"array: takes at most 5 arguments by position, got {len(args) + 2}")
@@ -277,11 +291,15 @@ def asarray(
     out_sharding: Any = None,
 ) -> Any:
     """As `array`, without a copy where none is needed; ValueError if copy=False and one is needed."""
-    if copy is False and not isinstance(a, AnyArray) and not isinstance(a, np.ndarray):
-        raise ValueError(
-            f"asarray: argument 'copy' is False, but a value of type {type(a).__name__} can't be used without a copy"
-        )
-    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
+    try:
+        if copy is False and not isinstance(a, AnyArray) and not isinstance(a, np.ndarray):
+            raise ValueError(
+                f"asarray: argument 'copy' is False, but a value of type {type(a).__name__} can't be used without one"
+            )
+        return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
 
 
 def from_list(x: Any) -> Any:

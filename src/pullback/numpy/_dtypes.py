@@ -12,6 +12,7 @@ from pullback.core import Array as AnyArray
 from pullback.core import Tracer
 from pullback.numpy._arguments import Array, check_arraylike
 from pullback.util import dtypes
+from pullback.util.tracebacks import api_boundary
 from pullback.util.warning import warn
 
 TypePromotionError = getattr(dtypes, "TypePromotionError", TypeError)
@@ -33,6 +34,7 @@ class ScalarType(type):
     def __ne__(cls, other: Any) -> bool:
         return not cls == other
 
+    @api_boundary
     def __call__(cls, x: Any) -> Any:
         from pullback.numpy._creation import asarray
 

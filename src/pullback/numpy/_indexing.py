@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, conv
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, parse
 from pullback.util import dtypes
 from pullback.util.record import record
+from pullback.util.tracebacks import shorten
 
 Mode = lax.GatherScatterMode
 _INT32 = np.dtype(np.int32)
@@ -158,19 +160,23 @@ def _drop_and_add(x: Any, entries: list[Entry]) -> Any:
 
 def rewriting_take(x: Any, index: Any) -> Any:
     """x[index], by NumPy's rules; indices out of bounds take the nearest element."""
-    if x.ndim:
-        kind = type(index)
-        n = x.shape[0]
-        if kind is int and n and (is_inside(index, n, True) or not isinstance(x, Tracer)):
-            return lax.index_in_dim(x, nearest_inside(index, n, True), 0, keepdims=False)
-        if (
-            (kind is np.ndarray or (kind is Array and index._device is None))
-            and n
-            and index.ndim
-            and index.dtype.kind in "iu"
-        ):
-            return _take_rows(x, index)
-    return index_get(x, index)
+    try:
+        if x.ndim:
+            kind = type(index)
+            n = x.shape[0]
+            if kind is int and n and (is_inside(index, n, True) or not isinstance(x, Tracer)):
+                return lax.index_in_dim(x, nearest_inside(index, n, True), 0, keepdims=False)
+            if (
+                (kind is np.ndarray or (kind is Array and index._device is None))
+                and n
+                and index.ndim
+                and index.dtype.kind in "iu"
+            ):
+                return _take_rows(x, index)
+        return index_get(x, index)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
 
 
 def take_inside(x: Any, index: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -33,6 +34,7 @@ from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._products import dot, matmul
 from pullback.util import dtypes
 from pullback.util.other_arrays import INSTEAD, NotHere, without_those
+from pullback.util.tracebacks import shorten
 
 _ACCEPTED = (Array, Tracer, int, float, complex, np.ndarray, np.generic, AnyArray)
 
@@ -49,8 +51,12 @@ def _operand(other: Any) -> Any:
 
 def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        other = _operand(other)
-        return NotImplemented if other is NotImplemented else function(self, other)
+        try:
+            other = _operand(other)
+            return NotImplemented if other is NotImplemented else function(self, other)
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     operator.__name__ = getattr(function, "__name__", "operator")  # which traces show
     return operator
@@ -58,8 +64,12 @@ def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        other = _operand(other)
-        return NotImplemented if other is NotImplemented else function(other, self)
+        try:
+            other = _operand(other)
+            return NotImplemented if other is NotImplemented else function(other, self)
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     operator.__name__ = getattr(function, "__name__", "operator")
     return operator
@@ -67,15 +77,19 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 def _compared(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        operand = _operand(other)
-        if operand is not NotImplemented:
-            return function(self, operand)
-        if isinstance(other, (list, tuple, dict, set)):
-            raise TypeError(
-                f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'; "
-                "make the elements an array first, with jnp.asarray"
-            )
-        return NotImplemented
+        try:
+            operand = _operand(other)
+            if operand is not NotImplemented:
+                return function(self, operand)
+            if isinstance(other, (list, tuple, dict, set)):
+                raise TypeError(
+                    f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'; "
+                    "make the elements an array first, with jnp.asarray"
+                )
+            return NotImplemented
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     return operator
 

@@ -272,7 +272,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """Number of singular values above rtol or tol, by default max(m, n) eps times the largest; of a vector 1 unless it
-    is 0. Neither is relative, whatever its name, as in JAX.
+    is 0. As in JAX both are thresholds by themselves: neither is multiplied by the largest singular value.
     """
     check_flags("linalg.matrix_rank", hermitian=hermitian)
     if tol is not None and rtol is not None:

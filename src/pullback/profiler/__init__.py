@@ -97,11 +97,15 @@ def start_trace(
     global _wanted
     if profiler_options is not None and not isinstance(profiler_options, ProfileOptions):
         raise TypeError(f"start_trace: profiler_options must be ProfileOptions, got {profiler_options!r}")
+    if not isinstance(log_dir, (str, os.PathLike)):
+        raise TypeError(f"start_trace: argument 'log_dir' must be a path, got {log_dir!r}")
+    folder = Path(log_dir)
+    folder.mkdir(parents=True, exist_ok=True)  # where that fails, it fails before a long program has run
     with _lock:
         if not spans.start():
             raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
         options = profiler_options or ProfileOptions()
-        _wanted = _Wanted(Path(log_dir), create_perfetto_trace, create_perfetto_link, options)
+        _wanted = _Wanted(folder, create_perfetto_trace, create_perfetto_link, options)
 
 
 def stop_trace() -> None:

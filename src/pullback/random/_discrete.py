@@ -428,8 +428,8 @@ def _taken(x: Any, order: Any, axis: int) -> Any:
 def choice(
     key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
 ) -> Any:
-    """Draws from range(a), for an integer a, or from the slices of an array along `axis`: those of `shape` in its
-    place.
+    """Random draws from range(a), for an integer a, or of slices of an array along `axis`, in whose place `shape`
+    comes.
 
     `p`: probabilities, 1-d; without `replace` all draws differ. Raises ValueError for a sample larger than the
     population without replacement, for an empty population, and if p does not fit; TypeError if `shape` is not a

@@ -29,7 +29,8 @@ SEARCH = 10  # steps of a line search, and of its second part
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found: x, whether it converged, value, gradient, inverse Hessian, and how often what was done.
+    """What `minimize` found: x, whether it converged, value, gradient, inverse Hessian, and how many iterations and
+    evaluations it took.
 
     status: 0: converged, 1: too many iterations, 3: the line search failed, 5: the function is not finite.
     """

@@ -20,7 +20,7 @@ MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
 class MemorySpace(enum.Enum):
-    """Whose memory an array lies in. All is the machine's here, so that nothing is moved; shardings say it."""
+    """Which memory an array lies in, the device's or the host's. Here both are the machine's, so nothing is moved."""
 
     Device = "device"
     Host = "pinned_host"

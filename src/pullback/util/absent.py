@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from .absent_table import REASONS, TABLE
 from .elsewhere import advice
+from .tracebacks import api_boundary
 
 
 class _AbsentClass(type):
@@ -93,6 +94,7 @@ def absent_names(module: str) -> Callable[[str], Any]:
     entries = {entry.partition("(")[0]: (entry, reason) for reason, entry in rows}
     made: dict[str, Any] = {}
 
+    @api_boundary
     def __getattr__(name: str) -> Any:
         if name not in entries:
             raise no_attribute(module, name)

@@ -287,5 +287,8 @@ def _describe(what: str, tracer, advice: str) -> str:
     return f"{text}\n{advice}" if advice else text
 
 
+for _error in [found for found in globals().values() if isinstance(found, type) and issubclass(found, Explained)]:
+    _error.__module__ = "pullback.errors"  # which tracebacks show: where users find them
+
 # What tracing a function raises that decides by values, warns, or is not made for tracers.
 UNTRACEABLE = (TypeError, ValueError, IndexError, AttributeError, NotImplementedError, Warning)

@@ -212,6 +212,11 @@ def _from_environment(flag: Flag) -> Any:
 
 def define(flag: Flag) -> Flag:
     options[flag.name] = flag
+    flag.__doc__ = (
+        f"{flag.doc}\n\n"
+        f"`with {flag.name.removeprefix('jax_')}(value):` sets it for this thread, and "
+        f"`config.update('{flag.name}', value)` for the process; `{flag.name.removeprefix('jax_')}.value` reads it."
+    )
     _global[flag.name] = _from_environment(flag)
     if flag.traced:
         _traced.append(flag.name)

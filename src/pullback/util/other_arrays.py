@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from .tracebacks import api_boundary
+
 # By what is written here, with x the array.
 _WRITTEN_HERE = {
     # PyTorch: derivatives
@@ -103,6 +105,7 @@ class NotHere:
     def __init__(self, name: str, instead: str) -> None:
         self.name, self.instead = name, instead
 
+    @api_boundary
     def __get__(self, array: Any, cls: type) -> NoReturn:
         raise AttributeError(f"'{cls.__name__}' object has no attribute '{self.name}'; here one writes {self.instead}")
 

@@ -46,12 +46,12 @@ def dtype(x: Any) -> Any:
 
 
 def create_token(_: Any = None) -> Any:
-    """A value that orders nothing here: programs run in order."""
+    """A token, by which JAX orders side effects; here programs run in their order without one."""
     return hooks.asarray(np.zeros(0, bool))
 
 
 def after_all(*operands: Any) -> Any:
-    """A token after others; TypeError for what is no token."""
+    """A token that stands for all of those given; TypeError for what is no token."""
     for token in operands:
         if getattr(token, "shape", None) != (0,) or token.dtype != np.bool_:
             raise TypeError(f"after_all: arguments must be tokens, as create_token gives them, got {shown(token)}")

@@ -315,12 +315,12 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 
 
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """One half of a `ppermute`; not there on a CPU."""
+    """One half of a `ppermute`; not available on a CPU."""
     raise NotImplementedError("psend is not supported; use ppermute")
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """The other half of a `ppermute`; not there on a CPU."""
+    """The other half of a `ppermute`; not available on a CPU."""
     raise NotImplementedError("precv is not supported; use ppermute")
 
 

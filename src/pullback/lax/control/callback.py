@@ -37,11 +37,11 @@ class Effect:
 
 
 class DebugEffect(Effect):
-    """Of debug.callback and debug.print."""
+    """The side effect of `debug.callback` and `debug.print`."""
 
 
 class OrderedDebugEffect(Effect):
-    """The same, in the order of the program."""
+    """The side effect of `debug.callback` and `debug.print` with `ordered=True`."""
 
 
 class IOEffect(Effect):

@@ -50,10 +50,11 @@ def _public(p: Primitive, arithmetic: str = "") -> Callable:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "pullback.lax"
     function.__doc__ = (
-        f"{p.doc} at the start vectors in the last dimension of `scatter_indices`.\n\n    Windows outside of the "
-        "operand are dropped, or moved inside with mode 'clip'. Updates are applied in row-major order;\n    "
-        "where many are added to few places, in parts whose sums are added at the end.\n    Raises TypeError for "
-        "dimension numbers, shapes or dtypes that don't fit, ValueError for an unknown mode.\n    "
+        f"{p.doc.removesuffix('.')}, at the start vectors in the last dimension of `scatter_indices`.\n\n"
+        "    Windows outside of the operand are dropped, or moved inside with mode 'clip'. Updates are applied in\n"
+        "    row-major order; where many are added to few places, in parts whose sums are added at the end.\n"
+        "    Raises TypeError for dimension numbers, shapes or dtypes that don't fit, ValueError for an unknown mode.\n"
+        "    "
     )
     return function
 

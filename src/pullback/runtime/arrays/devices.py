@@ -15,6 +15,7 @@ from pullback._ext import _core
 from pullback.sharding._mesh import this_process
 from pullback.sharding._shardings import MEMORY_KINDS
 from pullback.util import config
+from pullback.util.tracebacks import api_boundary
 
 
 class Memory(NamedTuple):
@@ -151,6 +152,7 @@ def started() -> bool:
     return bool(_devices)
 
 
+@api_boundary
 def devices(backend: str | None = None) -> list[Device]:
     """The devices of a platform (None: the default one); RuntimeError for a platform that is not there.
 

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -187,3 +188,42 @@ def test_what_is_printed():
     run = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert run.stderr.count("File ") == 3 and "site-packages" not in run.stderr and "pullback/" not in run.stderr
     assert "JAX_TRACEBACK_FILTERING=off" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: X + jnp.ones(2),
+        lambda: [1, 2] @ X,
+        lambda: X < [1],
+        lambda: X[1, 2],
+        lambda: X["a"],
+        lambda: X.at[0].set(jnp.ones(2)),
+        lambda: X.detach(),
+        lambda: jnp.array(["a"]),
+        lambda: jnp.asarray([1, [2]]),
+        lambda: jnp.float32("a"),
+        lambda: jnp.no_such_name,
+        lambda: jax.no_such_name,
+        lambda: jnp.linalg.inv(X),
+        lambda: jnp.fft.fft(X, axis=3),
+        lambda: jax.random.normal(3),
+        lambda: jax.random.uniform(3),
+        lambda: jax.random.bits(3),
+        lambda: jax.random.randint(3, (), 0, 1),
+        lambda: jax.random.split(3),
+        lambda: jax.random.fold_in(3, 1),
+        lambda: jax.devices("gpu"),
+        lambda: jax.make_mesh((64,), ("x",)),
+        lambda: jax.custom_vjp(3),
+    ],
+)
+def test_eager_work_shows_the_users_lines_alone(call):
+    found, _ = frames(call)
+    assert {file for _, file in found} == {HERE}
+
+
+def test_errors_carry_the_module_that_users_know():
+    _, error = frames(lambda: jnp.sum("a"))
+    assert type(error).__module__ == "pullback.errors" and type(pickle.loads(pickle.dumps(error))) is type(error)
+    assert jax.errors.ArgumentError is type(error) and not hasattr(jax.errors, "NoSuchError")

@@ -21,7 +21,7 @@ from pullback.manual.pullback import PAGES as _PAGES
 from pullback.util.absent import absent_names as _absent_names
 from pullback.util.absent import no_attribute as _no_attribute
 from pullback.util.collector import collector_rests as _collector_rests
-from pullback.util.tracebacks import api_boundary as _api_boundary
+from pullback.util.tracebacks import shorten as _shorten
 
 with _collector_rests(all_stays=True):
     from pullback import _ext as _ext  # first: it says where this package cannot be used
@@ -238,8 +238,15 @@ if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is lo
     from pullback.util.config import remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type
 
 
-@_api_boundary
 def __getattr__(name: str):
+    try:
+        return _found(name)
+    except AttributeError as error:
+        _shorten(error, _sys._getframe())
+        raise
+
+
+def _found(name: str):
     if name in _LAZY:
         try:
             found = _importlib.import_module(f"pullback.{name}")

@@ -2,6 +2,7 @@
 
 import importlib as _importlib
 import math as _math
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.core import Array as ndarray
@@ -367,7 +368,7 @@ from pullback.numpy._ufuncs import (
     trunc,
 )
 from pullback.util.absent import no_attribute as _no_attribute
-from pullback.util.tracebacks import api_boundary as _api_boundary
+from pullback.util.tracebacks import shorten as _shorten
 
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 # The Euler-Mascheroni constant: the limit of 1 + 1/2 + ... + 1/n - log(n).
@@ -506,8 +507,15 @@ if _TYPE_CHECKING:
     )
 
 
-@_api_boundary
 def __getattr__(name: str):
+    try:
+        return _found(name)
+    except AttributeError as error:
+        _shorten(error, _sys._getframe())
+        raise
+
+
+def _found(name: str):
     if name in _LATE_MODULES:
         return _importlib.import_module(f"{__name__}.{name}")
     if name not in _WHERE:

@@ -143,6 +143,38 @@ def test_mistakes_in_rules():
         jax.grad(g)(1.0, 2.0)
 
 
+def test_integers_that_are_not_traced_reach_functions_with_rules_and_the_rules_as_such():
+    """As in JAX: they may be sizes, keys and static arguments, with the dtype that they have as arrays."""
+    powers = jax.jit(lambda x, n: x**n, static_argnums=1)
+    slopes = {2: "square", 3: "cube"}
+
+    @jax.custom_vjp
+    def f(x, n, flag):
+        assert type(flag) is bool and n.dtype == np.int32 and slopes[n]
+        return powers(x, n)
+
+    def bwd(kept, out_bar):
+        x, n = kept
+        return out_bar * n * powers(x, n - 1), None, None
+
+    f.defvjp(lambda x, n, flag: (f(x, n, flag), (x, n)), bwd)
+
+    @jax.custom_jvp
+    def g(x, n):
+        return sum(x for _ in range(n)) + powers(x, n)
+
+    g.defjvp(lambda primals, dots: (g(*primals), dots[0] * (primals[1] + len(slopes[primals[1]]))))
+    assert f(2.0, 3, True) == 8 and f(2.0, n=2, flag=False) == 4 and jax.grad(f)(2.0, 3, True) == 12
+    assert jax.vmap(lambda x: f(x, 2, True))(jnp.arange(3.0)).tolist() == [0, 1, 4]
+    assert g(2.0, 3) == 14 and jax.grad(g)(2.0, 3) == 7 and jax.jvp(lambda x: g(x, 2), (1.0,), (1.0,))[1] == 8
+    with pytest.raises(jax.errors.TracerIntegerConversionError):
+        jax.jit(g)(2.0, 3)
+    jax.custom_jvp(lambda n: n + 1).defjvps(None)
+    double = jax.custom_vjp(lambda n: n * 2)
+    double.defvjp(lambda n: (n * 2, None), lambda _, g: (g,))
+    assert isinstance(double(3), jax.Array) and double(3).dtype == np.int32
+
+
 def test_python_scalars_among_residuals_reach_bwd_as_what_they_are():
     seen = []
 

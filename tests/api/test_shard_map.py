@@ -499,3 +499,28 @@ def test_arrays_like_others_vary_as_they_do():
 
     np.testing.assert_array_equal(mapped(added), 3 * x)
     np.testing.assert_array_equal(mapped(chosen), [0, 2, 4, 6, 1, 1, 1, 1])
+
+
+def test_what_print_shows_of_parts():
+    seen = []
+
+    def f(x, y):
+        z = lax.psum(x * y, "a")
+        seen.extend([f"{x}", str(z), repr(2 * y[0])])
+        jax.jit(lambda x: seen.append(str(x)))(x)
+        return z
+
+    specs = {"in_specs": (P("a", "b"), P()), "out_specs": P(None, "b")}
+    mapped = jax.shard_map(f, mesh=jax.make_mesh((2, 2), ("a", "b"), (AxisType.Auto,) * 2), **specs)
+    x, y = np.arange(8, dtype=np.int32).reshape(2, 4), np.array([1, 10], np.int32)
+    expected = [[0, 40], [2, 60], [0, 0], [0, 0]], y * (x[:1, :2] + x[1:, :2]), y * (x[:1, 2:] + x[1:, 2:])
+    np.testing.assert_array_equal(mapped(x, y), np.concatenate(expected[1:], 1))
+    parts = [x[:1, :2], x[:1, 2:], x[1:, :2], x[1:, 2:]]
+    assert seen[0] == "\n".join(
+        f"On cpu:{n} at mesh coordinates (a, b,) = {divmod(n, 2)}:\n{part}\n" for n, part in enumerate(parts)
+    )
+    assert seen[1].count("On cpu:") == 4 and seen[1].count(str(expected[1])) == seen[1].count(str(expected[2])) == 2
+    assert seen[2].count(":\n2\n") == 4 and seen[3] == "JitTracer(int32[1,2]{V:(a,b)})"
+    seen.clear()
+    jax.jit(mapped)(x, y)
+    assert all(text.startswith("JitTracer(") for text in seen)

@@ -7,14 +7,28 @@ over the devices where a value is the same on all.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import DebugInfo, Tracer, hoist_tracers, hooks, trace, typeof
+from pullback.core import (
+    DebugInfo,
+    Tracer,
+    current_interpreter,
+    eval_interpreter,
+    eval_jaxpr,
+    hoist_tracers,
+    hooks,
+    trace,
+    typeof,
+    using,
+)
 from pullback.core.references import Entrance, has_references_among
 from pullback.core.staging import JitTracer
 from pullback.core.types import type_on_mesh, vma_of
@@ -29,6 +43,7 @@ from pullback.sharding._specs import all_names_of, parts_of, state_of
 from pullback.transforms.batching import BatchTracer
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import JVPTracer
+from pullback.util import config
 from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
@@ -148,12 +163,23 @@ def _run(
     elif is_concrete(None) and not any(isinstance(x, Tracer) for x in leaves):
         mesh = _mesh_of(leaves, mesh)
     result: list[Any] = []
+    outside = (contextvars.copy_context(), current_mesh()) if _runs_at_once(mesh, manual, leaves) else None
 
     said_ins = specs
     specs = [_without_state(spec) for spec in specs]
     leaves = [_in_state(x, spec) for x, spec in zip(leaves, specs, strict=True)]
 
+    def shown(tracer: Any) -> str | None:
+        """What a value is on each device, where the function is not compiled with others: for print()."""
+        program = tracer.interpreter.program_of(tracer.jaxpr_var)
+        if program is None or outside is None:
+            return None
+        context, in_force = outside  # those of the call, in which nothing is traced
+        return context.copy().run(_on_devices, program, leaves, specs, mesh, in_force, check)
+
     def body(*parts: Any) -> list[Any]:
+        if outside is not None:
+            current_interpreter().shown = shown  # type: ignore[attr-defined]
         parts = tuple(entered(x, spec) for x, spec in zip(parts, said_ins, strict=True))
         out = function(*tree_unflatten(tree, parts))
         outs, out_tree = arguments.flatten_result(out, function, "shard_map")
@@ -192,6 +218,32 @@ def _run(
         for y, spec in zip(outs, result[2], strict=True)
     ]
     return tree_unflatten(result[0], outs)
+
+
+def _runs_at_once(mesh: Any, manual: frozenset, leaves: Sequence[Any]) -> bool:
+    """Whether the parts of all values are known while the function is traced."""
+    if not isinstance(mesh, Mesh) or mesh.is_multi_process or manual != frozenset(mesh.axis_names):
+        return False
+    return current_interpreter() is eval_interpreter() and not any(isinstance(x, Tracer) for x in leaves)
+
+
+def _on_devices(
+    program: Any, leaves: Sequence[Any], specs: Sequence[Any], mesh: Mesh, in_force: Any, check: bool
+) -> str:
+    """The result of a program of the parts of arrays, as text: that of each device, under its name."""
+
+    def stacked(*parts: Any) -> Any:
+        return hooks.broadcast(eval_jaxpr(program.jaxpr, program.consts, *parts)[0], 1, 0)
+
+    with using(eval_interpreter()), config.mesh_in_force(in_force):
+        found = shard_map(
+            stacked, mesh=mesh, in_specs=tuple(specs), out_specs=PartitionSpec(mesh.axis_names), check_vma=check
+        )(*leaves)
+    names = "".join(f"{name}, " for name in mesh.axis_names).rstrip()
+    return "\n".join(
+        f"On {device} at mesh coordinates ({names}) = {place}:\n{found[number]}\n"
+        for number, (place, device) in enumerate(np.ndenumerate(mesh.devices))
+    )
 
 
 def _in_state(x: Any, spec: PartitionSpec) -> Any:

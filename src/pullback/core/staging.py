@@ -40,7 +40,9 @@ class JitTracer(Tracer):
         self.source = source
 
     def __repr__(self):
-        return f"JitTracer({self.aval})"
+        shown = self.interpreter.shown
+        text = None if shown is None or not self.interpreter.valid else shown(self)
+        return f"JitTracer({self.aval})" if text is None else text
 
     def provenance(self):
         origin = self.interpreter.origin
@@ -128,6 +130,7 @@ class RecordingInterpreter(Interpreter):
     tracer_type: type = JitTracer
     origin: Origin | None = None
     arguments: Sequence[Var] = ()
+    shown: Callable[[Any], str | None] | None = None  # the text of a tracer, where its value can be found already
 
     def __init__(self, parent: Interpreter, name: str = "<function>", recorder: Recorder | None = None):
         self.parent = parent
@@ -149,6 +152,18 @@ class RecordingInterpreter(Interpreter):
         elif isinstance(value, Dimension):
             return self.atom(value.dimension_as_value())
         return self.recorder.const(value)
+
+    def program_of(self, var: Var) -> ClosedJaxpr | None:
+        """The program, as far as it is recorded, whose result is this variable; None if it has effects."""
+        needed, eqns = {var}, []
+        for eqn in reversed(self.recorder.eqns):
+            if not needed.isdisjoint(eqn.outvars):
+                if eqn.effects:
+                    return None
+                needed.update(a for a in eqn.invars if type(a) is not Literal)
+                eqns.append(eqn)
+        jaxpr, consts = self.recorder.jaxpr(self.arguments, [var])
+        return ClosedJaxpr(jaxpr.replace(eqns=eqns[::-1], effects=_no_effects), consts)
 
     def names_behind(self, var: Var) -> list[str]:
         """The names of the arguments that a value depends on."""

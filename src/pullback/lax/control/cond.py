@@ -99,6 +99,8 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     if len(branches) == 1:
         return branches[0](*operands)
+    if aval.weak_type:
+        index = hooks.convert(index, aval.dtype, False)
     last = min(len(branches) - 1, int(dtypes.iinfo(aval.dtype).max))
     clamped = hooks.clamp(aval.dtype.type(0), index, aval.dtype.type(last))
     return _choose(

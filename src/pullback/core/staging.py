@@ -160,7 +160,7 @@ class RecordingInterpreter(Interpreter):
             if not needed.isdisjoint(eqn.outvars):
                 if eqn.effects:
                     return None
-                needed.update(a for a in eqn.invars if type(a) is not Literal)
+                needed.update(a for a in eqn.invars if isinstance(a, Var))
                 eqns.append(eqn)
         jaxpr, consts = self.recorder.jaxpr(self.arguments, [var])
         return ClosedJaxpr(jaxpr.replace(eqns=eqns[::-1], effects=_no_effects), consts)

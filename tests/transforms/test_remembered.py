@@ -298,3 +298,41 @@ def test_nothing_is_left_behind():
     work(2000)
     gc.collect()
     assert sys.getallocatedblocks() - before < 500
+
+
+MAPPED = {  # functions of a vector and one row or column of a matrix
+    "dot": jnp.dot,
+    "tensordot": lambda v, w: jnp.tensordot(v, w, 1),
+    "einsum": lambda v, w: jnp.einsum("i,i", v, w),
+    "norm": lambda v, w: jnp.linalg.norm(v - w),
+    "mean": lambda v, w: jnp.mean(v * w),
+    "sort": lambda v, w: jnp.sort(w) + v,
+    "two results": lambda v, w: (jnp.cumsum(w), jnp.outer(v, w)),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_the_axis_stays_where_it_is(name, axis):
+    """Sums of products have the same order each time: an axis that is moved in front is a copy in another order."""
+    rng = np.random.default_rng(5)
+    v = jnp.asarray(rng.normal(size=16).astype("f"))
+    w = jnp.asarray(rng.normal(size=(8, 16) if axis == 0 else (16, 8)).astype("f"))
+    f = pb.vmap(MAPPED[name], in_axes=(None, axis))
+    first, *later = [pb.tree.leaves(f(v, w)) for _ in range(4)]
+    for again in later:
+        for a, b in zip(first, again, strict=True):
+            np.testing.assert_array_equal(a, b)
+    turned = pb.vmap(MAPPED[name], in_axes=(None, 0))(v, w if axis == 0 else w.T)
+    for a, b in zip(first, pb.tree.leaves(turned), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_inner_axes_stay_where_they_are():
+    rng = np.random.default_rng(6)
+    a, b = jnp.asarray(rng.normal(size=(3, 5, 4)).astype("f")), jnp.asarray(rng.normal(size=(5, 3, 4)).astype("f"))
+    f = pb.vmap(pb.vmap(jnp.dot, in_axes=(0, 1)), in_axes=2)
+    first = f(a, b)
+    np.testing.assert_allclose(first, np.einsum("jlk,ljk->kj", a, b), rtol=1e-5, atol=1e-6)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(a, b), first)

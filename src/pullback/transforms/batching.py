@@ -44,6 +44,12 @@ class AxisData(NamedTuple):
     spmd: Any = None
     placing: NamedSharding | None = None
 
+    def at(self, aval: ShapedArray, dim: int) -> ShapedArray:
+        """The type of values without a sharding with the mapped axis at `dim`, from that of one element."""
+        if dim == 0:
+            return self.in_front(aval)
+        return aval.update(shape=(*aval.shape[:dim], self.size, *aval.shape[dim:]))
+
     def in_front(self, aval: ShapedArray) -> ShapedArray:
         """The type of values with the mapped axis in front, from that of one element."""
         new = aval.update(shape=(self.size, *aval.shape))
@@ -139,23 +145,27 @@ class BatchInterpreter(Interpreter):
         self.remembers = parent.remembers
 
     def call(self, closed, args):
-        values, batched = [], []
+        values, dims = [], []
         for value in args:
-            mapped = type(value) is BatchTracer and value.interpreter.axis is self.axis
-            batched.append(mapped)
-            if mapped:
-                value = value.value if value.dim == 0 else hooks.moveaxis(value.value, value.dim, 0)
+            dim = None
+            if type(value) is BatchTracer and value.interpreter.axis is self.axis:
+                value, dim = value.value, value.dim
+                if dim and types.in_use():  # the types of values are known for an axis in front
+                    value, dim = hooks.moveaxis(value, dim, 0), 0
             values.append(value)
-        if True not in batched:
+            dims.append(dim)
+        if all([d is None for d in dims]):
             return self.parent.call(closed, values)
-        key = ("mapped", self.axis, *batched)
+        # With axes where they are: one that is moved is a copy, and its sums of products have another order than those
+        # of the first time, when the rules themselves run.
+        key = ("mapped", self.axis, *dims)
         jaxpr_batched, mapped_out = closed.derived.get(key) or closed.cached(
-            key, lambda: _mapped(closed, self.axis, batched)
+            key, lambda: _mapped(closed, self.axis, dims)
         )
         outs = self.parent.call(jaxpr_batched, values)
         source = user_source()
-        for k, aval in mapped_out:
-            outs[k] = BatchTracer(self, outs[k], 0, aval, source)
+        for k, dim, aval in mapped_out:
+            outs[k] = BatchTracer(self, outs[k], dim, aval, source)
         return outs
 
     def split(self, value) -> tuple[Any, int | None]:
@@ -259,11 +269,19 @@ class Front:
 
 
 def _mapped(
-    closed: ClosedJaxpr, axis: AxisData, batched: Sequence[bool]
-) -> tuple[ClosedJaxpr, list[tuple[int, ShapedArray]]]:
-    """(jaxpr on mapped values, which results are mapped, and the avals of their elements)."""
-    jaxpr, batched_out = batch_jaxpr(closed, axis, batched)
-    return jaxpr, [(k, closed.jaxpr.outvars[k].aval) for k, mapped in enumerate(batched_out) if mapped]
+    closed: ClosedJaxpr, axis: AxisData, dims: Sequence[int | None]
+) -> tuple[ClosedJaxpr, list[tuple[int, int, ShapedArray]]]:
+    """(jaxpr on values mapped along these axes, and (which, mapped along which axis, element's aval) for its results
+    that are mapped)."""
+    dims_out: list[int | None] = []
+
+    def fun(*args):
+        outs, dims_out[:] = run_batched(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), axis, args, dims)
+        return outs
+
+    avals = [a if d is None else axis.at(a, d) for a, d in zip(closed.in_avals, dims)]
+    jaxpr = trace(fun, avals, closed.jaxpr.debug_info)
+    return jaxpr, [(k, d, closed.jaxpr.outvars[k].aval) for k, d in enumerate(dims_out) if d is not None]
 
 
 def move_batch_axis(value, dim: int | None, to: int | None, size: int):

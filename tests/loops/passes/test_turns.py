@@ -92,6 +92,22 @@ def test_rows_of_few_elements_are_moved(last, dtype):
         np.testing.assert_array_equal(f(x), expected)
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8"])
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_small_matrices_are_made_of_rows_in_lanes(n, dtype):
+    x, y = rows(203, n).astype(dtype), rows(203, n).astype(dtype)
+    fs = [
+        lambda x, y: (x[:, :, None] * y[:, None], x[:, :, None] - x[:, None]),
+        lambda x, y: (x[:, :, None] * jnp.eye(n, dtype=dtype), x[:, :, None] * jnp.tri(n, dtype=dtype)),
+        lambda x, y: (jnp.tile(x, (1, 3)), jnp.broadcast_to(x[:, None], (203, 3, n)).reshape(-1, n)),
+        lambda x, y: ((x[:, :, None] + y[:, None]).swapaxes(1, 2), (x[:, :, None] * y[:, None]).sum(1)),
+    ]
+    with pullback.enable_x64(dtype == "f8"):
+        for f in fs:
+            for ours, want in zip(pullback.jit(f)(x, y), f(jnp.asarray(x), jnp.asarray(y))):
+                np.testing.assert_allclose(ours, want, rtol=1e-6, atol=1e-4)
+
+
 def test_rows_that_lie_far_apart_are_moved_as_numbers_and_others_by_whole_vectors():
     x = rows(200, 300, 4).astype("u1")
     assert "vector i2 < 4" in nests(lambda x: x.transpose(1, 0, 2), x)

@@ -40,7 +40,7 @@ from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
 from .parts import LONG, Parts
 from .repeated import Repeated
-from .shuffles import INTERLEAVED
+from .shuffles import INTERLEAVED, WIDE
 from .stores import emit_store, interleaved_store
 from .types import register_type
 from .values import Asm, Value, broadcast
@@ -52,7 +52,7 @@ def interleaved(vector: VectorIndex, body: Sequence[Stmt], k: int) -> list[Store
     first = body[k]
     assert isinstance(first, Store)
     step = vector.stride(first.index)
-    if step not in INTERLEAVED:
+    if step not in INTERLEAVED and step not in WIDE:
         return []
     group: list[Store] = []
     written: set[Buffer] = set()

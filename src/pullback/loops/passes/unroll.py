@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pullback.loops.emit.shuffles import INTERLEAVED
+from pullback.loops.emit.shuffles import INTERLEAVED, WIDE
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Buffer, Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
@@ -55,8 +55,10 @@ Varying = frozenset[Var]  # variables that differ from step to step
 MAX_ITERATIONS = 8
 MAX_OPS = 96  # after unrolling
 MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
-MAX_AXIS = 4  # elements of an axis of which lanes take many at once
-MAX_MOVED = 6  # the same where they are only moved; beyond that rows by themselves are as quick
+MAX_AXIS = 16  # elements of an axis of which lanes take many at once
+MAX_MOVED = 12  # the same where they are only moved; beyond that rows by themselves are as quick
+FEW = 4  # elements, of which each may be read by itself
+LEAST_GAIN = 1.33  # of straight code of more
 NUMBER, REGISTER = 8, 32  # bytes that one instruction moves: at most of an integer, at least worth a register
 MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors do better
 
@@ -106,7 +108,7 @@ class _Unroll:
                     block = self.block(stmt.body, _varying(stmt) if _is_steps(stmt) else inside)
                     if _is_short_axis(stmt, block):
                         straight = self.axis(block)
-                        block = straight if _are_moves(block) or _pays(stmt, block, straight) else block
+                        block = straight if _are_moves(block) or self.pays(stmt, block, straight) else block
                     if stmt.role == "parallel" and isinstance(stmt.extent, Const) and stmt.extent.value >= LANES:
                         block = forwarded(block, self.new)
                     stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
@@ -128,10 +130,23 @@ class _Unroll:
             if isinstance(stmt, Loop):
                 assert isinstance(stmt.extent, Const)
                 axis = Loop(stmt.var, stmt.extent, stmt.role, self.axis(stmt.body))
-                result += side_by_side(axis, [const("i64", k) for k in range(stmt.extent.value)], self.new)
+                result += side_by_side(axis, _places(axis), self.new)
             else:
                 result.append(stmt)
         return tuple(result)
+
+    def pays(self, loop: Loop, body: Sequence[Stmt], straight: Sequence[Stmt]) -> bool:
+        """Whether lanes along a loop take less for straight code than lanes along the short axes in its body: they read
+        one by one what lies far apart.
+        """
+        along = vector_of(Loop(loop.var, loop.extent, "vector", tuple(straight)))
+        rows = cost(_in_lanes(body))
+        if len(body) == 1 and isinstance(outer := body[0], Loop) and isinstance(inner := outer.body[0], Loop):
+            across = Loop(outer.var, outer.extent, outer.role, inner.body)
+            both = side_by_side(across, _places(outer), self.new)
+            rows = min(rows, cost((Loop(inner.var, inner.extent, "vector", tuple(both)),)))
+        gain = LEAST_GAIN if sum(isinstance(stmt, Store) for stmt in straight) > FEW else 1.0
+        return gain * (cost(straight, along) + 0.5 / along.lanes) <= rows + 0.5
 
     def straight(self, loop: Loop, steps: bool) -> list[Stmt]:
         """The iterations of a loop, one after the other; among `steps`, which wait for each other, sums are made
@@ -247,8 +262,11 @@ def _lie_together(along: Axis, stores: Sequence[tuple[int, Store]]) -> bool:
     counts: Counter[Buffer] = Counter()
     for times, store in stores:
         counts[store.buffer] += times
-    steps = [(along.step(store.index), counts[store.buffer]) for _, store in stores]
-    return all(step in (1, -1) or (step in INTERLEAVED and count % step == 0) for step, count in steps)
+    for _, store in stores:
+        step = along.step(store.index)
+        if step not in (1, -1) and ((step not in INTERLEAVED and step not in WIDE) or counts[store.buffer] % step):
+            return False
+    return True
 
 
 def _stores_of_one(body: Sequence[Stmt]) -> list[tuple[int, Store]] | None:
@@ -293,19 +311,30 @@ def _are_moves(body: Sequence[Stmt]) -> bool:
     return all(isinstance(stmt, Store) and isinstance(stmt.value, (Load, Const)) for stmt in plain)
 
 
-def _pays(loop: Loop, body: Sequence[Stmt], straight: Sequence[Stmt]) -> bool:
-    """Whether lanes along a loop take less for straight code than lanes along the short axes in its body: they read one
-    by one what lies far apart.
-    """
-    rows = [Loop(s.var, s.extent, "vector", s.body) if isinstance(s, Loop) else s for s in body]
-    along = vector_of(Loop(loop.var, loop.extent, "vector", tuple(straight)))
-    return cost(straight, along) + 0.5 / along.lanes <= cost(rows) + 0.5
+def _in_lanes(body: Sequence[Stmt]) -> list[Stmt]:
+    """Statements with their innermost loops as vector loops."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            inside = any(isinstance(each, Loop) for each in stmt.body)
+            within = tuple(_in_lanes(stmt.body)) if inside else stmt.body
+            stmt = Loop(stmt.var, stmt.extent, stmt.role if inside else "vector", within)
+        result.append(stmt)
+    return result
+
+
+def _places(loop: Loop) -> list[Expr]:
+    """The indices of a loop of known extent."""
+    assert isinstance(loop.extent, Const)
+    return [const("i64", k) for k in range(loop.extent.value)]
 
 
 def _is_row(store: Store, times: int) -> bool:
     """Whether a store moves rows that are each as well moved by themselves: as one number, or as a register."""
+    if not isinstance(store.value, Load):
+        return False
     size = times * ITEMSIZE[store.buffer.dtype]
-    return isinstance(store.value, Load) and times & (times - 1) == 0 and (size <= NUMBER or size >= REGISTER)
+    return times > FEW or (times & (times - 1) == 0 and (size <= NUMBER or size >= REGISTER))
 
 
 def _takes_turns(along: Axis, store: Store) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.loops.emit.ops import ROUNDED
-from pullback.loops.emit.shuffles import INTERLEAVED, read_in_turns
+from pullback.loops.emit.shuffles import INTERLEAVED, WIDE, read_in_turns
 from pullback.loops.emit.types import register_bytes
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import (
@@ -51,7 +51,7 @@ START, TREE = 2.0, 16.0  # of a vector loop, and of what a reduction does after 
 ALONE = 3.0  # an op that waits for the one before, against one among others
 SQUARE_ACCESS, LEFT_OVER = 0.6, 4.0  # of an element of a square that is transposed, and of one beside whole squares
 
-SPILLED = 1.5  # times what shuffles take of more registers than there are
+SPILLED = 1.5  # times what shuffles take of more registers than there are, of loads or of stores; squared of both
 APART, STORED_APART = 1.5, 2.0  # of each lane's load or store, where neighbours in the loop are not so in memory
 
 _BY_CONSTANT = 4.0  # a division of integers: a product and shifts
@@ -86,6 +86,7 @@ class Vector(Axis, _Lanes):
         accesses = {node: None for stmt in statements(loop.body) for node in access_nodes(stmt)}
         for node in accesses:
             self.turns[type(node), node.buffer, self.step(node.index)] += 1
+        self.wide = {kind for kind, _, step in self.turns if step in WIDE}  # whether loads and stores are shuffled so
         carried = [
             v.dtype for s in (loop, *statements(loop.body)) if isinstance(s, Loop) for g in s.carried for v in g.vars
         ]
@@ -101,12 +102,12 @@ class Vector(Axis, _Lanes):
         if step is None or node.buffer.dtype in REAL_OF:
             return apart
         kinds = self.turns[type(node), node.buffer, step]
-        if type(node) is Store and (step not in INTERLEAVED or kinds % step):
+        if type(node) is Store and (step < 0 or kinds % step):
             return apart
         step = abs(step)
         if not read_in_turns(step, kinds):
             return apart
-        spilled = 1.0 if step in INTERLEAVED else SPILLED
+        spilled = 1.0 if step in INTERLEAVED else SPILLED ** len(self.wide)
         return min(apart, spilled * step * (1 + math.log2(step)) / (self.lanes * min(max(kinds, 1), step)))
 
 

@@ -285,6 +285,8 @@ def test_types_say_what_varies():
 
     with pytest.raises(TypeError, match=r"f32\[6\] .*f32\[6\]\{V:i\}"):
         jax.shard_map(carry, mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X)
+    with pytest.raises(ValueError, match="no axis is in force"):
+        lax.pcast(X, "i", to="varying")
     with pytest.raises(ValueError, match="pcast from=varying"):
         jax.shard_map(lambda x: lax.pcast(x, "i", to="varying"), mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X)
 

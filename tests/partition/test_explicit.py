@@ -596,3 +596,11 @@ def test_tangents_are_cut_as_primals_are():
 def test_tiles_without_a_mesh_in_force():
     x = jax.device_put(A, NamedSharding(MESH, P("x", None)))
     assert [str(jax.typeof(jnp.tile(x, n))) for n in (2, (3, 1, 1))] == ["float32[8@x,16]", "float32[3,8@x,8]"]
+
+
+def test_results_of_partly_manual_functions_lie_as_their_types_say():
+    x = jax.device_put(A, NamedSharding(MESH, P("x", "y")))
+    same = jax.jit(jax.shard_map(lambda x: 2 * x, mesh=MESH, in_specs=P("y"), out_specs=P("y"), axis_names={"y"}))
+    y = same(x)
+    assert jax.eval_shape(same, x).sharding.spec == y.sharding.spec == P(("y", "x"), None)
+    assert y.tolist() == (2 * A).tolist() and (y + 1).sharding == y.sharding

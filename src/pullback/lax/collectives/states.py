@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.avals import typed, typeof
+from pullback.core.interpreter import axis_env
 from pullback.core.primitive import registry
 from pullback.core.types import checked_axes, vma_of
 from pullback.lax.collectives.sums import (
@@ -163,10 +164,13 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """x, said to vary along a named axis (or several), to have terms that are still to be summed over it, or cotangents
     that are; only shard_map tells the difference, in types and derivatives.
 
-    Raises NameError for an unknown axis, ValueError for a value that is of this state already, or cannot be.
+    Raises NameError for an unknown axis, ValueError for a value that is of this state already, or cannot be, and where
+    no axis is in force.
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError(f"Got unexpected `to` value. pcast takes 'varying', 'reduced' or 'unreduced', got {to!r}")
+    if not axis_env():
+        raise ValueError(f"pcast of axis {axis_name!r} to {to!r}: no axis is in force; call it inside of jax.shard_map")
     axis_size(axis_name)
     names = tuple(name for name in names_of(axis_name) if name in checked_axes())
 

@@ -193,6 +193,10 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
     found = []
     for atom, cut in zip(closed.jaxpr.outvars, made.outs, strict=True):
         said = None if isinstance(atom, Literal) else makers.get(atom)
+        typed = getattr(atom.aval, "placing", None)
+        if typed is not None and layout.mesh.are_all_axes_explicit and typed.mesh == layout.mesh.abstract_mesh:
+            found.append(NamedSharding(layout.mesh, typed.spec))  # which the type says in full
+            continue
         if (
             isinstance(said, NamedSharding)
             and said.mesh == layout.mesh

@@ -29,8 +29,9 @@ from pullback.api._places import (
 )
 from pullback.api._shared_caches import shared_caches
 from pullback.api.cache_misses import explain
+from pullback.api.compiler_options import autotunes, check_options
 from pullback.api.shapes import ShapeDtypeStruct, struct_of_type
-from pullback.api.stages import Lowered, Traced, autotunes, check_options
+from pullback.api.stages import Lowered, Traced
 from pullback.core import (
     ClosedJaxpr,
     DebugInfo,

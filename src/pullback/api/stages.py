@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from pullback._ext import _core
@@ -23,6 +23,7 @@ from pullback.api._places import (
     partitioned_results,
     partitioned_text,
 )
+from pullback.api.compiler_options import CompilerOptions, autotunes, check_options
 from pullback.api.shapes import ShapeDtypeStruct, said_of_results
 from pullback.core import ClosedJaxpr, Tracer, eval_interpreter, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference, type_of_operand
@@ -35,14 +36,12 @@ from pullback.sharding._layout import Format, Layout
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
 from pullback.util import config
-from pullback.util.errors import JaxRuntimeError
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.record import frozen_record
 from pullback.util.tracebacks import api_boundary
 
 DIALECTS = ("jaxpr", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
 _OF_XLA = ("stablehlo", "hlo", "mhlo")
-CompilerOptions = dict[str, Any]
 
 
 def _check_dialect(what: str, dialect: str) -> None:
@@ -51,30 +50,6 @@ def _check_dialect(what: str, dialect: str) -> None:
     why = ": pullback compiles through loop nests, without StableHLO or HLO" if dialect in _OF_XLA else ""
     names = ", ".join(map(repr, DIALECTS))
     raise ValueError(f"{what}: unknown dialect: {dialect}{why}; expected one of {names}")
-
-
-def check_options(options: CompilerOptions | None) -> None:
-    """Options of XLA are ignored, as they ask for what XLA does; `autotune` is ours (TypeError if no bool); others
-    are mistakes (JaxRuntimeError).
-    """
-    if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"compiler_options must be a dict from names to values, got {options!r}")
-    for name in options or ():
-        if name == "autotune":
-            autotunes(options)
-        elif not name.startswith("xla_"):
-            raise JaxRuntimeError(
-                f"INVALID_ARGUMENT: No such compile option: '{name}'; pullback has 'autotune' (True or False), and "
-                "ignores those whose names begin with xla_"
-            )
-
-
-def autotunes(options: CompilerOptions | None) -> bool:
-    """Whether compiler options ask for forms of nests that are measured; TypeError for what is no bool."""
-    value = (options or {}).get("autotune", False)
-    if not isinstance(value, bool):
-        raise TypeError(f"compiler_options: autotune must be True or False, got {value!r}")
-    return value
 
 
 @runtime_checkable

@@ -219,3 +219,20 @@ def test_index_checks_of_numbers():
     for f in (lambda x, i: x[i], lambda x, i: x.at[i].set(1)):
         error, _ = checkify.checkify(f, errors=checkify.index_checks)(jnp.ones(3), 5)
         assert "index 5 is out of bounds" in error.get()
+
+
+def test_keyword_only_defaults_stay_with_the_function():
+    f = jax.custom_vjp(lambda x, *, k=2: x * k)
+    f.defvjp(lambda x: (x, None), lambda _, g: (3 * g,))
+    assert f(jnp.float32(2.0)) == 4 and jax.grad(f)(2.0) == 3
+    with pytest.raises(TypeError, match="could not be resolved to positional-only"):
+        f(2.0, k=3)
+
+
+def test_a_root_keeps_weak_types_and_names_another_structure():
+    def root(x):
+        return lax.custom_root(lambda x: x - 2, x, lambda f, x: x - f(x), lambda g, y: y / g(1.0))
+
+    assert root(1.0).weak_type and jax.jit(root)(1.0).weak_type and not jax.jit(root)(jnp.float32(1)).weak_type
+    with pytest.raises(TypeError, match="structure"):
+        lax.custom_root(lambda x: (x, x), 1.0, lambda f, x: x, lambda g, y: y)

@@ -131,6 +131,13 @@ def test_pad(same, mode, options, width):
     same(lambda m, x: m.pad(x, width, mode=mode, **options), X, jit=width != 7)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
+def test_ramps_of_integers_are_rounded_downwards(same, dtype):
+    x = np.arange(10).astype(dtype).reshape(2, 5)
+    same(lambda m, x: m.pad(x, 3, mode="linear_ramp", end_values=(5, 7)), x)
+    same(lambda m, x: m.pad(x, (2, 3), mode="linear_ramp", end_values=-4 if np.dtype(dtype).kind == "i" else 9), x)
+
+
 def test_pad_by_a_function():
     def fill(vector, width, axis, options):
         return vector.at[: width[0]].set(10.0).at[-width[1] :].set(options["value"])

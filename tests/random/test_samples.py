@@ -126,3 +126,19 @@ def test_limits_of_length_one_give_their_axes_to_uniform_numbers():
     for shape in ((3,), (2, 1)):
         with pytest.raises(ValueError, match=r"shape=\(\)"):
             jax.random.uniform(key, minval=jnp.zeros(shape))
+
+
+def test_binomial_is_drawn_in_the_type_of_its_parameters():
+    key = random.key(5)
+    half, single = jnp.float16, jnp.float32
+    for n, p, dtype, expected in (
+        (half(10), half(0.3), None, [2, 3, 1, 2, 2, 3]),
+        (half(10), half(0.3), "float16", [2, 3, 1, 2, 2, 3]),
+        (10, half(0.3), "float32", [2, 3, 1, 2, 2, 3]),
+        (jnp.bfloat16(10), jnp.bfloat16(0.3), None, [3, 5, 4, 4, 3, 0]),
+        (jnp.int32(20), single(0.4), "float16", [8, 6, 9, 8, 8, 8]),
+    ):
+        np.testing.assert_array_equal(random.binomial(key, n, p, (6,), dtype), expected)
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(random.binomial(key, 10, 0.3, (6,), "float32"), [6, 4, 2, 3, 1, 3])
+        np.testing.assert_array_equal(random.binomial(key, 10, single(0.3), (6,)), [5, 5, 4, 4, 4, 2])

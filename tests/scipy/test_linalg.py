@@ -71,6 +71,20 @@ def test_factorizations_multiply_to_the_matrix():
     close(np.tril(np.asarray(t2), -1), 0)
 
 
+def test_the_derivative_of_a_definite_system_is_that_of_the_equation():
+    matrix, right = jnp.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]), jnp.arange(3.0)
+    for lower in (False, True):
+        for a, b in ((matrix, right), (matrix * (1 + 0j), right + 1j)):
+            expected = jax.grad(lambda a, b: jnp.real(ours.solve(a, b)).sum(), (0, 1))(a, b)
+            found = jax.grad(lambda a, b: jnp.real(ours.solve(a, b, lower, assume_a="pos")).sum(), (0, 1))(a, b)
+            for f, e in zip(found, expected):
+                close(f, e)
+    batched = jax.vmap(lambda a, b: ours.solve(a, b, assume_a="pos"))(jnp.stack([matrix, 2 * matrix]), right[None] + np.ones((2, 1), np.float32))
+    close(batched, np.linalg.solve(np.stack([matrix, 2 * matrix]), (right[None] + np.ones((2, 1), np.float32))[..., None])[..., 0])
+    with pytest.raises(ValueError, match="must have 3 rows"):
+        ours.solve(matrix, jnp.ones(2), assume_a="pos")
+
+
 @pytest.mark.parametrize("lower", [False, True])
 def test_solvers(lower):
     close(ours.cho_solve(ours.cho_factor(POSITIVE, lower), B), theirs.solve(POSITIVE, B))

@@ -179,13 +179,13 @@ def positional(decorator: str, fun: Callable, args: tuple, kwargs: dict[str, Any
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{name}{signature}: {error}") from None
-    bound.apply_defaults()
-    if bound.kwargs:
+    if bound.kwargs:  # keyword-only defaults are the function's own: they are not handed on
         raise TypeError(
             f"The input arguments to the {decorator}-decorated function {name} could not be resolved to "
             "positional-only arguments. Binding failed with the error:\nThe following keyword arguments could not be "
             f"resolved to positions: {', '.join(bound.kwargs)}"
         )
+    bound.apply_defaults()
     return bound.args
 
 

@@ -224,6 +224,8 @@ def _linear_ramp(x: Any, widths: np.ndarray, values: Any) -> Any:
             t = lax.div(number, lax.full(shape, width, work))
             end = broadcast_to(end, shape)
             out = lax.add(end, lax.mul(lax.sub(broadcast_to(edge, shape), end), t))
+            if dtype.kind in "iu":  # as linspace rounds: downwards, also below zero
+                out = lax.floor(out)
             first = lax.eq(number, lax.full_like(number, 0))  # the end value, even where the edge is infinite
             return convert(lax.select(first, end, out), dtype)
 

@@ -138,8 +138,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 @jitted("impl", "shape", "dtype")
 def _binomial(words: Any, n: Any, p: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype) -> Any:
-    wide = _counted_in(dtype)
-    n, p = (jnp.broadcast_to(lax.convert_element_type(jnp.asarray(x), wide), shape) for x in (n, p))
+    n, p = promote_dtypes_inexact(n, p)  # which is the type that is drawn in, as in JAX, whatever is asked for
+    n, p = (jnp.broadcast_to(x, shape) for x in (n, p))
     return lax.convert_element_type(binomial_of(impl, words, n, p), dtype)
 
 
@@ -250,11 +250,6 @@ def _multinomial(
 
     _, counts = lax.scan(step, n, (ratios, keys), unroll=unroll)
     return jnp.moveaxis(counts, 0, -1)
-
-
-def _counted_in(dtype: np.dtype) -> np.dtype:
-    """The type in which counts are drawn: types with fewer bits take the numbers of float32, rounded."""
-    return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
 def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:

@@ -159,11 +159,12 @@ linear_solve_p = Primitive(
 
 
 def _check_result(name: str, tree: Any, wanted: Sequence[Any], outs: Sequence[Any], out_tree: Any) -> None:
-    """ValueError for another number of results or other shapes than those of the argument, TypeError for another
-    structure.
+    """TypeError for another structure than that of the argument (ValueError where a linear operator gives another
+    number of results), ValueError for other shapes.
     """
     if out_tree != tree or [np.shape(o) for o in outs] != [a.shape for a in wanted]:
-        raise (TypeError if out_tree != tree and len(outs) == len(wanted) else ValueError)(
+        structure = out_tree != tree and (len(outs) == len(wanted) or name.startswith("custom_root"))
+        raise (TypeError if structure else ValueError)(
             f"{name} must give arrays of the structure and shapes of its argument: expected {tree} of "
             f"{[a.short() for a in wanted]}, got {out_tree} of {[typeof(o).short() for o in outs]}"
         )
@@ -267,8 +268,7 @@ def custom_root(
             raise TypeError(f"custom_root: argument '{argument}' must be a function, got {function!r}")
     leaves, tree = tree_flatten(initial_guess)
     leaves = as_arrays("custom_root", *leaves)
-    avals = [typeof(x).strip_weak_type() for x in leaves]
-    leaves = [lax.convert(x, a.dtype) for x, a in zip(leaves, avals)]
+    avals = [typeof(x) for x in leaves]
     if current_interpreter() is eval_interpreter():
 
         def checked(x: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.core.explain import check
 from pullback.core.kinds import NESTED, optional
 from pullback.lax import linalg as lax_linalg
@@ -298,8 +299,27 @@ def solve(
         raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
     a, b = square("solve", a, b)
     if assume_a == "pos":
-        return cho_solve(cho_factor(a, lower), b)
+        return _solve_definite(a, b, lower)
     return jnp.linalg.solve(a, b)
+
+
+def _solve_definite(a: Any, b: Any, lower: bool) -> Any:
+    """By a Cholesky factor of one triangle. Derivatives are those of a x = b in all entries of a."""
+    a, b, vector = _with_right_side("solve", a, b)
+    if b.shape[-2] != a.shape[-1]:
+        raise ValueError(
+            f"solve: argument 'b' must have {a.shape[-1]} rows, as the matrix has, got shape "
+            f"{b.shape[:-1] if vector else b.shape}"
+        )
+    factor = cho_factor(lax.stop_gradient(a), lower)
+
+    def transposed(_: Any, y: Any) -> Any:  # a^T is the conjugate of a
+        return jnp.conj(cho_solve(factor, jnp.conj(y)))
+
+    x = lax.custom_linear_solve(
+        lambda x: jnp.matmul(a, x), b, lambda _, y: cho_solve(factor, y), transposed, symmetric=a.dtype.kind != "c"
+    )
+    return x[..., 0] if vector else x
 
 
 def svd(

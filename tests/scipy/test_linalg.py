@@ -1,5 +1,7 @@
 """scipy.linalg against SciPy, or by the equation that defines the result; batches; errors."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.linalg as theirs
@@ -71,16 +73,19 @@ def test_factorizations_multiply_to_the_matrix():
     close(np.tril(np.asarray(t2), -1), 0)
 
 
-def test_the_derivative_of_a_definite_system_is_that_of_the_equation():
+@pytest.mark.parametrize("lower", [False, True])
+def test_the_derivative_of_a_definite_system_is_that_of_the_equation(lower):
+    def total(a, b, **options):
+        return jnp.real(ours.solve(a, b, **options)).sum()
+
     matrix, right = jnp.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]), jnp.arange(3.0)
-    for lower in (False, True):
-        for a, b in ((matrix, right), (matrix * (1 + 0j), right + 1j)):
-            expected = jax.grad(lambda a, b: jnp.real(ours.solve(a, b)).sum(), (0, 1))(a, b)
-            found = jax.grad(lambda a, b: jnp.real(ours.solve(a, b, lower, assume_a="pos")).sum(), (0, 1))(a, b)
-            for f, e in zip(found, expected):
-                close(f, e)
-    batched = jax.vmap(lambda a, b: ours.solve(a, b, assume_a="pos"))(jnp.stack([matrix, 2 * matrix]), right[None] + np.ones((2, 1), np.float32))
-    close(batched, np.linalg.solve(np.stack([matrix, 2 * matrix]), (right[None] + np.ones((2, 1), np.float32))[..., None])[..., 0])
+    for a, b in ((matrix, right), (matrix * (1 + 0j), right + 1j)):
+        found = jax.grad(functools.partial(total, lower=lower, assume_a="pos"), (0, 1))(a, b)
+        for x, expected in zip(found, jax.grad(total, (0, 1))(a, b)):
+            close(x, expected)
+    matrices, rights = jnp.stack([matrix, 2 * matrix]), jnp.stack([right, right + 1])
+    batched = jax.vmap(functools.partial(ours.solve, assume_a="pos"))(matrices, rights)
+    close(batched, np.linalg.solve(matrices, rights[..., None])[..., 0])
     with pytest.raises(ValueError, match="must have 3 rows"):
         ours.solve(matrix, jnp.ones(2), assume_a="pos")
 

@@ -244,10 +244,14 @@ def test_plain_functions_and_futures(library):
 def test_a_primitive_that_is_a_foreign_function(library):
     from pullback.interpreters import mlir
 
-    p = jax.extend.core.Primitive("normalize_rows")
-    p.def_abstract_eval(lambda x, eps: jax.core.ShapedArray(x.shape, x.dtype))
-    mlir.register_lowering(p, jax.ffi.ffi_lowering("normalize"), platform="cpu")
-    np.testing.assert_allclose(jax.jit(lambda x: p.bind(x, eps=np.float32(1e-5)))(X), expected(X), rtol=1e-6)
+    def inside(ctx, x, eps):
+        return jax.ffi.ffi_lowering("normalize")(ctx, x, eps=np.float32(eps))
+
+    for rule in (jax.ffi.ffi_lowering("normalize"), inside):
+        p = jax.extend.core.Primitive("normalize_rows")
+        p.def_abstract_eval(lambda x, eps: jax.core.ShapedArray(x.shape, x.dtype))
+        mlir.register_lowering(p, rule, platform="cpu")
+        np.testing.assert_allclose(jax.jit(lambda x, p=p: p.bind(x, eps=np.float32(1e-5)))(X), expected(X), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ def test_what_a_traced_scalar_answers(trace, column):
 
 @pytest.mark.parametrize("text", ["float(x)", "math.sin(x)", "x.tolist()", "complex(x)", "f'{x:.2f}'", "'%f' % x"])
 def test_the_message_names_the_value_and_a_way_out(text):
-    with pytest.raises(TypeError, match=r"f32\[\].*test_tracers\.py") as caught:
+    with pytest.raises(TypeError, match=r"f32\[\].*<string>:1") as caught:  # the line given to eval() is the user's
         jax.grad(lambda x: eval(text, NAMES | {"x": x}) and x)(1.5)
     assert any(way in str(caught.value) for way in ("astype", "return the array", "jax.debug.print"))
 

@@ -373,6 +373,14 @@ def test_pullbacks_add_to_references():
     np.testing.assert_array_equal(given[1], x)
     with pytest.raises(ValueError, match="structure"):
         pull.with_refs(a, b)
+    # What is not wanted is not computed.
+    _, of_product = jax.vjp(lambda w, x: jnp.tanh(w @ x), jnp.eye(2), x)
+    for wants, count in (((jax.ad.GradValue(),) * 2, 2), ((jax.ad.GradValue(), jax.ad.DontWant()), 1)):
+        text = str(jax.make_jaxpr(lambda wants=wants: of_product.with_refs(*wants)(one))())
+        assert text.count("dot_general[") == count
+    weights, nothing = of_product.with_refs(jax.ad.GradValue(), jax.ad.DontWant())(one)
+    np.testing.assert_array_equal(weights, of_product(one)[0])
+    assert repr(nothing) == "DidntWant()"
     # What is kept: the primals are told from the rest, can be taken out, and put back.
     assert pull.opaque_residuals == [] and pull.args_res[0][0] is x and pull.args_res[1] is y
     pull.args_res[1] = None

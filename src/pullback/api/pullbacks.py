@@ -106,6 +106,10 @@ class VJP:
     def __call__(self, out_bar: Any) -> Any:
         return self.fun(self._consts(), out_bar)
 
+    def _pulled(self, out_bar: Any, wanted: Sequence[bool]) -> list[Any]:
+        """The cotangents of the leaves; those that are not wanted may be anything."""
+        return tree_flatten(self.fun(self._consts(), out_bar, None if all(wanted) else wanted))[0]
+
     def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
         """The pullback that adds cotangents to references, and has `GradRef()` in their places.
 
@@ -121,7 +125,7 @@ class VJP:
             raise ValueError(f"vjp: with_refs got arguments of structure {tree}, but the primals have {self.in_tree}")
 
         def pull(out_bar: Any) -> Any:
-            bars = tree_flatten(self(out_bar))[0]
+            bars = self._pulled(out_bar, [not isinstance(want, DontWant) for want in wanted])
             found: list[Any] = []
             for want, bar in zip(wanted, bars, strict=True):
                 if isinstance(want, Reference):
@@ -151,7 +155,7 @@ class Pullback:
         self.jaxpr, self.zeros, self.out_avals, self.in_avals = jaxpr, zeros, out_avals, in_avals
         self.in_tree, self.out_tree, self.__name__ = in_tree, out_tree, name
 
-    def __call__(self, consts, x_bar):
+    def __call__(self, consts, x_bar, wanted=None):
         bars, tree = tree_flatten(x_bar)
         if tree != self.out_tree:
             raise ValueError(
@@ -173,5 +177,7 @@ class Pullback:
             for bar, a in zip(bars, self.out_avals)
         ]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
-        found = backward_pass(self.jaxpr, consts, None, live)
+        found = backward_pass(self.jaxpr, consts, None, live, wanted)
+        if wanted is not None:
+            found = [bar if want else 0 for bar, want in zip(found, wanted, strict=True)]
         return tree_unflatten(self.in_tree, list(map(instantiate, found)))

@@ -38,13 +38,14 @@ def backward_pass(
     consts: Sequence[Any],
     args: Sequence[Any] | None,
     cotangents: Sequence[Any],
+    wanted: Sequence[bool] | None = None,
 ) -> list[Any]:
     """Cotangents of the linear args (those that are UndefinedPrimal, or all for None; None for the others), given those
-    of the results.
+    of the results. Those of arguments that are not `wanted` are left out of the work, and may be anything.
 
     Cotangents in and out may be `Zero`. Equations without linear operands are evaluated on the way.
     """
-    if type(jaxpr) is Tape and current_interpreter() is eval_interpreter():
+    if wanted is None and type(jaxpr) is Tape and current_interpreter() is eval_interpreter():
         found = _from_memory(jaxpr, consts, cotangents)
         if found is not None:
             return found
@@ -65,6 +66,9 @@ def backward_pass(
         values = [a.operand if type(a) is Literal else known[a] for a in eqn.invars]
         outs = eqn.primitive.bind(*values, **eqn.params)
         known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
+
+    if wanted is not None:
+        backwards = _leading_to(backwards, [v for v, want in zip(jaxpr.invars, wanted, strict=True) if want])
 
     bars: dict[Var, Any] = {}
 
@@ -155,6 +159,16 @@ def _transposed_tape(tape: Tape, cotangents: Sequence[Any]) -> tuple[ClosedJaxpr
         return [out for out in outs if type(out) is not Zero]
 
     return trace(fun, avals, tape.debug_info), nonzero
+
+
+def _leading_to(eqns: Sequence[Any], wanted: Sequence[Var]) -> list[Any]:
+    """The equations whose results depend on these variables: cotangents of theirs come from no others."""
+    moving, found = set(wanted), []
+    for eqn in eqns:
+        if any(type(a) is not Literal and a in moving for a in eqn.invars):
+            moving.update(eqn.outvars)
+            found.append(eqn)
+    return found
 
 
 def backward_pass_with_residuals(closed: ClosedJaxpr, args: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:

@@ -41,4 +41,7 @@ SUITES = (
     Suite("flashbax", ("flashbax/**/*_test.py",)),
     Suite("e3nn-jax", ("tests/**/*_test.py",)),
     Suite("gpjax", ("tests/**/test_*.py",)),
+    Suite("interpax", ("tests/test_*.py",)),
+    Suite("jax-md", ("tests/*_test.py",), left_out=("uma_", "mace_", "tpu_", "amber")),  # need downloads, other devices
+    Suite("s2fft", ("tests/test_*.py",), left_out=("torch",)),
 )

@@ -285,6 +285,8 @@ def test_names_that_interpreters_and_wrappers_of_libraries_need():
         print(literals.TypedInt(3, "int8"), literals.TypedInt(3, "int8") + 1, stages.Lowered.__name__)
         print(isinstance(jax.jit(abs), PjitFunction), isinstance(abs, PjitFunction))
         print([x.dtype.name for x in jax._src.numpy.util.promote_dtypes_inexact(jnp.arange(2), 1)])
+        from jax._src.lib import xla_client
+        assert xla_client.XlaRuntimeError is jax.errors.JaxRuntimeError
         assert jax._src.numpy.util.promote_dtypes_complex(jnp.arange(2), 1.0)[0].dtype == jnp.complex64
         print(lax_numpy.split is jnp.split, jax._src.numpy.linalg is jnp.linalg)
         print("pad" in vars(jnp), "linalg" in vars(jnp), jax.Array.all.__name__, hasattr(jax.Array, "__len__"))

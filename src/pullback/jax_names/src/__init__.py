@@ -19,7 +19,6 @@ ELSEWHERE = {
     "interpreters.batching": "pullback.jax_names.src.batching",  # brainstate
     "lax": "pullback.jax_names.src.lax",  # numpyro, distrax
     **{f"lax.{name}": "pullback.lax" for name in LAX_FILES},
-    "lib": "pullback.lib",  # orbax, jraph
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt
     "mesh": "pullback.sharding",  # flax, orbax: Mesh
     "nn": "pullback.nn",  # haiku

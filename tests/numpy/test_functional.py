@@ -185,3 +185,19 @@ def test_functions_from_python():
     check(lambda x: add.reduce(x, 1), lambda x: x.sum(1), x)
     check(lambda x: add.accumulate(x, 1), lambda x: x.cumsum(1), x)
     check(lambda x: add.outer(x[0], x[1]), lambda x: np.add.outer(x[0], x[1]), x)
+
+
+def test_vectorized_functions_may_give_objects_that_have_a_shape():
+    @pullback.tree_util.register_pytree_node_class
+    class State:
+        def __init__(self, data):
+            self.data = data
+
+        shape = property(lambda self: self.data.shape)
+        tree_flatten = lambda self: ((self.data,), None)
+        tree_unflatten = classmethod(lambda cls, _, children: cls(*children))
+
+    f = jnp.vectorize(lambda x: State(jnp.outer(x, x)), signature="(n)->(n,n)")
+    assert f(jnp.ones((2, 3))).data.shape == (2, 3, 3) and f(jnp.ones(3)).shape == (3, 3)
+    with pytest.raises(ValueError, match="core dimensions"):
+        jnp.vectorize(lambda x: State(x), signature="(n)->(n,n)")(jnp.ones(3))

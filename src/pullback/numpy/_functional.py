@@ -75,7 +75,8 @@ def _check_outputs(outputs: CoreDims, sizes: dict[str, int], context: str) -> Ca
             raise TypeError(f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} {context}")
         known = dict(sizes)
         for value, core in zip(results, outputs):
-            shape = as_array(value).shape
+            # Objects that are trees of arrays and have a shape are mapped as such: dynamiqs' states.
+            shape = tuple(value.shape) if hasattr(value, "shape") else as_array(value).shape
             if len(shape) != len(core):
                 raise ValueError(f"output shape {shape} does not match core dimensions {core} {context}")
             _match_core(shape, core, known, context)

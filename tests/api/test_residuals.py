@@ -1,5 +1,8 @@
 """What derivatives keep, in words."""
 
+import numpy as np
+import pytest
+
 import pullback as jax
 import pullback.numpy as jnp
 from pullback.ad_checkpoint import checkpoint_name, print_saved_residuals, saved_residuals
@@ -42,3 +45,30 @@ def test_saved_residuals(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "f32[] from the argument y" and len(lines) == 3
     assert any(line.startswith("f32[] output of cos from ") and line.endswith("(<lambda>)") for line in lines)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit, jax.grad, lambda f: jax.vmap(f)])
+def test_the_program_of_a_checkpoint_has_no_constants(transform):
+    """What the function closes over is an operand: libraries evaluate the program with its operands alone."""
+    w = jnp.arange(1.0, 5.0).reshape(2, 2)
+    f = jax.checkpoint(lambda x: jnp.sum(jnp.sin(x @ w)))
+    x = jnp.ones((3, 2))
+    jaxpr = jax.make_jaxpr(lambda x, w: transform(f)(x))(x, w)
+    programs = [jaxpr.jaxpr]
+    found = []
+    while programs:
+        for eqn in programs.pop().eqns:
+            inner = eqn.params.get("jaxpr")
+            if eqn.primitive.name == "remat2":
+                found.append(eqn)
+            elif inner is not None:
+                programs.append(inner.jaxpr)
+    assert found
+    for eqn in found:
+        program = eqn.params["jaxpr"]
+        assert not program.constvars
+        operands = [jnp.full(v.aval.shape, 0.5, v.aval.dtype) for v in eqn.invars]
+        outs = jax.core.eval_jaxpr(program, (), *operands)
+        for a, b in zip(outs, eqn.primitive.bind(*operands, **eqn.params), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+    np.testing.assert_allclose(jax.core.eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, x, w)[0], transform(f)(x), rtol=1e-6)

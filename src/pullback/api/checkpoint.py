@@ -120,7 +120,9 @@ def checkpoint(  # type: ignore[misc]
                 return arguments.leaf_paths(fun, args, kwargs, skipped)
 
             origin = Origin(fun, "checkpoint", paths)
-            return *hoist_tracers(trace(flat, avals, DebugInfo("checkpoint", name), origin)), out_tree[0]
+            closed = trace(flat, avals, DebugInfo("checkpoint", name), origin)
+            # Without constants, as libraries evaluate it: eval_jaxpr(eqn.params["jaxpr"], (), *operands).
+            return *hoist_tracers(closed, arrays=True), out_tree[0]
 
         if fixed or fixed_names:
             closed, consts, out_tree = traced()

@@ -375,11 +375,11 @@ def raise_if_kept(interpreter: Interpreter) -> None:
         )
 
 
-def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """(closed', values): constants that are tracers or references become leading arguments, so closed' stands by
-    itself.
+def hoist_tracers(closed: ClosedJaxpr, arrays: bool = False) -> tuple[ClosedJaxpr, list[Any]]:
+    """(closed', values): constants that are tracers or references (or, with `arrays`, all) become leading arguments,
+    so closed' stands by itself.
     """
-    outer = (Tracer, Reference)
+    outer = object if arrays else (Tracer, Reference)
     if not any(isinstance(c, outer) for c in closed.consts):
         return closed, []
     jaxpr = closed.jaxpr

@@ -5,6 +5,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback import lax
 
 X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
 Y = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
@@ -274,3 +275,13 @@ def test_reshaped_arrays_of_numpy_are_known_while_traced():
     assert np.shares_memory(seen[0], given) and not np.shares_memory(seen[1], given)
     np.testing.assert_array_equal(seen[1], [[0, 2], [1, 3]])
     assert isinstance(jnp.reshape(given, (2, 2)), pullback.Array)
+
+
+def test_shapes_that_are_none_are_wrong_values_too():
+    for shape in ((2, -3), (-2, 3)):
+        for error in (TypeError, ValueError):
+            with pytest.raises(error, match="lengths of at least 0"):
+                jnp.broadcast_to(jnp.ones(3), shape)
+    for padding in ((), ((1, 1), (1, 1))):
+        with pytest.raises(ValueError, match="padding must have one entry per dimension"):
+            lax.reduce_window(jnp.arange(4.0), 0.0, lax.add, (2,), (1,), padding)

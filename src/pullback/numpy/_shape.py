@@ -35,7 +35,12 @@ from pullback.numpy._arguments import broadcast_to as _broadcast_to
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._ufuncs import remainder
 from pullback.util import dtypes
-from pullback.util.errors import ConcretizationTypeError, InconclusiveDimensionOperation, ShardingTypeError
+from pullback.util.errors import (
+    ArgumentError,
+    ConcretizationTypeError,
+    InconclusiveDimensionOperation,
+    ShardingTypeError,
+)
 
 # ---- reshape
 
@@ -239,7 +244,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     (array,) = arrays("broadcast_to", array)
     shape = canonical_shape(shape)
     if any(n < 0 for n in shape):
-        raise TypeError(f"broadcast_to: argument 'shape' must have lengths of at least 0, got {shape}")
+        raise ArgumentError(f"broadcast_to: argument 'shape' must have lengths of at least 0, got {shape}")
     return out_placed("jnp.broadcast_to", _broadcast_to(array, shape), out_sharding)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pullback.lax.products.conv import _windows
 from pullback.lax.products.conv_shapes import dilated, window_count
 from pullback.lax.records.families import *
+from pullback.util.errors import ArgumentError
 
 
 def window_shape(
@@ -25,7 +26,7 @@ def window_shape(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> tuple[int, ...]:
-    """The shape of the windows' results; TypeError for arguments that don't fit."""
+    """The shape of the windows' results; TypeError for arguments that don't fit (of paddings, ValueError too)."""
     for what, values in (
         ("window_dimensions", window_dimensions),
         ("window_strides", window_strides),
@@ -34,7 +35,8 @@ def window_shape(
         ("window_dilation", window_dilation),
     ):
         if len(values) != len(shape):
-            raise TypeError(
+            error = ArgumentError if what == "padding" else TypeError
+            raise error(
                 f"{name} {what} must have one entry per dimension of the operand, got {tuple(values)} for operand "
                 f"shape {tuple(shape)}"
             )

@@ -8,6 +8,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback.errors import UnexpectedTracerError
+from pullback.interpreters.ad import CustomVJPException
 
 
 def again(jaxpr, consts, *args):
@@ -134,3 +135,35 @@ def test_rules_that_alone_close_over_what_vmap_maps():
     assert jax.grad(lambda x: jax.vmap(lambda y: jvp_alone(y)(x))(y).sum())(2.0) == 3
     with pytest.raises(UnexpectedTracerError, match="closes over a value that vmap maps"):
         jax.grad(lambda x: jax.vmap(lambda y: vjp_alone(y)(x))(y).sum())(2.0)
+
+
+def scaled_by(y):
+    """x y, whose rules say nothing of y."""
+    g = jax.custom_vjp(lambda x: x * y)
+    g.defvjp(lambda x: (x, None), lambda _, bar: (bar,))
+    return g
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        jax.jit(lambda y: scaled_by(y)(2.0)),
+        jax.jit(lambda y: scaled_by(y)(3 * y)),  # its derivative would be that of the rules alone
+        lambda y: jax.lax.scan(lambda x, _: (scaled_by(y)(x), None), 2.0, None, length=3)[0],
+        lambda y: jax.lax.cond(y > 0, lambda: scaled_by(y)(2.0), lambda: 0.0),
+        lambda y: jax.checkpoint(scaled_by(y))(2.0),
+        jax.jit(lambda y: jax.vmap(scaled_by(y))(jnp.ones(2)).sum()),
+    ],
+)
+def test_closed_over_values_are_not_differentiated(call):
+    with pytest.raises(CustomVJPException, match=r"closed-over value of type f32\[\]"):
+        jax.grad(call)(1.0)
+    with pytest.raises(CustomVJPException):
+        jax.vmap(jax.grad(call))(jnp.ones(2))
+
+
+def test_closed_over_constants_may_be_anything():
+    """Neither a value that is not differentiated nor one that has no derivative is refused."""
+    for stopped in (jax.lax.stop_gradient, lambda y: jnp.int32(y), lambda y: y > 0):
+        call = jax.jit(lambda y, stopped=stopped: scaled_by(stopped(y))(3 * y))
+        assert jax.grad(call)(1.0) == 3

@@ -18,6 +18,7 @@ from pullback.manual.interpreters.ad import PAGES as _PAGES
 from pullback.transforms.jvp import JVPInterpreter as JVPTrace
 from pullback.transforms.jvp import JVPTracer
 from pullback.util.absent import absent_names
+from pullback.util.errors import CustomVJPException
 
 
 def _same(_: Primitive, rule: Any) -> Any:
@@ -118,7 +119,7 @@ __getattr__ = absent_names(__name__)
 
 _add_pages(globals(), _PAGES)
 __all__ = [
-    "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defbilinear", "defjvp",
+    "CustomVJPException", "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defbilinear", "defjvp",
     "defjvp2", "defjvp_zero", "deflinear", "deflinear2", "instantiate_zeros", "is_undefined_primal", "primitive_jvps",
     "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip

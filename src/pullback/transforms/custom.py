@@ -38,6 +38,7 @@ from pullback.transforms.batching import Front, batch_jaxpr, move_batch_axis, ru
 from pullback.transforms.discharge import discharged, is_differentiated, note, values_of, with_leading
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tangent
+from pullback.util.errors import CustomVJPException
 
 
 def _debug_info(fun) -> DebugInfo:
@@ -251,6 +252,13 @@ def _custom_jvp_batch(axis, args, dims, *, call_jaxpr, jvp, num_consts):
 
 
 def _custom_vjp_jvp(primals, tangents, *, call_jaxpr, fwd, bwd, num_consts):
+    for value, tangent in zip(primals[:num_consts], tangents):
+        if type(tangent) is not Zero and not is_float0(tangent):  # fwd and bwd would silently leave it out
+            raise CustomVJPException(
+                f"{call_jaxpr.jaxpr.debug_info.func_name}, a custom_vjp function, is differentiated with respect to a "
+                f"closed-over value of type {typeof(value).short()}, but fwd and bwd give the derivatives of arguments "
+                "alone. Make the value an argument, or use lax.stop_gradient of it if it is to count as a constant."
+            )
     return CustomVJP.linearize(fwd, bwd, primals[num_consts:], tangents[num_consts:])
 
 

@@ -201,6 +201,22 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(message)
 
 
+class CustomVJPException(Explained):
+    """A function with a vjp rule closes over a value that is differentiated, of which its rules say nothing.
+
+        @jax.jit
+        def f(scale, x):
+            @jax.custom_vjp
+            def g(x):
+                return scale * x  # wrong if the derivative by scale is asked for
+            g.defvjp(lambda x: (g(x), None), lambda _, g_bar: (g_bar,))
+            return g(x)
+
+    Make the value an argument of the function, so that bwd gives its cotangent; or, if it is to count as a constant, use
+    `jax.lax.stop_gradient(scale)` in its place.
+    """
+
+
 class ArgumentError(Explained, TypeError, ValueError):
     """An argument is not of the kind that the function takes: text for an array, say, or a list for a number.
 

@@ -212,8 +212,8 @@ class CustomVJPException(Explained):
             g.defvjp(lambda x: (g(x), None), lambda _, g_bar: (g_bar,))
             return g(x)
 
-    Make the value an argument of the function, so that bwd gives its cotangent; or, if it is to count as a constant, use
-    `jax.lax.stop_gradient(scale)` in its place.
+    Make the value an argument of the function, so that bwd gives its cotangent; or, if it is to count as a constant,
+    use `jax.lax.stop_gradient(scale)` in its place.
     """
 
 

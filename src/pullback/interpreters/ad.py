@@ -119,7 +119,7 @@ __getattr__ = absent_names(__name__)
 
 _add_pages(globals(), _PAGES)
 __all__ = [
-    "CustomVJPException", "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents", "defbilinear", "defjvp",
-    "defjvp2", "defjvp_zero", "deflinear", "deflinear2", "instantiate_zeros", "is_undefined_primal", "primitive_jvps",
-    "primitive_transposes", "zeros_like_aval",
+    "CustomVJPException", "JVPTrace", "JVPTracer", "UndefinedPrimal", "Zero", "add_jaxvals", "add_tangents",
+    "defbilinear", "defjvp", "defjvp2", "defjvp_zero", "deflinear", "deflinear2", "instantiate_zeros",
+    "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
 ]  # fmt: skip

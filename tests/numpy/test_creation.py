@@ -81,7 +81,7 @@ def test_integers_of_less_than_a_byte_keep_their_lowest_bits():
         (lambda: jnp.zeros(3, dtype=object), TypeError, "JAX only supports number, bool, and string dtypes"),
         (lambda: jnp.full(2, [1, 2]), TypeError, "list"),
         (lambda: jnp.zeros_like([1]), TypeError, "list"),
-        (lambda: jnp.arange(0, 3, 0), ZeroDivisionError, "division by zero"),
+        (lambda: jnp.arange(0, 3, 0), ZeroDivisionError, "'step' is 0"),
         (lambda: jnp.arange(3j), ValueError, "real"),
         (lambda: jnp.arange(jnp.ones(2)), ValueError, "scalars"),
         (lambda: jnp.arange(3, dtype=bool), TypeError, "bool"),

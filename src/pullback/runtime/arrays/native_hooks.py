@@ -169,7 +169,7 @@ def _formatted(x: Any, spec: str) -> str:
     try:
         return _format(x, spec)
     except TypeError:
-        if not x.ndim:
+        if not x.ndim or not isinstance(spec, str):
             raise
         raise TypeError(
             f"unsupported format string passed to Array.__format__: {spec!r} needs a number, but this is an array of "

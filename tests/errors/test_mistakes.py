@@ -268,7 +268,7 @@ async def later(x):
         (lambda: jnp.sum({"a": X}), TypeError, "dict.*; jax.tree.map applies a function to each array"),
         (lambda: jnp.einsum("ij->l", jnp.ones((2, 3))), ValueError, r"'l' did not .*\n\(in einsum\(subscripts="),
         (lambda: ~jnp.array(X), TypeError, "^bitwise_not does not accept dtype float32"),
-        (lambda: -jnp.array([True]), TypeError, "^negative does not accept dtype bool"),
+        (lambda: -jnp.array([True]), TypeError, "^neg does not accept dtype bool"),
         (lambda: jnp.array(X).at.set(1), AttributeError, r"takes an index first: x.at\[index\].set\(...\)"),
         (lambda: jnp.array(X).at.foo, AttributeError, "x.at has no attribute 'foo'"),
         (lambda: jnp.array(X).at(0), TypeError, r"square brackets: x.at\[index\].set\(y\)"),

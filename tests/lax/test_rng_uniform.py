@@ -40,7 +40,7 @@ def test_mean():
         (ValueError, "must be scalars", lambda: lax.rng_uniform(jnp.zeros(2), 1.0, (3,))),
         (ValueError, "negative", lambda: lax.rng_uniform(0.0, 1.0, (-3,))),
         (TypeError, "real numbers", lambda: lax.rng_uniform(1j, 1j, (3,))),
-        (TypeError, "not iterable", lambda: lax.rng_uniform(0.0, 1.0, 3)),
+        (TypeError, "sequence of integers", lambda: lax.rng_uniform(0.0, 1.0, 3)),
         (NotImplementedError, "rng_uniform", lambda: jax.vmap(lambda a: lax.rng_uniform(a, 1.0, (3,)))(jnp.zeros(2))),
         (NotImplementedError, "rng_uniform", lambda: jax.grad(lambda a: lax.rng_uniform(a, 1.0, (3,)).sum())(0.0)),
     ],

@@ -63,7 +63,7 @@ _NUMPY_NAMES = {
 
 
 # Primitives whose names are words of every sentence, by the functions' names.
-_SPOKEN = {"and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "xor": "bitwise_xor", "neg": "negative"}
+_SPOKEN = {"and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "xor": "bitwise_xor"}
 
 
 def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:

@@ -116,6 +116,8 @@ class Shard:
     replica_id: int
     data: Any
 
+    __eq__, __hash__ = object.__eq__, object.__hash__  # slices and arrays have no hash
+
     def __repr__(self) -> str:
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
 

@@ -37,11 +37,11 @@ def _half_real(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A complex product of matrices, one of which is real."""
     out = eqn.outvars[0].aval
     real = _REAL.get(out.dtype.name)
-    if real is None or not _is_of_matrices(eqn) or any(x.aval.dtype != out.dtype for x in eqn.invars):
+    if real is None or not _is_of_matrices(eqn):
         return None
     for side in (0, 1):
-        x, z = _before(r, eqn.invars[side], real), eqn.invars[1 - side]
-        if x is None or _before(r, z, real) is not None:
+        x, z = _of_type(r, eqn.invars[side], real), eqn.invars[1 - side]
+        if x is None or z.aval.dtype != out.dtype or _of_type(r, z, real) is not None:
             continue
         options = eqn.params | {"preferred_element_type": None}
         parts = [
@@ -50,6 +50,11 @@ def _half_real(r: Rewriter, eqn: JaxprEqn) -> Any:
         ]
         return r.emit("complex", *parts)
     return None
+
+
+def _of_type(r: Rewriter, atom: Any, dtype: str) -> Any:
+    """An atom of a type, or what it was converted from, if that is."""
+    return atom if atom.aval.dtype.name == dtype else _before(r, atom, dtype)
 
 
 def _before(r: Rewriter, atom: Any, dtype: str) -> Any:

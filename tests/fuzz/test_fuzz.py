@@ -49,8 +49,8 @@ def test_a_few_programs_reach_every_pass():
     # Nor so many updates of unknown places.
     scatter = pullback.make_jaxpr(lambda x, i: x.at[i].add(1.0))(np.ones(9), np.zeros(100, int))
     # Nor so often the same.
-    turns = lambda x: [x := jnp.tanh(x) + x.sum(0) for _ in range(8)]
-    layers = pullback.make_jaxpr(turns)(np.ones((40, 50), "f4"))
+    turns = lambda x: [x := jnp.sin(jnp.cumsum(x, 0)) * jnp.exp(-x * x) for _ in range(6)]
+    layers = pullback.make_jaxpr(turns)(np.ones((50, 60), "f4"))
     # Nor numbers of 16 bits that are only moved.
     moved = pullback.make_jaxpr(lambda x: x.T)(np.ones((30, 40), "f2"))
     for program in (many, rows, places, parts, batch, large, placed, halved, scatter, layers, moved):

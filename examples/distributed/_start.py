@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import time
 from collections.abc import Callable
@@ -46,10 +47,17 @@ def say(jax: Any, text: str) -> None:
 def whole(jax: Any, x: Any) -> np.ndarray:
     """An array over all processes, on each."""
     if not x.is_fully_addressable and not x.is_fully_replicated:
-        import importlib
-
-        return importlib.import_module(f"{jax.__name__}.experimental.multihost_utils").process_allgather(x, tiled=True)
+        return _hosts(jax).process_allgather(x, tiled=True)
     return np.asarray(x)
+
+
+def wait(jax: Any, name: str) -> None:
+    """Go on when all processes are here."""
+    _hosts(jax).sync_global_devices(name)
+
+
+def _hosts(jax: Any) -> Any:
+    return importlib.import_module(f"{jax.__name__}.experimental.multihost_utils")
 
 
 def say_seconds(jax: Any, call: Callable[[], Any], rounds: int | None) -> None:

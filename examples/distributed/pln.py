@@ -111,6 +111,7 @@ def main(argv: list[str] | None = None) -> int:
 
     while len(losses) < given.iterations:
         if given.fail_at is not None and len(losses) >= given.fail_at * given.chunk:
+            common.wait(jax, "the state is written")
             if jax.process_index() == jax.process_count() - 1:
                 os.kill(os.getpid(), signal.SIGKILL)
         *state, part = program(min(given.chunk, given.iterations - len(losses)))(*state, *data)

@@ -30,7 +30,7 @@ from pullback.core import (
     using,
 )
 from pullback.core.references import Entrance, has_references_among
-from pullback.core.staging import JitTracer
+from pullback.core.staging import JitTracer, RecordingInterpreter
 from pullback.core.types import type_on_mesh, vma_of
 from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
 from pullback.lax.collectives.sharding import is_concrete, out_placed
@@ -179,7 +179,9 @@ def _run(
 
     def body(*parts: Any) -> list[Any]:
         if outside is not None:
-            current_interpreter().shown = shown  # type: ignore[attr-defined]
+            staging = current_interpreter()
+            assert isinstance(staging, RecordingInterpreter)
+            staging.shown = shown
         parts = tuple(entered(x, spec) for x, spec in zip(parts, said_ins, strict=True))
         out = function(*tree_unflatten(tree, parts))
         outs, out_tree = arguments.flatten_result(out, function, "shard_map")

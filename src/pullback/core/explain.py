@@ -154,7 +154,7 @@ def _is_ours(error: BaseException) -> bool:
     while at is not None:
         file = at.tb_frame.f_code.co_filename
         standard = file.startswith((_STANDARD, "<frozen")) and "site-packages" not in file
-        if not (standard or "/site-packages/opt_einsum/" in file or file.startswith((_PACKAGE, _NUMPY))):
+        if not (standard or file.startswith((_PACKAGE, _NUMPY)) or f"{os.sep}opt_einsum{os.sep}" in file):
             return False
         at = at.tb_next
     return True

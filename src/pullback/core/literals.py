@@ -11,46 +11,30 @@ from typing import Any
 import numpy as np
 
 
-class TypedInt(int):
+class _Typed:
+    """What the numbers have in common; beside it they are Python's own."""
+
+    dtype: np.dtype
+
+    def __new__(cls, value: complex, dtype: Any) -> Any:
+        made: Any = super().__new__(cls, value)  # type: ignore[call-arg]
+        made.dtype = np.dtype(dtype)
+        return made
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({super().__repr__()}, dtype={self.dtype.name})"
+
+
+class TypedInt(_Typed, int):
     """An integer with a dtype."""
 
-    dtype: np.dtype
 
-    def __new__(cls, value: int, dtype: Any) -> TypedInt:
-        made = super().__new__(cls, value)
-        made.dtype = np.dtype(dtype)
-        return made
-
-    def __repr__(self) -> str:
-        return f"TypedInt({int(self)}, dtype={self.dtype.name})"
-
-
-class TypedFloat(float):
+class TypedFloat(_Typed, float):
     """A float with a dtype."""
 
-    dtype: np.dtype
 
-    def __new__(cls, value: float, dtype: Any) -> TypedFloat:
-        made = super().__new__(cls, value)
-        made.dtype = np.dtype(dtype)
-        return made
-
-    def __repr__(self) -> str:
-        return f"TypedFloat({float(self)}, dtype={self.dtype.name})"
-
-
-class TypedComplex(complex):
+class TypedComplex(_Typed, complex):
     """A complex number with a dtype."""
-
-    dtype: np.dtype
-
-    def __new__(cls, value: complex, dtype: Any) -> TypedComplex:
-        made = super().__new__(cls, value)
-        made.dtype = np.dtype(dtype)
-        return made
-
-    def __repr__(self) -> str:
-        return f"TypedComplex({complex(self)}, dtype={self.dtype.name})"
 
 
 class TypedNdArray(np.ndarray):

@@ -194,7 +194,7 @@ class VJPHiPrimitive:
             out, residuals = self.lin(moves, *args)[:2]
             out_dot = self.linearized(residuals, *tree_unflatten(self.in_tree, dots))
         else:
-            self.vjp_fwd(moves, *args)
+            raise NotImplementedError(f"{type(self).__name__}: to be differentiated, it must have vjp_fwd, jvp or lin")
         return out, self._leaves_of(out_dot, self.out_tree)
 
     def _leaves_of(self, tree: Any, structure: Any) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._index_update import index_apply, index_update
 from pullback.numpy._indexing import index_get
 from pullback.numpy._ufuncs import divide, power
-from pullback.util.tracebacks import shorten
+from pullback.util.tracebacks import api_boundary
 
 _UPDATES = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply")
 
@@ -43,6 +42,7 @@ class IndexUpdateHelper:
 
 
 def _method(op: str, doc: str) -> Callable[..., Any]:
+    @api_boundary
     def update(
         self: IndexUpdateRef,
         values: Any,
@@ -53,22 +53,18 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        try:
-            with asked(out_sharding):
-                found = index_update(
-                    self.array,
-                    self.index,
-                    values,
-                    op,
-                    mode=mode,
-                    indices_are_sorted=indices_are_sorted,
-                    unique_indices=unique_indices,
-                    wrap_negative_indices=wrap_negative_indices,
-                )
-            return out_placed(".at", found, out_sharding)
-        except Exception as error:
-            shorten(error, sys._getframe())
-            raise
+        with asked(out_sharding):
+            found = index_update(
+                self.array,
+                self.index,
+                values,
+                op,
+                mode=mode,
+                indices_are_sorted=indices_are_sorted,
+                unique_indices=unique_indices,
+                wrap_negative_indices=wrap_negative_indices,
+            )
+        return out_placed(".at", found, out_sharding)
 
     update.__name__ = op
     update.__qualname__ = f"IndexUpdateRef.{op}"

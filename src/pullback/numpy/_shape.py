@@ -19,7 +19,6 @@ from pullback.numpy._arguments import (
     Array,
     arrays,
     as_array,
-    broadcast_shapes_of,
     canonical_axes,
     canonical_axis,
     canonical_shape,
@@ -256,10 +255,7 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape to which shapes broadcast; ValueError if there is none, TypeError for negative lengths."""
-    given = [canonical_shape(s, "argument of broadcast_shapes") for s in shapes]
-    if any(type(n) is int and n < 0 for shape in given for n in shape):
-        raise TypeError(f"broadcast_shapes: lengths must not be negative, got shapes={given}")
-    return broadcast_shapes_of("broadcast_shapes", given)
+    return lax.broadcast_shapes(*[canonical_shape(s, "argument of broadcast_shapes") for s in shapes])
 
 
 # ---- order of elements

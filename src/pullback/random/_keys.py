@@ -6,7 +6,6 @@ same words. Functions take both; their first step is `open_key`, which gives the
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from pullback.random._key_arrays import (
 )
 from pullback.util import config, dtypes
 from pullback.util.errors import JAXTypeError
-from pullback.util.tracebacks import shorten
+from pullback.util.tracebacks import api_boundary
 from pullback.util.warning import warn
 
 
@@ -200,40 +199,34 @@ def _count(num: Any) -> tuple[int, ...]:
     return shape
 
 
+@api_boundary
 def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
     """New, independent keys from one key: `num` of them, or an array of the shape `num`."""
-    try:
-        impl, words, typed = open_key("split", key)
-        return _close(impl, impl.split(words, _count(num)), typed)
-    except Exception as error:
-        shorten(error, sys._getframe())
-        raise
+    impl, words, typed = open_key("split", key)
+    return _close(impl, impl.split(words, _count(num)), typed)
 
 
+@api_boundary
 def fold_in(key: Any, data: Any) -> Any:
     """A new key from a key and an integer (taken modulo 2**32).
 
     Raises TypeError if `data` is not a scalar, OverflowError for a Python int outside uint32.
     """
-    try:
-        impl, words, typed = open_key("fold_in", key)
-        if np.ndim(data):
-            raise TypeError(
-                f"fold_in accepts a scalar, but was given an array of shape {tuple(np.shape(data))} != (). "
-                "Use jax.vmap for batching."
-            )
-        if isinstance(data, str) or np.iscomplexobj(data):
-            raise TypeError(f"fold_in: argument 'data' must be an integer, got {shown(data)}")
-        if isinstance(data, (int, float, np.generic)) and not isinstance(data, Tracer):
-            with np.errstate(all="ignore"):
-                data = np.asarray(data, np.uint32) if isinstance(data, int) else np.asarray(data).astype(np.uint32)
-            data = jnp.asarray(data)
-        elif typeof(data).dtype != np.uint32:
-            data = jnp.asarray(data).astype(np.uint32)
-        return _close(impl, impl.fold_in(words, data), typed)
-    except Exception as error:
-        shorten(error, sys._getframe())
-        raise
+    impl, words, typed = open_key("fold_in", key)
+    if np.ndim(data):
+        raise TypeError(
+            f"fold_in accepts a scalar, but was given an array of shape {tuple(np.shape(data))} != (). "
+            "Use jax.vmap for batching."
+        )
+    if isinstance(data, str) or np.iscomplexobj(data):
+        raise TypeError(f"fold_in: argument 'data' must be an integer, got {shown(data)}")
+    if isinstance(data, (int, float, np.generic)) and not isinstance(data, Tracer):
+        with np.errstate(all="ignore"):
+            data = np.asarray(data, np.uint32) if isinstance(data, int) else np.asarray(data).astype(np.uint32)
+        data = jnp.asarray(data)
+    elif typeof(data).dtype != np.uint32:
+        data = jnp.asarray(data).astype(np.uint32)
+    return _close(impl, impl.fold_in(words, data), typed)
 
 
 def random_bits(impl: PRNGImpl, words: Any, width: int, shape: tuple[int, ...]) -> Any:

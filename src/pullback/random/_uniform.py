@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -23,34 +22,32 @@ from pullback.random._generators import PRNGImpl
 from pullback.random._jit import jitted
 from pullback.random._keys import open_key, random_bits
 from pullback.util import dtypes
-from pullback.util.tracebacks import shorten
+from pullback.util.tracebacks import api_boundary
 
 
+@api_boundary
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform random bits: unsigned integers over their whole range. `dtype`: u8, u16, u32 (default) or u64.
 
     Raises ValueError for another dtype, or a key array of several keys.
     """
-    try:
-        impl, words, _ = open_key("bits", key)
-        dtype = dtypes.check_user_dtype_supported(
-            np.uint64
-            if dtype is None and dtypes.canonicalize_dtype(np.uint64).itemsize == 8
-            else np.uint32
-            if dtype is None
-            else dtype,
-            "bits",
-        )
-        if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtypes.itemsize_bits(dtype) < 8:
-            raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
-        return out_placed(
-            "bits", random_bits(impl, words, dtypes.itemsize_bits(dtype), shape_of("bits", shape)), out_sharding
-        )
-    except Exception as error:
-        shorten(error, sys._getframe())
-        raise
+    impl, words, _ = open_key("bits", key)
+    dtype = dtypes.check_user_dtype_supported(
+        np.uint64
+        if dtype is None and dtypes.canonicalize_dtype(np.uint64).itemsize == 8
+        else np.uint32
+        if dtype is None
+        else dtype,
+        "bits",
+    )
+    if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtypes.itemsize_bits(dtype) < 8:
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
+    return out_placed(
+        "bits", random_bits(impl, words, dtypes.itemsize_bits(dtype), shape_of("bits", shape)), out_sharding
+    )
 
 
+@api_boundary
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
 ) -> Any:
@@ -59,19 +56,15 @@ def uniform(
 
     Raises ValueError if `dtype` is not a float dtype, or the limits do not broadcast.
     """
-    try:
-        impl, words, _ = open_key("uniform", key)
-        dtype, shape = float_dtype("uniform", dtype), shape_of("uniform", shape)
-        check_parameters("uniform", real=False, minval=minval, maxval=maxval)
-        limits = (np.shape(minval), np.shape(maxval))
-        further = [s[: max(0, len(s) - len(shape))] for s in limits]
-        if all(n == 1 for axes in further for n in axes):  # as in JAX, on which libraries for replays rely
-            shape = (*max(further, key=len), *shape)
-        batch_shape("uniform", shape, minval=limits[0], maxval=limits[1])
-        return out_placed("uniform", _uniform(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
-    except Exception as error:
-        shorten(error, sys._getframe())
-        raise
+    impl, words, _ = open_key("uniform", key)
+    dtype, shape = float_dtype("uniform", dtype), shape_of("uniform", shape)
+    check_parameters("uniform", real=False, minval=minval, maxval=maxval)
+    limits = (np.shape(minval), np.shape(maxval))
+    further = [s[: max(0, len(s) - len(shape))] for s in limits]
+    if all(n == 1 for axes in further for n in axes):  # as in JAX, on which libraries for replays rely
+        shape = (*max(further, key=len), *shape)
+    batch_shape("uniform", shape, minval=limits[0], maxval=limits[1])
+    return out_placed("uniform", _uniform(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
 
 def unit_interval(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -111,21 +104,18 @@ def _uniform(words: Any, minval: Any, maxval: Any, *, impl: PRNGImpl, shape: tup
     return uniform_of(impl, words, shape, dtype, jnp.asarray(minval), jnp.asarray(maxval))
 
 
+@api_boundary
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Standard normal; for a complex dtype real and imaginary parts are independent, of variance 1/2 each.
 
     Raises ValueError if `dtype` is not a float or complex dtype.
     """
-    try:
-        impl, words, _ = open_key("normal", key)
-        return out_placed(
-            "normal",
-            _normal(words, impl=impl, shape=shape_of("normal", shape), dtype=inexact_dtype("normal", dtype)),
-            out_sharding,
-        )
-    except Exception as error:
-        shorten(error, sys._getframe())
-        raise
+    impl, words, _ = open_key("normal", key)
+    return out_placed(
+        "normal",
+        _normal(words, impl=impl, shape=shape_of("normal", shape), dtype=inexact_dtype("normal", dtype)),
+        out_sharding,
+    )
 
 
 def normal_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -157,26 +147,23 @@ def two_keys(impl: PRNGImpl, words: Any) -> list[Any]:
 # ----------------------------------------------------------------------------------------------------------- integers
 
 
+@api_boundary
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Uniform integers in [minval, maxval), which broadcast to `shape`; limits outside the type are clipped to it.
 
     An empty interval gives minval. Raises TypeError if `dtype` is not an integer dtype.
     """
-    try:
-        impl, words, _ = open_key("randint", key)
-        shape = shape_of("randint", shape)
-        dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, "randint")
-        if not dtypes.issubdtype(dtype, np.integer):
-            raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
-        batch_shape("randint", shape, minval=np.shape(minval), maxval=np.shape(maxval))
-        default = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
-        for name, value in (("minval", minval), ("maxval", maxval)):
-            if type(value) is int and not int(default.min) <= value <= int(default.max):
-                raise OverflowError(f"randint: argument '{name}' is {value}, which does not fit into {default.dtype}")
-        return out_placed("randint", _randint(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
-    except Exception as error:
-        shorten(error, sys._getframe())
-        raise
+    impl, words, _ = open_key("randint", key)
+    shape = shape_of("randint", shape)
+    dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, "randint")
+    if not dtypes.issubdtype(dtype, np.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
+    batch_shape("randint", shape, minval=np.shape(minval), maxval=np.shape(maxval))
+    default = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
+    for name, value in (("minval", minval), ("maxval", maxval)):
+        if type(value) is int and not int(default.min) <= value <= int(default.max):
+            raise OverflowError(f"randint: argument '{name}' is {value}, which does not fit into {default.dtype}")
+    return out_placed("randint", _randint(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
 
 def randint_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: np.dtype) -> Any:

@@ -1,4 +1,4 @@
-"""Stands for jax._src.literals: quax converts them to arrays, brainstate and equinox ask whether a value is one."""
+"""Stands for jax._src.literals: quax makes arrays of such numbers, brainstate and equinox ask for the classes."""
 
 from pullback.core.literals import TypedComplex, TypedFloat, TypedInt, TypedNdArray
 

@@ -158,13 +158,15 @@ linear_solve_p = Primitive(
 )
 
 
-def _check_result(name: str, tree: Any, wanted: Sequence[Any], outs: Sequence[Any], out_tree: Any) -> None:
-    """TypeError for another structure than that of the argument (ValueError where a linear operator gives another
-    number of results), ValueError for other shapes.
+def _check_result(
+    name: str, tree: Any, wanted: Sequence[Any], outs: Sequence[Any], out_tree: Any, of_counts: type = TypeError
+) -> None:
+    """TypeError for another structure than that of the argument, `of_counts` for another number of results,
+    ValueError for other shapes.
     """
     if out_tree != tree or [np.shape(o) for o in outs] != [a.shape for a in wanted]:
-        structure = out_tree != tree and (len(outs) == len(wanted) or name.startswith("custom_root"))
-        raise (TypeError if structure else ValueError)(
+        error = ValueError if out_tree == tree else of_counts if len(outs) != len(wanted) else TypeError
+        raise error(
             f"{name} must give arrays of the structure and shapes of its argument: expected {tree} of "
             f"{[a.short() for a in wanted]}, got {out_tree} of {[typeof(o).short() for o in outs]}"
         )
@@ -181,7 +183,7 @@ def _flat(function: Callable, tree: Any, name: str, wanted: Sequence[Any] | None
     def flat(*leaves):
         outs, out_tree = tree_flatten(function(tree_unflatten(tree, leaves)))
         if wanted is not None:
-            _check_result(name, tree, wanted, outs, out_tree)
+            _check_result(name, tree, wanted, outs, out_tree, of_counts=ValueError)
         return as_arrays(name, *outs)
 
     return flat

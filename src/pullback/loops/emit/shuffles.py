@@ -11,7 +11,7 @@ are as quick. Every second pixel of three colours, in four such sums of 512 x 64
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .code import Code
 
@@ -23,9 +23,9 @@ WIDE = (9, 12, 16)
 ENOUGH = 3  # times the kinds read that there may be
 
 
-def read_in_turns(step: int | None, kinds: int) -> bool:
+def read_in_turns(step: int | None, kinds: Callable[[], int]) -> bool:
     """Whether elements `step` apart, of which so many neighbours are read, are better shuffled than read one by one."""
-    return step is not None and (abs(step) in INTERLEAVED or (abs(step) in WIDE and ENOUGH * kinds >= abs(step)))
+    return step is not None and (abs(step) in INTERLEAVED or (abs(step) in WIDE and ENOUGH * kinds() >= abs(step)))
 
 
 def shuffled(code: Code, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:

@@ -227,8 +227,8 @@ def rsqrt(b: Builder, x: Expr) -> Expr:
     """1 / sqrt(x); rsqrt(+-0) = +-inf, rsqrt(inf) = 0, NaN below 0.
 
     An estimate on the bits, refined by r += r e (1/2 + 3/8 e), e = 1 - x r^2, which cubes the error each time: two such
-    steps, and in f64 one of r += r e / 2. In lanes a root and a division take twice as long; they stay for what is no
-    normal number.
+    steps, and in f64 one of r += r e / 2. In lanes a root and a division take up to 2.7 times as long; they stay for
+    what is no normal number.
     """
     f = format_of(x)
     bits = bits_of(b, x)

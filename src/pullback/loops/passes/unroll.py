@@ -309,8 +309,10 @@ def _moves_of_some(body: Sequence[Stmt]) -> list[tuple[int, Store]] | None:
 
 def _are_moves(body: Sequence[Stmt]) -> bool:
     """Whether nothing is computed, so that `_is_row` has told what is better."""
-    plain = [stmt for stmt in statements(body) if not isinstance(stmt, Loop)]
-    return all(isinstance(stmt, Store) and isinstance(stmt.value, (Load, Const)) for stmt in plain)
+    return all(
+        isinstance(stmt, Loop) or (isinstance(stmt, Store) and isinstance(stmt.value, (Load, Const)))
+        for stmt in statements(body)
+    )
 
 
 def _in_lanes(body: Sequence[Stmt]) -> list[Stmt]:

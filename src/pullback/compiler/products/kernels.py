@@ -6,8 +6,8 @@ them, so each step of the contracted axis reads two registers of y and ROWS elem
 the machine's limit. (The scheme is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication",
 2008.)
 
-A kernel is loop IR, compiled when a program first calls it and kept on disk, so products cost programs no time to
-compile. Its name says all of it: pb_panels_f32_6x16.
+A kernel is loop IR, compiled ahead (runtime/programs/ahead.py) or when a program first calls it and kept on disk, so
+products cost programs no time to compile. Its name says all of it: pb_panels_f32_6x16.
 
 Blocks are 6 x 16 float32 with AVX2, 12 x 32 with AVX-512; sums are chains of 128. BLAS stays for `x @ x.T` of more than
 512 rows (`syrk` does half of the work) and contractions longer than 4096, where a panel of y outgrows the second cache.
@@ -67,13 +67,24 @@ def block_rows(dtype: str, m: int, columns: int) -> tuple[int, float]:
     """
     target = current_target().vector_bytes
     registers = columns * ITEMSIZE[dtype] // target
-    most = (28 if target == 64 else 12) // registers
+    most = _sums(target) // registers
 
     def steps(rows: int) -> float:
         return -(-m // rows) * (max(rows * registers, rows + registers, 8) + BEGUN * registers)
 
     rows = min(range(1, min(m, most) + 1), key=lambda rows: (steps(rows), -rows))
     return rows, steps(rows)
+
+
+def _sums(vector_bytes: int) -> int:
+    """Registers of sums that a block has at most, of 32 with AVX-512, else of 16."""
+    return 28 if vector_bytes == 64 else 12
+
+
+def block_sizes(dtype: str, vector_bytes: int) -> list[tuple[int, int]]:
+    """(rows, columns) of all blocks that a product or a convolution may want: of one to four registers of columns."""
+    width = vector_bytes // ITEMSIZE[dtype]
+    return [(rows, count * width) for count in range(1, 5) for rows in range(1, _sums(vector_bytes) // count + 1)]
 
 
 def whole_panels(dtype: str, n: int) -> list[int]:
@@ -304,6 +315,7 @@ __all__ = [
     "SIZES",
     "block_rows",
     "block_shape",
+    "block_sizes",
     "gram_kernel",
     "gram_kernel_name",
     "kernel_name",

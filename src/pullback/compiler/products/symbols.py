@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pullback.compiler.products.kernels import gram_kernel, panel_kernel
+from itertools import product
+
+from pullback.compiler.products.kernels import CHAIN, block_sizes, gram_kernel, kernel_name, panel_kernel
 from pullback.compiler.products.tile_kernels import tile_kernel
 from pullback.loops.emit.symbols import KERNEL
 from pullback.loops.ir import Function
@@ -28,4 +30,19 @@ def kernel_of(name: str) -> Function:
     )
 
 
-__all__ = ["kernel_of"]
+def usual_kernels(vector_bytes: int) -> list[str]:
+    """Symbols of the kernels of products and convolutions of floats, for CPUs with vectors of so many bytes."""
+    return [
+        kernel_name(dtype, rows, columns, inner, **kind)
+        for dtype in ("f32", "f64")
+        for rows, columns in block_sizes(dtype, vector_bytes)
+        for kind, inner in product(({}, {"near": True}, {"indexed": True}), (CHAIN, CHAIN + 1))
+    ] + [
+        kernel_name(dtype, rows, columns, CHAIN, added=True, near=near)
+        for dtype in ("f32", "f64")
+        for rows, columns in block_sizes(dtype, vector_bytes)
+        for near in (False, True)
+    ]
+
+
+__all__ = ["kernel_of", "usual_kernels"]

@@ -1,0 +1,74 @@
+"""Kernels compiled ahead are those that programs would compile, and are used only while they are."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.compiler.products import kernels as shapes
+from pullback.compiler.products import symbols
+from pullback.compiler.products.symbols import usual_kernels
+from pullback.loops.emit.cpu.target import current_target
+from pullback.runtime.programs import ahead, kernels
+from pullback.util.switches import switches
+
+LEVEL = {64: "x86-64-v4", 32: "x86-64-v3"}.get(current_target().vector_bytes)
+wide = pytest.mark.skipif(LEVEL is None, reason="no kernels are compiled ahead for vectors of 16 bytes")
+
+
+@wide
+def test_products_call_usual_kernels():
+    target = current_target().vector_bytes
+    for dtype in ("f32", "f64"):
+        sizes = set(shapes.block_sizes(dtype, target))
+        found = {shapes.product_shape(dtype, m, n) for m in range(1, 70) for n in range(1, 300)}
+        assert found <= sizes, found - sizes
+
+
+@wide
+def test_only_whole_files_of_these_sources(tmp_path, monkeypatch):
+    name = usual_kernels(current_target().vector_bytes)[0]
+    code = ahead._code(name, LEVEL)
+    path = tmp_path / ahead._file(LEVEL)
+    monkeypatch.setattr(ahead, "FOLDER", tmp_path)
+
+    def found():
+        ahead._places.cache_clear()
+        return ahead.kernel_ahead(name, "host")
+
+    assert found() is None
+    ahead.write(path, {"another": b"123", name: code})
+    assert found().code == code and ahead.kernel_ahead("a third", "host") is None
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:40], b"", b"{}\n"):
+        path.write_bytes(damaged)
+        assert found() is None
+    path.write_bytes(whole)
+    monkeypatch.setattr(ahead, "sources_digest", lambda: "of an edited checkout")
+    assert found() is None
+
+
+@wide
+def test_code_of_the_level_has_this_machines_results(tmp_path, monkeypatch):
+    x = np.random.default_rng(0).standard_normal((40, 70)).astype("f4")
+    asked = []
+
+    def product():
+        """x @ x.T with nothing in memory nor on disk."""
+        jax.clear_caches()
+        kernels._compiled.cache_clear()
+        with switches.set(cache_dir=str(tmp_path / str(len(list(tmp_path.iterdir()))))):
+            return np.asarray(jax.jit(lambda x: jnp.dot(x, x.T + 1))(x))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ahead, "kernel_ahead", lambda name, level: asked.append(name))
+        own = product()
+    assert asked and set(asked) <= set(usual_kernels(current_target().vector_bytes))
+    codes = {name: ahead._code(name, LEVEL) for name in asked}
+    monkeypatch.setattr(ahead, "FOLDER", tmp_path)
+    ahead.write(tmp_path / ahead._file(LEVEL), codes)
+    ahead._places.cache_clear()
+    monkeypatch.setattr(symbols, "kernel_of", lambda name: pytest.fail(f"{name} was compiled again"))
+    assert np.array_equal(product(), own)
+    kernels._compiled.cache_clear()
+    ahead._places.cache_clear()

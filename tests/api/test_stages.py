@@ -60,7 +60,7 @@ def test_texts(dialect, has):
     assert lowered.as_text() == lowered.as_text("loops", debug_info=True)
 
 
-@pytest.mark.parametrize("dialect", ["stablehlo", "hlo", "mhlo", "assembler"])
+@pytest.mark.parametrize("dialect", ["stablehlo", "mhlo", "assembler"])
 def test_unknown_dialects_are_refused_with_what_there_is(dialect):
     lowered = jax.jit(f).lower(*ARGS)
     for look in (lowered.as_text, lowered.compiler_ir, lowered.compile().as_text):
@@ -73,6 +73,8 @@ def test_representations_as_objects():
     assert [type(lowered.compiler_ir(d)).__name__ for d in ("jaxpr", None, "loops", "asm")] == [
         "ClosedJaxpr", "Function", "Function", "str",
     ]  # fmt: skip
+    text = lowered.compiler_ir("hlo").as_hlo_text()
+    assert "ENTRY main.1" in text and text == lowered.as_text("hlo") == lowered.compile().as_text("hlo")
 
 
 def test_cost_analysis():

@@ -40,14 +40,14 @@ from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_lea
 from pullback.util.record import frozen_record
 from pullback.util.tracebacks import api_boundary
 
-DIALECTS = ("jaxpr", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
-_OF_XLA = ("stablehlo", "hlo", "mhlo")
+DIALECTS = ("jaxpr", "hlo", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
+_OF_XLA = ("stablehlo", "mhlo")
 
 
 def _check_dialect(what: str, dialect: str) -> None:
     if dialect in DIALECTS:
         return
-    why = ": pullback compiles through loop nests, without StableHLO or HLO" if dialect in _OF_XLA else ""
+    why = ": pullback compiles through loop nests, without MLIR" if dialect in _OF_XLA else ""
     names = ", ".join(map(repr, DIALECTS))
     raise ValueError(f"{what}: unknown dialect: {dialect}{why}; expected one of {names}")
 
@@ -205,6 +205,12 @@ class Traced:
         with config.mesh_in_force(self._mesh):
             return layout_at(self.jaxpr, [a or b for a, b in self._places])
 
+    def _hlo(self) -> Any:
+        """The program as it was traced, written as HLO."""
+        from pullback.compiler.graph.hlo import HloModule  # few ask
+
+        return HloModule(discharged(self.jaxpr)[0], self.fun_name, self.arg_names)
+
     def _partitioned_text(self) -> str:
         """One device's program, with the bytes of each collective."""
         if self._layout is None:
@@ -291,22 +297,28 @@ class Lowered(_Stage):
         return Lowered, (self._traced.without_rules(),)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text: 'jaxpr' (after the graph passes), 'partitioned' (one device's program, where arrays are
-        cut over a mesh, and the bytes of each collective), 'fused' (a table of its loop nests), 'loops' (the
-        default), 'nests' (after the loop passes), 'schedule' (the form of each nest, what it is expected to take, and
-        what in its other forms), 'llvm' or 'asm'; ValueError for another name.
+        """The program as text: 'jaxpr' (after the graph passes), 'hlo' (as it was traced, for tools that read HLO;
+        nothing is compiled from it), 'partitioned' (one device's program, where arrays are cut over a mesh, and the
+        bytes of each collective), 'fused' (a table of its loop nests), 'loops' (the default), 'nests' (after the loop
+        passes), 'schedule' (the form of each nest, what it is expected to take, and what in its other forms), 'llvm'
+        or 'asm'; ValueError for another name.
         """
         _check_dialect("as_text", dialect or "loops")
         if dialect == "partitioned":
             return self._traced._partitioned_text()
+        if dialect == "hlo":
+            return self._traced._hlo().as_hlo_text()
         return self._compiled().as_text(dialect or "loops")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object: the 'jaxpr' after the graph passes, or the loop IR function ('loops', the default).
+        """The program as an object: the 'jaxpr' after the graph passes, the loop IR function ('loops', the default),
+        or one whose `as_hlo_text()` is the program as it was traced ('hlo').
 
         Texts for the other dialects of `as_text`; ValueError for another name.
         """
         _check_dialect("compiler_ir", dialect or "loops")
+        if dialect == "hlo":
+            return self._traced._hlo()
         program = self._compiled()
         if dialect == "jaxpr":
             return program.flat
@@ -394,6 +406,8 @@ class Compiled(_Stage):
         _check_dialect("as_text", dialect or "asm")
         if dialect == "partitioned":
             return self._traced._partitioned_text()
+        if dialect == "hlo":
+            return self._traced._hlo().as_hlo_text()
         return self._program.as_text(dialect or "asm")
 
     def cost_analysis(self) -> dict[str, float]:

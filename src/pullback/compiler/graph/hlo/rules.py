@@ -14,8 +14,8 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 
 # Primitives that are one operation without attributes; its name, where it is not the primitive's own.
 _OPERATIONS = {
-    **dict.fromkeys("abs add and atan2 cbrt ceil clamp complex erf floor imag log logistic not or real".split()),
-    **dict.fromkeys("reshape rsqrt sign sqrt tan tanh xor".split()),
+    **dict.fromkeys(("abs", "add", "and", "atan2", "cbrt", "ceil", "clamp", "complex", "erf", "floor", "imag", "log")),
+    **dict.fromkeys(("logistic", "not", "or", "real", "reshape", "rsqrt", "sign", "sqrt", "tan", "tanh", "xor")),
     "add_any": "add",
     "bitcast_convert_type": "bitcast-convert",
     "clz": "count-leading-zeros",

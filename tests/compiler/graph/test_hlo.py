@@ -58,6 +58,7 @@ def scanned(x):
     (lambda x: jnp.where(x > 1, x, 0), X, ["select(gt.1, x.1,"]),
     (lambda x: lax.clamp(np.float32(0), x, np.float32(1)), X, ["clamp(constant.1, x.1, constant.2)"]),
     (lambda x: x.astype("bfloat16"), X, ["= bf16[2,3]{1,0} convert(x.1)"]),
+    (lambda x: x.astype("float8_e4m3fn"), X, ["= f8e4m3fn[2,3]{1,0} convert(x.1)"]),
     (lambda x: lax.reduce_precision(x, 5, 7), X, ["exponent_bits=5, mantissa_bits=7"]),
     (jnp.round, X, ["round-nearest-even("]),
     (lambda x: lax.rev(x, (0, 1)), X, ["reverse(x.1), dimensions={0,1}"]),

@@ -228,8 +228,8 @@ def _window(sizes, strides, padding, base, window) -> str:
 def _convolution(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     p = eqn.params
     labels = []
-    for spec, (first, second) in zip(p["dimension_numbers"], ("bf", "oi", "bf")):
-        where = {spec[0]: first, spec[1]: second, **{axis: str(k) for k, axis in enumerate(spec[2:])}}
+    for spec, letters in zip(p["dimension_numbers"], ("bf", "oi", "bf")):
+        where = dict(zip(spec, [*letters, *map(str, range(len(spec) - 2))]))
         labels.append("".join(where[axis] for axis in range(len(spec))))
     sizes = [eqn.invars[1].aval.shape[axis] for axis in p["dimension_numbers"][1][2:]]
     window = _window(sizes, p["window_strides"], p["padding"], p["lhs_dilation"], p["rhs_dilation"])

@@ -34,9 +34,10 @@ def shape_text(of: Any) -> str:
     dtype, sizes = of.dtype, tuple(of.shape)
     if dtypes.is_extended(dtype):  # what is in memory
         dtype, sizes = dtype.base, (*sizes, *dtype.base_shape)
-    kind, rest = re.fullmatch(r"([a-z]+)(.*)", "bool" if dtype == dtypes.float0 else dtype.name).groups()
+    name = "bool" if dtype == dtypes.float0 else dtype.name
+    name = re.sub("^[a-z]+", lambda kind: _LETTERS[kind[0]], name).replace("_", "")
     layout = f"{{{','.join(map(str, reversed(range(len(sizes)))))}}}" if sizes else ""
-    return f"{_LETTERS[kind]}{rest.replace('_', '')}[{','.join(map(str, sizes))}]{layout}"
+    return f"{name}[{','.join(map(str, sizes))}]{layout}"
 
 
 def constant_text(value: Any) -> str:

@@ -30,6 +30,7 @@ from pullback.api._places import (
 from pullback.api._shared_caches import shared_caches
 from pullback.api.cache_misses import explain
 from pullback.api.compiler_options import autotunes, check_options
+from pullback.api.dumps import dump
 from pullback.api.shapes import ShapeDtypeStruct, struct_of_type
 from pullback.api.stages import Lowered, Traced
 from pullback.core import (
@@ -457,6 +458,7 @@ class Jit:
         record_event_duration_secs("/jax/core/compile/jaxpr_trace_duration", took, fun_name=self.name)
         if logs_compilations():
             warn(STAGES, f"Finished tracing {self.name} for jit in {took:.9f} sec")
+        dump(self.name, self.fun, closed)
         closed, consts = hoist_tracers(closed)
         found = (closed, consts, out_tree[0])
         if not any([isinstance(c, Tracer) for c in consts]):  # closed-over tracers belong to one call

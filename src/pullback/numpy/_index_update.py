@@ -77,6 +77,7 @@ def index_update(
         y = asarray(y)
     y = with_held_arrays(y) if hasattr(y, "__jax_array__") else y
     x = as_array(x)
+    x = convert(x, dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True), x.aval.weak_type)
     dtype, weak = x.dtype, x.aval.weak_type
     x, y = _common_dtype(x, y, op)
     entries = parse(x.shape, index)

@@ -91,6 +91,8 @@ def scalar_fits(dtype: np.dtype, scalar: Any) -> bool:
     """Whether promotion of a strongly typed array of this dtype with this Python scalar gives
     dtype, without overflow.
     """
+    if dtypes.canonicalize_dtype(dtype) != dtype:  # an array of 64 bits that was made while they were on
+        return False
     kind = type(scalar)
     if kind is float:
         return dtype in FLOATS

@@ -214,6 +214,10 @@ enable_compilation_cache = bool_flag(
 compilation_cache_dir = typed_flag(
     "jax_compilation_cache_dir", str, None, "Folder of compiled programs.", optional=True
 )
+dump_ir_to = typed_flag("jax_dump_ir_to", str, "", "Folder that traced functions are written to.", optional=True)
+dump_ir_modes = typed_flag(
+    "jax_dump_ir_modes", str, "stablehlo", "What is written there, by commas: jaxpr, eqn_count_pprof."
+)
 compilation_cache_max_size = typed_flag("jax_compilation_cache_max_size", int, -1, "Its size limit in bytes; -1: none.")
 persistent_cache_min_compile_time_secs = typed_flag(
     "jax_persistent_cache_min_compile_time_secs", float, 1.0, "Shorter compilations are not kept on disk."

@@ -27,7 +27,7 @@ GROUPS = (
             "jax_persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
             "jax_remove_custom_partitioning_ptr_from_cache_key": False, "jax_cpu_enable_async_dispatch": True,
             "jax_hlo_source_file_canonicalization_regex": (str, None), "jax_source_url_schema": (str, None),
-            "jax_include_debug_info_in_dumps": True, "jax_dump_ir_modes": "stablehlo",
+            "jax_include_debug_info_in_dumps": True,
             "jax_compilation_cache_check_contents": False, "jax_compilation_cache_include_metadata_in_key": False,
             "jax_export_calling_convention_version": 10, "jax_export_ignore_forward_compatibility": False,
             "jax_serialization_version": 0, "jax_pjrt_client_create_options": (str, None),
@@ -69,7 +69,6 @@ GROUPS = (
 )  # fmt: skip
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "jax_dump_ir_to": ("", "there is no StableHLO to write; lower a function and use as_text for our own stages"),
     "jax_log_checkpoint_residuals": (False, "ask ad_checkpoint.print_saved_residuals instead"),
     "jax_disallow_mesh_context_manager": (False, "`with mesh:` stays allowed"),
 }

@@ -34,4 +34,20 @@ def packed(name: int, values: Sequence[int]) -> bytes:
     return field(name, b"".join(map(varint, values)))
 
 
-__all__ = ["field", "number", "packed", "varint"]
+class Strings(dict[str, int]):
+    """The table of strings that profiles of pprof's have: each text once, by its number; the empty one is 0.
+
+    >>> table = Strings()
+    >>> table["a"], table["b"], table["a"], list(table)
+    (1, 2, 1, ['', 'a', 'b'])
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"": 0})
+
+    def __missing__(self, text: str) -> int:
+        self[text] = len(self)
+        return self[text]
+
+
+__all__ = ["Strings", "field", "number", "packed", "varint"]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.util.protobuf import field, packed
+from pullback.util.protobuf import Strings, field, packed
 from pullback.util.protobuf import number as number_of
 
 
@@ -76,14 +76,8 @@ def profile(in_use: int | None) -> bytes:
     return _encoded(found)
 
 
-class _Strings(dict[str, int]):
-    def __missing__(self, text: str) -> int:
-        self[text] = len(self)
-        return self[text]
-
-
 def _encoded(found: dict[tuple[str, str], list[int]]) -> bytes:
-    strings = _Strings({"": 0})
+    strings = Strings()
     places: dict[str, int] = {}
     out = bytearray()
     for kind, unit in (("allocations", "count"), ("space", "bytes")):

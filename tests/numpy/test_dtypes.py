@@ -119,6 +119,27 @@ def test_dtype_of_what_names_one():
         lax.dtype([1])
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "complex128"])
+def test_arrays_of_64_bits_that_outlive_their_mode(dtype):
+    """They meet Python's scalars, arrays and updates as arrays of 32 bits do, once 64 bits are off again."""
+    with pullback.enable_x64(True):
+        x = jnp.arange(3, dtype=dtype)
+    short = pullback.dtypes.canonicalize_dtype(dtype)
+    same = jnp.arange(3, dtype=short)
+    functions = (
+        lambda x: x + 1,
+        lambda x: 2 * x,
+        lambda x: jnp.where(x == 1, x, 0),
+        lambda x: x + jnp.ones(3),
+        lambda x: x.at[0].set(3),
+        lambda x: x.at[jnp.array([0, 1])].add(2),
+    )
+    for function in functions:
+        for apply in (function, pullback.jit(function)):
+            found, wanted = apply(x), function(same)
+            assert found.dtype == wanted.dtype and (found == wanted).all()
+
+
 @pytest.mark.parametrize("x64", [False, True])
 def test_promote_types_of_scalar_types_and_of_64_bits(x64):
     with pullback.enable_x64(x64):

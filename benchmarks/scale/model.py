@@ -4,7 +4,7 @@
 
 The first two follow from two measured sizes of one process. An operation is messages, each of which costs a process
 `post`, arrives `latency` later, and moves at `rate`; sums add up at `adding`. The algorithms are those of
-ext/collectives: everybody sends to everybody, small operands whole, of larger ones a part each.
+ext/collectives: everybody sends to everybody, many processes in rounds; small operands whole, of larger ones a part each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-WHOLE = 1 << 15  # bytes; of all processes together, below which operands are sent whole (ext/collectives)
+WHOLE = 1 << 15  # bytes; of all that a process adds up, below which operands are sent whole (ext/collectives)
+MANY, MEET = 16, 8  # processes, from which on they meet in rounds, and of how many at most
 HOSTS = (2, 4, 16, 64, 256, 1024)
 
 
@@ -34,18 +35,39 @@ class Operation(NamedTuple):
     times: float
 
 
+def rounds(p: int) -> tuple[list[int], int]:
+    """How many processes meet in each round, and how many stand outside and leave their part to another."""
+    if p < MANY:
+        return [p], 0
+    inner = p
+    while True:
+        rest, sizes = inner, []
+        for size in range(MEET, 1, -1):
+            while rest % size == 0:
+                rest //= size
+                sizes.append(size)
+        if rest == 1:
+            return sizes, p - inner
+        inner -= 1
+
+
 def seconds(operation: Operation, p: int, net: Network) -> float:
     """The time of an operation between p processes."""
     n = operation.nbytes
     if p == 1:
         return 0.0
+
+    def sent(messages: int, nbytes: float) -> float:
+        return net.latency + messages * (net.post + nbytes / net.rate)
+
     if operation.kind == "permute":
-        one = net.latency + net.post + n / net.rate
-    elif n * p <= WHOLE:
-        one = net.latency + (p - 1) * (net.post + n / net.rate + n / net.adding)
-    else:
-        once = net.latency + (p - 1) * (net.post + n / p / net.rate)
-        one = 2 * once + (p - 1) * n / p / net.adding
+        return operation.times * sent(1, n)
+    sizes, outside = rounds(p)
+    one = 2 * sent(1, n) + n / net.adding if outside else 0.0
+    whole = n * (1 + sum(size - 1 for size in sizes)) <= WHOLE
+    for size in sizes:
+        n = n if whole else n / size
+        one += (1 if whole else 2) * sent(size - 1, n) + (size - 1) * n / net.adding
     return operation.times * one
 
 

@@ -1,12 +1,12 @@
 #include "collectives/collectives.h"
 
 #include <algorithm>
-#include <coroutine>
 #include <cstring>
-#include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 
+#include "collectives/steps.h"
 #include "programs/host_call.h"
 #include "ref.h"
 #include "threads/device_team.h"
@@ -16,80 +16,8 @@ namespace pb {
 namespace {
 
 constexpr size_t kWhole = 1 << 15;  // bytes, see the head
-
-// What one operation needs of everything.
-struct Work {
-    const Communication& all;
-    const Collective& op;
-    int64_t site;
-    const std::vector<const void*>& in;
-    const std::vector<void*>& out;
-
-    int me() const { return Processes::all().rank; }
-    size_t bytes() const { return op.count * op.element; }
-    int owner(int device) const { return all.layout.process[size_t(device)]; }
-    bool is_here(int device) const { return owner(device) == me(); }
-    const char* operand(int device, size_t offset = 0) const {
-        return static_cast<const char*>(in[size_t(all.layout.place_of(device))]) + offset;
-    }
-    char* result(int device, size_t offset = 0) const {
-        return static_cast<char*>(out[size_t(all.layout.place_of(device))]) + offset;
-    }
-    uint32_t tag(int step) const { return tag_of(all.fingerprint, site, step, Processes::all().tag_limit); }
-    Message send(int process, const void* data, size_t size, int step) const {
-        return {true, process, tag(step), const_cast<void*>(data), size};
-    }
-    Message receive(int process, void* data, size_t size, int step) const { return {false, process, tag(step), data, size}; }
-};
-
-// The steps of an operation. It runs to where it has to wait for messages (`co_await wait_for(messages)`), and on from there
-// when they are done: so one text serves operations that are waited for at once and those that work goes on beside. One that
-// is given up is destroyed where it waits.
-class Steps {
-  public:
-    struct promise_type {
-        Processes::Pending* pending = nullptr;
-        Steps get_return_object() { return Steps(std::coroutine_handle<promise_type>::from_promise(*this)); }
-        std::suspend_never initial_suspend() noexcept { return {}; }
-        std::suspend_always final_suspend() noexcept { return {}; }
-        void return_void() {}
-        [[noreturn]] void unhandled_exception() { std::terminate(); }
-    };
-    explicit Steps(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
-    Steps(Steps&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-    ~Steps() {
-        if (handle_) handle_.destroy();
-    }
-    bool is_done() const { return handle_.done(); }
-    // Waits, and goes on, until all is done. False if it cannot be: reason() says why.
-    bool finish(const std::function<bool()>& interrupted, const std::string& what) {
-        while (!handle_.done()) {
-            if (!Processes::all().finish(std::exchange(handle_.promise().pending, nullptr), interrupted, what)) return false;
-            handle_.resume();
-        }
-        return true;
-    }
-    // Goes on as far as it can without waiting.
-    void advance() {
-        while (!handle_.done() && Processes::all().is_done(handle_.promise().pending)) {
-            Processes::all().recycle(std::exchange(handle_.promise().pending, nullptr));
-            handle_.resume();
-        }
-    }
-
-  private:
-    std::coroutine_handle<promise_type> handle_;
-};
-
-struct wait_for {
-    std::vector<Message> messages;
-    explicit wait_for(std::vector<Message> given) : messages(std::move(given)) {}
-    bool await_ready() const { return messages.empty(); }
-    void await_suspend(std::coroutine_handle<Steps::promise_type> handle) {
-        handle.promise().pending = Processes::all().begin(messages);
-    }
-    void await_resume() const {}
-};
+constexpr size_t kMany = 16;        // processes, from which on they meet in rounds
+constexpr size_t kMeet = 8;         // processes that meet in one, at most
 
 void copy(void* to, const void* from, size_t bytes) {
     if (to != from && bytes) memcpy(to, from, bytes);
@@ -103,44 +31,60 @@ struct Block {
 };
 constexpr size_t kKept = size_t(1) << 28;  // bytes, at most
 
+// Operations end on other threads than they begin on, and teams of a process that talks to no other run beside each other.
+struct Idle {
+    std::mutex mutex;
+    std::vector<Block> blocks;
+    size_t bytes = 0;
+};
+Idle& idle() {
+    static auto* all = new Idle;
+    return *all;
+}
+
 struct Scratch {
     std::vector<Block> blocks;
     char* get(size_t bytes) {
         bytes = std::max<size_t>(bytes, 1);
-        auto best = idle().end();
-        for (auto it = idle().begin(); it != idle().end(); ++it)
-            if (it->bytes >= bytes && it->bytes <= 4 * bytes + 4096 && (best == idle().end() || it->bytes < best->bytes)) best = it;
-        if (best != idle().end()) {
+        std::lock_guard lock(idle().mutex);
+        auto& kept = idle().blocks;
+        auto best = kept.end();
+        for (auto it = kept.begin(); it != kept.end(); ++it)
+            if (it->bytes >= bytes && it->bytes <= 4 * bytes + 4096 && (best == kept.end() || it->bytes < best->bytes)) best = it;
+        if (best != kept.end()) {
             blocks.push_back(*best);
-            idle_bytes() -= best->bytes;
-            idle().erase(best);
+            idle().bytes -= best->bytes;
+            kept.erase(best);
         } else {
             blocks.push_back({static_cast<char*>(::operator new(bytes, std::align_val_t(64))), bytes});
         }
         return blocks.back().data;
     }
     ~Scratch() {
-        if (Processes::all().has_failed()) return;
+        if (blocks.empty() || Processes::all().has_failed()) return;
+        std::lock_guard lock(idle().mutex);
         for (Block& block : blocks) {
-            if (idle_bytes() + block.bytes > kKept) {
+            if (idle().bytes + block.bytes > kKept) {
                 ::operator delete(block.data, std::align_val_t(64));
                 continue;
             }
-            idle_bytes() += block.bytes;
-            idle().push_back(block);
+            idle().bytes += block.bytes;
+            idle().blocks.push_back(block);
         }
     }
-
-  private:  // of this thread: teams of a process that talks to no other may run beside each other
-    static std::vector<Block>& idle() {
-        static thread_local std::vector<Block> blocks;
-        return blocks;
-    }
-    static size_t& idle_bytes() {
-        static thread_local size_t bytes = 0;
-        return bytes;
-    }
 };
+
+Rounds rounds_of(size_t n) {
+    if (n < kMany) return {{n}, n};
+    Rounds rounds;
+    for (rounds.inner = n;; --rounds.inner) {
+        size_t rest = rounds.inner;
+        rounds.sizes.clear();
+        for (size_t size = kMeet; size > 1; --size)
+            for (; rest % size == 0; rest /= size) rounds.sizes.push_back(size);
+        if (rest == 1) return rounds;
+    }
+}
 
 Members members_of(const std::vector<int>& group, const Layout& layout, int me) {
     Members m;
@@ -151,6 +95,7 @@ Members members_of(const std::vector<int>& group, const Layout& layout, int me) 
     }
     for (size_t k = 0; k < m.processes.size(); ++k)
         if (m.processes[k] == me) m.place = int(k);
+    m.rounds = rounds_of(m.processes.size());
     return m;
 }
 
@@ -166,65 +111,131 @@ void add_up(const Work& w, const std::vector<const char*>& parts, char* out, siz
     }
 }
 
-Steps all_reduce(const Work& w, const Members& m) {
+// Of elements, or blocks: [first, last).
+struct Range {
+    size_t first, last;
+    size_t size() const { return last - first; }
+    Range part(size_t k, size_t n) const { return {first + size() * k / n, first + size() * (k + 1) / n}; }
+};
+
+// One round of a process: who meets whom.
+struct Round {
+    const Members& m;
+    size_t size, stride;  // of places
+
+    size_t place() const { return size_t(m.place); }
+    size_t digit() const { return place() / stride % size; }
+    size_t peer(size_t k) const { return place() - digit() * stride + k * stride; }  // place of the one with digit k
+    int process(size_t k) const { return m.processes[peer(k)]; }
+};
+
+// The rounds of a group, from neighbours to the most distant.
+std::vector<Round> rounds_of(const Members& m) {
+    std::vector<Round> rounds;
+    size_t stride = 1;
+    for (size_t size : m.rounds.sizes) {
+        rounds.push_back({m, size, stride});
+        stride *= size;
+    }
+    return rounds;
+}
+
+// The process that stands outside of the rounds and leaves its part to this one, or the one that this one leaves it to.
+struct Outside {
+    bool is_me, has_one;
+    int process = -1;
+    explicit Outside(const Members& m)
+        : is_me(size_t(m.place) >= m.rounds.inner), has_one(size_t(m.place) + m.rounds.inner < m.processes.size()) {
+        if (is_me) process = m.processes[size_t(m.place) - m.rounds.inner];
+        if (has_one) process = m.processes[size_t(m.place) + m.rounds.inner];
+    }
+};
+
+Steps all_reduce(const Work& w) {
+    const Members& m = w.members();
     if (m.here.empty()) co_return;
-    const size_t n = m.processes.size(), count = w.op.count, bytes = w.bytes();
+    const size_t count = w.op.count, element = w.op.element, bytes = w.bytes();
     Scratch scratch;
     char* out = w.result(m.here[0]);
     const char* mine = w.operand(m.here[0]);  // the sum of what is here
     if (m.here.size() > 1) {
         std::vector<const char*> operands;
         for (int device : m.here) operands.push_back(w.operand(device));
-        char* sum = n == 1 ? out : scratch.get(bytes);
+        char* sum = m.processes.size() == 1 ? out : scratch.get(bytes);
         add_up(w, operands, sum, count);
         mine = sum;
     }
+    const std::vector<Round> rounds = rounds_of(m);
+    const Outside outside(m);
+    const int last = 1 + 2 * int(rounds.size());
     std::vector<Message> messages;
-    std::vector<const char*> parts(n);
-    if (n == 1) {
+    if (m.processes.size() == 1) {
         copy(out, mine, bytes);
-    } else if (bytes * n <= kWhole || count < n) {
-        for (size_t k = 0; k < n; ++k) {
-            if (int(k) == m.place) {
-                parts[k] = mine;
-                continue;
-            }
-            char* from = scratch.get(bytes);
-            parts[k] = from;
-            messages.push_back(w.receive(m.processes[k], from, bytes, 0));
-            messages.push_back(w.send(m.processes[k], mine, bytes, 0));
-        }
+    } else if (outside.is_me) {
+        messages.push_back(w.receive(outside.process, out, bytes, last));
+        messages.push_back(w.send(outside.process, mine, bytes, 0));
         co_await wait_for(std::move(messages));
-        add_up(w, parts, out, count);
     } else {
-        auto first = [&](size_t k) { return count * k / n; };  // element of the part of process k
-        auto length = [&](size_t k) { return (first(k + 1) - first(k)) * w.op.element; };
-        const size_t here = size_t(m.place), at = first(here) * w.op.element;
-        for (size_t k = 0; k < n; ++k) {
-            if (k == here) {
-                parts[k] = mine + at;
-                continue;
+        if (outside.has_one) {
+            char* from = scratch.get(bytes);
+            messages.push_back(w.receive(outside.process, from, bytes, 0));
+            co_await wait_for(std::move(messages));
+            char* sum = scratch.get(bytes);
+            std::vector<const char*> parts{mine, from};
+            add_up(w, parts, sum, count);
+            mine = sum;
+        }
+        const bool whole = bytes * (1 + m.rounds.partners()) <= kWhole || count < m.rounds.inner;
+        std::vector<Range> ranges{{0, count}};  // what there is of the sums before each round, `mine` is where it begins
+        for (size_t i = 0; i < rounds.size(); ++i) {
+            const Round& round = rounds[i];
+            const Range now = ranges.back();
+            auto part = [&](size_t k) { return whole ? now : now.part(k, round.size); };
+            auto at = [&](size_t k) { return mine + (part(k).first - now.first) * element; };
+            const Range own = part(round.digit());
+            std::vector<const char*> parts(round.size);
+            messages = {};
+            for (size_t k = 0; k < round.size; ++k) {
+                if (k == round.digit()) {
+                    parts[k] = at(k);
+                    continue;
+                }
+                char* from = scratch.get(own.size() * element);
+                parts[k] = from;
+                messages.push_back(w.receive(round.process(k), from, own.size() * element, 1 + int(i)));
+                messages.push_back(w.send(round.process(k), at(k), part(k).size() * element, 1 + int(i)));
             }
-            char* from = scratch.get(length(here));
-            parts[k] = from;
-            messages.push_back(w.receive(m.processes[k], from, length(here), 0));
-            messages.push_back(w.send(m.processes[k], mine + first(k) * w.op.element, length(k), 0));
+            co_await wait_for(std::move(messages));
+            char* sum = i + 1 == rounds.size() ? out + own.first * element : scratch.get(own.size() * element);
+            add_up(w, parts, sum, own.size());
+            mine = sum;
+            ranges.push_back(own);
         }
-        co_await wait_for(std::move(messages));
-        add_up(w, parts, out + at, first(here + 1) - first(here));
+        for (size_t i = whole ? 0 : rounds.size(); i--;) {
+            const Round& round = rounds[i];
+            auto part = [&](size_t k) { return ranges[i].part(k, round.size); };
+            auto at = [&](size_t k) { return out + part(k).first * element; };
+            const size_t digit = round.digit();
+            messages = {};
+            for (size_t k = 0; k < round.size; ++k) {
+                if (k == digit) continue;
+                messages.push_back(w.receive(round.process(k), at(k), part(k).size() * element, last - 1 - int(i)));
+                messages.push_back(w.send(round.process(k), at(digit), part(digit).size() * element, last - 1 - int(i)));
+            }
+            co_await wait_for(std::move(messages));
+        }
         messages = {};
-        for (size_t k = 0; k < n; ++k) {
-            if (k == here) continue;
-            messages.push_back(w.receive(m.processes[k], out + first(k) * w.op.element, length(k), 1));
-            messages.push_back(w.send(m.processes[k], out + at, length(here), 1));
-        }
+        if (outside.has_one) messages.push_back(w.send(outside.process, out, bytes, last));
         co_await wait_for(std::move(messages));
     }
     for (int device : m.here) copy(w.result(device), out, bytes);
 }
 
-Steps all_gather(const Work& w, const std::vector<int>& group, const Members& m) {
+// Each process sends each device's part to all others.
+Steps all_gather_at_once(const Work& w) {
+    const Members& m = w.members();
     if (m.here.empty()) co_return;
+    const std::vector<int>& group = w.devices();
     char* out = w.result(m.here[0]);
     std::vector<Message> messages;
     for (size_t k = 0; k < group.size(); ++k) {
@@ -241,8 +252,55 @@ Steps all_gather(const Work& w, const std::vector<int>& group, const Members& m)
     for (int device : m.here) copy(w.result(device), out, group.size() * w.bytes());
 }
 
-Steps reduce_scatter(const Work& w, const std::vector<int>& group, const Members& m) {
+// The blocks of the places that begin at `first`, and those of the ones outside that leave theirs to them.
+std::vector<Range> blocks_of(const Members& m, size_t first, size_t places) {
+    std::vector<Range> found{{first, first + places}};
+    const size_t n = m.processes.size(), inner = m.rounds.inner;
+    if (inner + first < n) found.push_back({inner + first, std::min(inner + first + places, n)});
+    return found;
+}
+
+Steps all_gather_in_rounds(const Work& w) {
+    const Members& m = w.members();
     if (m.here.empty()) co_return;
+    const size_t bytes = w.bytes(), all = m.processes.size() * bytes;
+    char* out = w.result(m.here[0]);
+    const Outside outside(m);
+    const std::vector<Round> rounds = rounds_of(m);
+    const int last = 1 + int(rounds.size());
+    copy(out + size_t(m.place) * bytes, w.operand(m.here[0]), bytes);
+    std::vector<Message> messages;
+    if (outside.is_me) {
+        messages.push_back(w.receive(outside.process, out, all, last));
+        messages.push_back(w.send(outside.process, w.operand(m.here[0]), bytes, 0));
+    } else if (outside.has_one) {
+        messages.push_back(w.receive(outside.process, out + (size_t(m.place) + m.rounds.inner) * bytes, bytes, 0));
+    }
+    co_await wait_for(std::move(messages));
+    if (outside.is_me) co_return;
+    for (size_t i = 0; i < rounds.size(); ++i) {
+        const Round& round = rounds[i];
+        messages = {};
+        for (size_t k = 0; k < round.size; ++k) {
+            if (k == round.digit()) continue;
+            auto begin = [&](size_t place) { return place / round.stride * round.stride; };
+            for (Range r : blocks_of(m, begin(round.peer(k)), round.stride))
+                messages.push_back(w.receive(round.process(k), out + r.first * bytes, r.size() * bytes, 1 + int(i)));
+            for (Range r : blocks_of(m, begin(round.place()), round.stride))
+                messages.push_back(w.send(round.process(k), out + r.first * bytes, r.size() * bytes, 1 + int(i)));
+        }
+        co_await wait_for(std::move(messages));
+    }
+    messages = {};
+    if (outside.has_one) messages.push_back(w.send(outside.process, out, all, last));
+    co_await wait_for(std::move(messages));
+}
+
+// Each process sends each device what it has for it.
+Steps reduce_scatter_at_once(const Work& w) {
+    const Members& m = w.members();
+    if (m.here.empty()) co_return;
+    const std::vector<int>& group = w.devices();
     Scratch scratch;
     std::vector<Message> messages;
     std::vector<std::pair<int, std::vector<const char*>>> mine;  // each device here, what to add up for it
@@ -274,7 +332,64 @@ Steps reduce_scatter(const Work& w, const std::vector<int>& group, const Members
     for (auto& [device, terms] : mine) add_up(w, terms, w.result(device), w.op.count);
 }
 
-Steps all_to_all(const Work& w, const std::vector<int>& group) {
+// From the most distant to neighbours, so that what a round leaves to a process lies together.
+Steps reduce_scatter_in_rounds(const Work& w) {
+    const Members& m = w.members();
+    if (m.here.empty()) co_return;
+    const size_t bytes = w.bytes(), n = m.processes.size();
+    Scratch scratch;
+    char* out = w.result(m.here[0]);
+    const char* mine = w.operand(m.here[0]);
+    const Outside outside(m);
+    const std::vector<Round> rounds = rounds_of(m);
+    const int last = 1 + int(rounds.size());
+    std::vector<Message> messages;
+    if (outside.is_me) {
+        messages.push_back(w.receive(outside.process, out, bytes, last));
+        messages.push_back(w.send(outside.process, mine, n * bytes, 0));
+        co_await wait_for(std::move(messages));
+        co_return;
+    }
+    if (outside.has_one) {
+        char* from = scratch.get(n * bytes);
+        messages.push_back(w.receive(outside.process, from, n * bytes, 0));
+        co_await wait_for(std::move(messages));
+        char* sum = scratch.get(n * bytes);
+        std::vector<const char*> parts{mine, from};
+        add_up(w, parts, sum, n * w.op.count);
+        mine = sum;
+    }
+    for (size_t i = rounds.size(); i--;) {
+        const Round& round = rounds[i];
+        auto blocks = [&](size_t place) { return blocks_of(m, place / round.stride * round.stride, round.stride); };
+        const std::vector<Range> own = blocks(round.place());
+        std::vector<std::vector<const char*>> parts(own.size(), std::vector<const char*>(round.size));
+        messages = {};
+        for (size_t k = 0; k < round.size; ++k) {
+            if (k != round.digit())
+                for (Range r : blocks(round.peer(k)))
+                    messages.push_back(w.send(round.process(k), mine + r.first * bytes, r.size() * bytes, 1 + int(i)));
+            for (size_t b = 0; b < own.size(); ++b) {
+                parts[b][k] = mine + own[b].first * bytes;
+                if (k == round.digit()) continue;
+                char* from = scratch.get(own[b].size() * bytes);
+                parts[b][k] = from;
+                messages.push_back(w.receive(round.process(k), from, own[b].size() * bytes, 1 + int(i)));
+            }
+        }
+        co_await wait_for(std::move(messages));
+        char* sum = scratch.get(n * bytes);
+        for (size_t b = 0; b < own.size(); ++b) add_up(w, parts[b], sum + own[b].first * bytes, own[b].size() * w.op.count);
+        mine = sum;
+    }
+    copy(out, mine + size_t(m.place) * bytes, bytes);
+    messages = {};
+    if (outside.has_one) messages.push_back(w.send(outside.process, mine + (size_t(m.place) + m.rounds.inner) * bytes, bytes, last));
+    co_await wait_for(std::move(messages));
+}
+
+Steps all_to_all(const Work& w) {
+    const std::vector<int>& group = w.devices();
     std::vector<Message> messages;
     for (size_t from = 0; from < group.size(); ++from)
         for (size_t to = 0; to < group.size(); ++to) {
@@ -290,8 +405,10 @@ Steps all_to_all(const Work& w, const std::vector<int>& group) {
 }
 
 // Along a binary tree of the processes, whose root is that of the source.
-Steps broadcast(const Work& w, const std::vector<int>& group, const Members& m) {
+Steps broadcast(const Work& w) {
+    const Members& m = w.members();
     if (m.here.empty()) co_return;
+    const std::vector<int>& group = w.devices();
     const int source = group[size_t(w.op.root)];
     const int n = int(m.processes.size());
     int first = 0;
@@ -331,76 +448,31 @@ Steps permute(const Work& w) {
     co_await wait_for(std::move(messages));
 }
 
-// The steps for the devices of one group; a permutation has no groups.
-Steps steps_of(const Work& w, size_t g) {
-    const Collective& op = w.op;
-    switch (op.kind) {
-        case Kind::all_reduce: return all_reduce(w, op.members[g]);
-        case Kind::all_gather: return all_gather(w, op.groups[g], op.members[g]);
-        case Kind::reduce_scatter: return reduce_scatter(w, op.groups[g], op.members[g]);
-        case Kind::all_to_all: return all_to_all(w, op.groups[g]);
-        case Kind::broadcast: return broadcast(w, op.groups[g], op.members[g]);
+}  // namespace
+
+Steps steps_of(const Work& w) {
+    const Kind kind = w.op.kind;
+    const bool sums_or_gathers = kind == Kind::all_gather || kind == Kind::reduce_scatter;
+    const bool in_rounds = sums_or_gathers && w.members().rounds.sizes.size() > 1 &&
+                           w.members().processes.size() == w.devices().size();  // one device each
+    switch (kind) {
+        case Kind::all_reduce: return all_reduce(w);
+        case Kind::all_gather: return in_rounds ? all_gather_in_rounds(w) : all_gather_at_once(w);
+        case Kind::reduce_scatter: return in_rounds ? reduce_scatter_in_rounds(w) : reduce_scatter_at_once(w);
+        case Kind::all_to_all: return all_to_all(w);
+        case Kind::broadcast: return broadcast(w);
         default: return permute(w);
     }
 }
 
-}  // namespace
-
 bool perform(const Communication& all, int64_t site, const std::vector<const void*>& in, const std::vector<void*>& out,
              const std::function<bool()>& interrupted) {
+    std::lock_guard lock(Processes::all().mutex());
     if (Processes::all().has_failed()) return false;
     const Collective& op = all.sites[size_t(site)];
-    Work w{all, op, site, in, out};
-    size_t groups = op.kind == Kind::permute ? 1 : op.groups.size();
-    for (size_t g = 0; g < groups; ++g)
-        if (!steps_of(w, g).finish(interrupted, op.text)) return false;
-    return true;
-}
-
-// One that goes on beside work of the program. Its coroutine refers to what stands above it here.
-struct Begun {
-    int64_t site;
-    std::vector<const void*> in;
-    std::vector<void*> out;
-    Work work;
-    Steps steps;
-
-    Begun(const Communication& all, int64_t site, const void* in, void* out)
-        : site(site), in{in}, out{out}, work{all, all.sites[size_t(site)], site, this->in, this->out},
-          steps(steps_of(work, group_here(work.op))) {}
-
-  private:
-    static size_t group_here(const Collective& op) {  // of the one device of this process
-        size_t group = 0;
-        while (op.kind != Kind::permute && op.members[group].here.empty()) ++group;
-        return group;
-    }
-};
-
-UnderWay::~UnderWay() {
-    if (operations_.empty()) return;  // else MPI may still write to the memory, and the others wait
-    Processes::all().fail("process " + std::to_string(Processes::all().rank) + " left a program before its " +
-                          operations_[0]->work.op.text + " was done");
-}
-
-bool UnderWay::begin(const Communication& all, int64_t site, const void* in, void* out) {
-    if (Processes::all().has_failed()) return false;
-    operations_.push_back(new Begun(all, site, in, out));
-    for (Begun* operation : operations_) operation->steps.advance();
-    return !Processes::all().has_failed();
-}
-
-bool UnderWay::end(int64_t site, const std::function<bool()>& interrupted) {
-    for (size_t k = 0; k < operations_.size(); ++k) {
-        if (operations_[k]->site != site) continue;
-        for (Begun* operation : operations_) operation->steps.advance();
-        std::unique_ptr<Begun> operation(operations_[k]);
-        if (!operation->steps.finish(interrupted, operation->work.op.text)) {
-            operation.release();
-            return false;
-        }
-        operations_.erase(operations_.begin() + ptrdiff_t(k));
-        return true;
+    for (size_t g = 0; g < op.groups_of_steps(); ++g) {
+        Work work{all, op, site, in, out, g};
+        if (!steps_of(work).finish(interrupted, op.text)) return false;
     }
     return true;
 }

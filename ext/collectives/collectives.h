@@ -7,9 +7,8 @@
 //     pb_collective_begin(site, in, out)
 //     pb_collective_end(site, in, out)  waits; until then `in` is not written, and `out` not touched
 //
-// Where a process has several devices, the first of the two does it all; they would have to meet once more to know that it
-// is done. Messages move on in MPI's calls: where the network does not move them by itself, the work between hides that
-// processes wait for each other, but not the copying.
+// The device that comes last to the first of the two begins it; at the second they meet. Meanwhile a thread moves the
+// messages on (under_way.h).
 //
 // A program brings a list of what its sites are (`Collective`), so the machine code names neither devices nor processes.
 // Operands and results are arrays of `count` elements, or, where an operation deals with a part for each member of a
@@ -23,11 +22,14 @@
 //     broadcast       in[count] -> out[count]         out = in of member `root`
 //     permute         in[count] -> out[count]         out = in of the device that sends to this one, else zero
 //
-// Sums are in this order: over the members of one process, then over the processes in the order of their first member.
-// So results are the same, bit by bit, whenever devices and processes are the same.
+// Sums are in this order: over the members of one process, then over the processes in the order of their first member, as
+// they meet. So results are the same, bit by bit, whenever devices and processes are the same.
 //
 // Between processes: operands of which all processes together have at most kWhole bytes are sent to all, who add them up;
 // of larger ones each process adds up a part and sends that. Both are as few bytes as there can be, with one and two waits.
+// Many processes (kMany) do so in rounds of at most kMeet who meet: the digits of their places in a mixed base say who, so
+// that 1,024 send 22 messages each instead of 1,023, in 4 rounds. Of a number without such a base the last few leave
+// their part to another one, who gives them the result.
 #pragma once
 #include <functional>
 #include <string>
@@ -41,10 +43,23 @@ namespace pb {
 
 enum class Kind : int { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, permute, count };
 
+// In which rounds the processes of a group meet: numbers whose product is `inner`. Those behind it stand outside.
+struct Rounds {
+    std::vector<size_t> sizes;
+    size_t inner = 0;
+    size_t partners() const {
+        size_t n = 0;
+        for (size_t size : sizes) n += size - 1;
+        return n;
+    }
+};
+Rounds rounds_of(size_t processes);
+
 // The processes of a group, by their first members; `here`: its members in this process.
 struct Members {
     std::vector<int> processes, here;
     int place = -1;  // of this process
+    Rounds rounds;
 };
 
 struct Collective {
@@ -57,6 +72,7 @@ struct Collective {
     std::vector<std::pair<int, int>> pairs;  // of a permute: (source, destination)
     int root = 0;
     std::string text;  // what messages call it
+    size_t groups_of_steps() const { return kind == Kind::permute ? 1 : groups.size(); }
 };
 
 // Which process has each device of the mesh, and which devices this one has.
@@ -80,20 +96,6 @@ struct Communication {
 // Processes::all().reason() is why.
 bool perform(const Communication& all, int64_t site, const std::vector<const void*>& in, const std::vector<void*>& out,
              const std::function<bool()>& interrupted);
-
-// The operations that a program with one device here has begun, and not ended.
-struct Begun;
-class UnderWay {
-  public:
-    UnderWay() = default;
-    UnderWay(const UnderWay&) = delete;
-    ~UnderWay();  // gives up on the processes if there are any left
-    bool begin(const Communication& all, int64_t site, const void* in, void* out);
-    bool end(int64_t site, const std::function<bool()>& interrupted);
-
-  private:
-    std::vector<Begun*> operations_;
-};
 
 // communication(devices' processes, local devices, sites, fingerprint) -> capsule, for DeviceProgram. A site is (kind,
 // combine, element, count, groups, pairs, root, text).

@@ -29,6 +29,7 @@ struct Mpi {
     int (*Iprobe)(int, int, Handle, int*, void*);
     int (*Recv)(void*, int, Handle, int, int, Handle, void*);
     int (*Cancel)(void*);
+    int (*Query_thread)(int*);
     Handle data = 0, notes = 0, byte = 0;  // two communicators, the type of bytes
     int any_source = 0, any_tag = 0;
     size_t request_bytes = 8;
@@ -38,6 +39,7 @@ struct Mpi {
 Mpi mpi;
 
 constexpr size_t kMost = size_t(1) << 30;  // bytes of one message of MPI's, whose counts are ints
+constexpr int kOneAtATime = 2;             // MPI_THREAD_SERIALIZED
 constexpr int kNote = 1, kLeft = 2;        // tags of notes
 constexpr size_t kNoteBytes = 600;
 constexpr double kSettled = 1.0;  // seconds after which a message that nobody waits for means that processes disagree
@@ -78,8 +80,8 @@ Processes& Processes::all() {
     return *processes;
 }
 
-uint32_t tag_of(uint64_t program, int64_t site, int step, uint32_t limit) {
-    uint64_t h = program ^ (uint64_t(site) * 0x9e3779b97f4a7c15ull) ^ (uint64_t(step) << 56);
+uint32_t tag_of(uint64_t program, int64_t site, size_t group, int step, uint32_t limit) {
+    uint64_t h = program ^ (uint64_t(site) * 0x9e3779b97f4a7c15ull) ^ (uint64_t(step) << 56) ^ (uint64_t(group) << 32);
     h = (h ^ (h >> 31)) * 0xbf58476d1ce4e5b9ull;
     h = (h ^ (h >> 29)) * 0x94d049bb133111ebull;
     return uint32_t((h ^ (h >> 32)) % limit);
@@ -243,6 +245,7 @@ bool Processes::hear() {
 void Processes::fail(const std::string& reason, bool tell) {
     if (has_failed()) return;
     reason_ = reason.empty() ? "unknown" : reason;
+    failed_.store(true, std::memory_order_release);
     if (!tell || !connected_) return;
     auto* text = new char[kNoteBytes]();  // read by MPI at its leisure
     strncpy(text, reason_.c_str(), kNoteBytes - 1);
@@ -301,7 +304,8 @@ PyObject* connect_processes(PyObject*, PyObject* args, PyObject* kwargs) {
     m.Iprobe = reinterpret_cast<decltype(m.Iprobe)>(address("MPI_Iprobe"));
     m.Recv = reinterpret_cast<decltype(m.Recv)>(address("MPI_Recv"));
     m.Cancel = reinterpret_cast<decltype(m.Cancel)>(address("MPI_Cancel"));
-    if (!m.Isend || !m.Irecv || !m.Test || !m.Iprobe || !m.Recv || !m.Cancel || request_bytes > 16 ||
+    m.Query_thread = reinterpret_cast<decltype(m.Query_thread)>(address("MPI_Query_thread"));
+    if (!m.Isend || !m.Irecv || !m.Test || !m.Iprobe || !m.Recv || !m.Cancel || !m.Query_thread || request_bytes > 16 ||
         PyTuple_GET_SIZE(pids) != p.size || m.status_source > 120 || m.status_tag > 120) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "connect_processes: a function of MPI is missing");
         return nullptr;
@@ -313,6 +317,9 @@ PyObject* connect_processes(PyObject*, PyObject* args, PyObject* kwargs) {
     p.left_.assign(size_t(p.size), false);
     for (int k = 0; k < p.size; ++k) p.pids_[size_t(k)] = PyLong_AsLongLong(PyTuple_GET_ITEM(pids, k));
     p.reason_.clear();
+    p.failed_.store(false);
+    int level = 0;
+    p.any_thread = !m.Query_thread(&level) && level >= kOneAtATime;
     p.connected_ = true;
     Py_RETURN_NONE;
 }
@@ -358,7 +365,9 @@ PyObject* exchange_bytes(PyObject*, PyObject* args) {
     if (ok) {
         Frame frame(nullptr, true);
         PyThreadState* state = PyEval_SaveThread();
+        std::unique_lock lock(p.mutex());
         ok = p.exchange(messages, [] { return pb_interrupt_pending() != 0; }, what);
+        lock.unlock();
         restore_thread(state);
         if (!ok && frame.exception) frame.raise(1, what);
         else if (!ok) raise_reason(p.reason());
@@ -378,7 +387,12 @@ PyObject* process_failure(PyObject*, PyObject*) {
 PyObject* fail_processes(PyObject*, PyObject* reason) {
     const char* text = PyUnicode_AsUTF8(reason);
     if (!text) return nullptr;
-    Processes::all().fail(text);
+    Py_BEGIN_ALLOW_THREADS;
+    Processes& p = Processes::all();
+    std::unique_lock lock(p.mutex());
+    p.fail(text);
+    lock.unlock();
+    Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }
 
@@ -386,7 +400,10 @@ PyObject* part_processes(PyObject*, PyObject* seconds) {
     double limit = PyFloat_AsDouble(seconds);
     if (PyErr_Occurred()) return nullptr;
     Py_BEGIN_ALLOW_THREADS;
-    Processes::all().part(limit);
+    Processes& p = Processes::all();
+    std::unique_lock lock(p.mutex());
+    p.part(limit);
+    lock.unlock();
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "collectives/collectives.h"
+#include "collectives/under_way.h"
 #include "programs/host_call.h"
 #include "threads/float_mode.h"
 #include "threads/thread_pool.h"
@@ -161,7 +162,8 @@ Team::Team(int size, const Communication* communication)
       devices_(size_t(size)),
       communication_(communication),
       in_(size_t(size)),
-      out_(size_t(size)) {}
+      out_(size_t(size)),
+      under_way_(communication ? std::make_unique<UnderWay>(*communication) : nullptr) {}
 
 Team::Shown& Team::current(int device) {
     Device& d = devices_[size_t(device)];
@@ -291,15 +293,14 @@ void Team::collective(int device, int64_t site, const void* in, void* out) {
 }
 
 void Team::begin_collective(int device, int64_t site, const void* in, void* out) {
-    if (size_ > 1) return collective(device, site, in, out);
-    if (is_abandoned()) return;
-    if (!under_way_) under_way_ = std::make_unique<UnderWay>();
-    if (!under_way_->begin(*communication_, site, in, out)) abandon(Processes::all().reason());
+    if (!is_abandoned() && !under_way_->begin(size_t(device), site, in, out)) abandon(Processes::all().reason());
 }
 
-void Team::end_collective(int, int64_t site) {
-    if (size_ > 1 || is_abandoned() || !under_way_) return;
-    if (!under_way_->end(site, *interrupted_)) abandon(Processes::all().reason());
+void Team::end_collective(int device, int64_t site) {
+    if (size_ > 1 && !meet(device, 2 * site)) return;
+    if (size_ == 1 && is_abandoned()) return;
+    if (!device && !under_way_->end(site, *interrupted_)) abandon(Processes::all().reason());
+    if (size_ > 1) meet(device, 2 * site + 1);  // until here the results are written
 }
 
 int Team::number(int device) const { return communication_ ? communication_->layout.local[size_t(device)] : device; }

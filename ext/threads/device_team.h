@@ -94,7 +94,7 @@ class Team {
     const Communication* communication_;
     std::vector<const void*> in_;  // of a collective operation, by device
     std::vector<void*> out_;
-    std::unique_ptr<UnderWay> under_way_;  // made when it is needed
+    std::unique_ptr<UnderWay> under_way_;
 };
 
 }  // namespace pb

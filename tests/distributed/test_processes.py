@@ -28,6 +28,11 @@ def test_collectives(count, more):
     assert len(lines) == count and len(set(lines)) == 1  # the same bits on all
 
 
+@pytest.mark.parametrize("count", [3, 17])
+def test_sums_of_many_processes(count):
+    assert succeed(count, "rounds.py") == ["done"] * count
+
+
 @pytest.mark.parametrize("more", [{}, TWO_DEVICES])
 def test_work_beside_large_operations(more):
     lines = succeed(2, "overlap.py", "2", "1", **more)

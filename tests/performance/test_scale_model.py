@@ -16,6 +16,14 @@ def test_operations_cost_messages_and_bytes():
     assert model.seconds(model.Operation("permute", 1e6, 2), 9, NET) == pytest.approx(2 * (1.1e-5 + 1e-3))
 
 
+def test_many_processes_meet_in_rounds():
+    assert [model.rounds(p) for p in (15, 16, 17, 1024)] == [([15], 0), ([8, 2], 0), ([8, 2], 1), ([8, 8, 8, 2], 0)]
+    small, large = model.Operation("sum", 8, 1), model.Operation("sum", 1.6e7, 1)
+    assert model.seconds(small, 16, NET) == pytest.approx(2e-5 + 8 * (1e-6 + 8e-9 + 8e-10))
+    assert model.seconds(large, 16, NET) == pytest.approx(2 * (2e-5 + 8e-6 + 0.015) + 0.0015)
+    assert model.seconds(small, 17, NET) == pytest.approx(model.seconds(small, 16, NET) + 2.2e-5 + 16.8e-9)
+
+
 @pytest.mark.parametrize("name", model.PROGRAMS)
 def test_one_process_takes_what_was_measured_and_weak_scaling_falls(name):
     program = model.fitted(name, 1024, once=0.03, twice=0.05)

@@ -18,7 +18,7 @@ from pullback.distributed import ending, rendezvous, store
 from pullback.runtime.arrays import devices
 from pullback.util.switches import switches
 
-_FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Iprobe", "MPI_Recv", "MPI_Cancel")
+_FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Iprobe", "MPI_Recv", "MPI_Cancel", "MPI_Query_thread")
 _THREADS_ONE_AT_A_TIME = 2  # MPI_THREAD_SERIALIZED
 
 

@@ -4,7 +4,7 @@
 
 The first two follow from two measured sizes of one process. An operation is messages, each of which costs a process
 `post`, arrives `latency` later, and moves at `rate`; sums add up at `adding`. The algorithms are those of
-ext/collectives: everybody sends to everybody, many processes in rounds; small operands whole, of larger ones a part each.
+ext/collectives: everybody sends to everybody, many processes in rounds; small operands whole, of larger ones a part.
 """
 
 from __future__ import annotations

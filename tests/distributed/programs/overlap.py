@@ -1,6 +1,6 @@
 """Work beside a large operation: each process in turn has it before or after, and neither waits for the other.
 
-In the relay the second process goes on with the sum of what it had, while the first works until the end of the operation.
+In the relay the second process goes on with the sum of what it had, while the first works until the operation's end.
 """
 
 import sys

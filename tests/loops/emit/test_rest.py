@@ -52,6 +52,21 @@ def test_no_loop_of_single_elements(in_place):
     assert count(16 + 2) == count(16 + 4) == count(16) > 0
 
 
+@pytest.mark.parametrize("n", [1, 3, 5, 7, 12, 15, 33, 1500])
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f64"])
+def test_few_turns_in_a_loop_are_straight_code(dtype, n):
+    """Rows of which each goes to two places, and ends with a vector that repeats a part of the one before."""
+    b = Builder()
+    x, y = b.input("x", dtype, ROWS * n), b.output("y", dtype, 2 * ROWS * n)
+    with b.loop(ROWS) as i, b.loop(2) as k, b.loop(n, "vector") as j:
+        b.store(y, (i * 2 + k) * n + j, b.load(x, i * n + j))
+    function = b.function("rows")
+    data = sample(dtype, ROWS * n, seed=n, edges=False)
+    ((got, want),) = both(function, [data])
+    np.testing.assert_array_equal(got, want)
+    assert (compile_function(function, {}).llvm.count("\nloop.") == 1) == (n < 1500) or n == 33
+
+
 def columns(n, rows=9):
     """Columns of y divided by their sums in place, in strips of 64; of the last one the extent is not known."""
     b = Builder()

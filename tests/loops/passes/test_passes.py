@@ -65,6 +65,18 @@ def test_simplify_conditions_and_dead_code():
     assert body_text(after) == "y[i] = x[i]"
 
 
+@pytest.mark.parametrize("dtype", ["u8", "i16", "i64"])
+def test_integers_times_conditions_are_choices(dtype):
+    b = Builder()
+    x, y = b.input("x", dtype, 10), b.output("y", dtype, 10)
+    with b.loop(10) as i:
+        b.store(y, i, b.op("convert", b.load(x, i) > 3, dtype=dtype) * b.load(x, i))
+    function = b.function("f")
+    after = simplify(function)
+    same_meaning(function, after, {"u8": "u1", "i16": "i2", "i64": "i8"}[dtype])
+    assert "select(gt(" in to_text(after) and "mul" not in to_text(after)
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_vectorize_takes_the_contiguous_axis(transposed):
     b = Builder()

@@ -74,7 +74,7 @@ def test_lanes_take_many_elements_of_a_short_axis():
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f2", "f4", "f8", "c8", "c16"])
-@pytest.mark.parametrize("last", [2, 3, 4, 5, 6, 8])
+@pytest.mark.parametrize("last", [2, 3, 4, 5, 6, 7, 8])
 def test_rows_of_few_elements_are_moved(last, dtype):
     x = rows(37, 45, last).astype(dtype)
     moves = [
@@ -92,8 +92,8 @@ def test_rows_of_few_elements_are_moved(last, dtype):
         np.testing.assert_array_equal(f(x), expected)
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8"])
-@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "f4", "f8"])
+@pytest.mark.parametrize("n", [3, 4, 5, 7])
 def test_small_matrices_are_made_of_rows_in_lanes(n, dtype):
     x, y = rows(203, n).astype(dtype), rows(203, n).astype(dtype)
     fs = [
@@ -158,7 +158,7 @@ def test_dilated_arrays(step):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", "?"])
-@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 8])
+@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 7, 8])
 def test_elements_of_so_many_kinds_take_turns(step, dtype):
     """Read apart, and stored in turns, whatever the number of rows leaves to shorter vectors."""
     x = (RNG.standard_normal((203, step)) * 50).astype(dtype)

@@ -38,6 +38,7 @@ from .cpu.target import Target
 from .cpu.tiles import emit_instruction
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
+from .lanes import is_straight
 from .parts import LONG, Parts
 from .repeated import Repeated
 from .shuffles import INTERLEAVED, WIDE
@@ -265,9 +266,14 @@ class FunctionEmitter:
             bounds = self.eval.ranges.get(loop.var)
             if bounds is not None or self.eval.vector is None:
                 every = asks_every(loop, bounds and bounds[1] + 1)
+        known = start[0] != "%" and end[0] != "%"
+        turns = range(int(start), int(end), step) if known else range(0)
+        if len(self.code.scopes) > 1 and is_straight(loop, len(turns), self.module.target):
+            for i in turns:
+                inits = body(str(i), inits)
+            return inits
         if not every:
             return self._counted(start, end, step, inits, writes, body, some)
-        known = start[0] != "%" and end[0] != "%"
         size = step
         while 2 * size <= every:
             size *= 2

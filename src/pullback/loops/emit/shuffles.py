@@ -17,7 +17,7 @@ from .code import Code
 
 # How many kinds may take turns: powers of two, for the rounds, small odd numbers, with which each kind has lanes of
 # its own in successive vectors, and twice three, for every second pixel; beyond 8 single elements are as quick.
-INTERLEAVED = (2, 3, 4, 5, 6, 8)
+INTERLEAVED = (2, 3, 4, 5, 6, 7, 8)
 # The same where a good part of the kinds is read: small matrices, and points of some coordinates.
 WIDE = (9, 12, 16)
 ENOUGH = 3  # times the kinds read that there may be

@@ -121,9 +121,9 @@ class VectorFunctionEmitter(FunctionEmitter):
         """Iterations [start, n), which are at least `lanes` if `overlap`; what is before 0 are the first ones."""
 
         def body(i: str, _: list[Value]) -> list[Value]:
-            if overlap and i[0] == "%":
+            if overlap:
                 last = str(int(n) - lanes) if n[0] != "%" else self.code.inst(f"sub i64 {n}, {lanes}", n)
-                i = Asm(self.code, 1).call("llvm.smin", "i64", i, last)
+                i = self.least(i, last)
                 if start[0] == "%":
                     i = Asm(self.code, 1).call("llvm.smax", "i64", i, "0")
             self.instance(loop, i, lanes)
@@ -147,10 +147,8 @@ class VectorFunctionEmitter(FunctionEmitter):
         ev.ranges[square.first] = 0, n - side
 
         def body(i: str, _: list[Value]) -> list[Value]:
-            if overlap and i[0] == "%":
-                i = Asm(self.code, 1).call("llvm.smin", "i64", i, str(n - side))
-            elif overlap:
-                i = str(min(int(i), n - side))
+            if overlap:
+                i = self.least(i, str(n - side))
             ev.env[square.first] = Value("i64", i)
             ev.square = square
             for same in zip(*square.bodies):

@@ -77,6 +77,8 @@ class _Simplify(Rewriter):
             return self._truncated(expr)
         if expr.name == "select" and is_int(expr.dtype):
             return self._floor_division(expr)
+        if expr.name == "mul" and is_int(expr.dtype):
+            return _masked(expr)
         if expr.name in COMPARES:
             return self._compare(expr) if is_int(expr.args[0].dtype) else compared(expr) or expr
         if expr.name in ("min", "max") and is_int(expr.dtype):
@@ -284,6 +286,14 @@ class _Simplify(Rewriter):
         for group in loop.carried:
             result += [Let(var, update) for var, update in zip(group.results, group.updates)]
         return result
+
+
+def _masked(expr: Op) -> Expr:
+    """An integer times a condition: no CPU multiplies lanes of 8 bits, and all choose among them."""
+    for x, times in (expr.args, expr.args[::-1]):
+        if isinstance(times, Op) and times.name == "convert" and times.args[0].dtype == "bool":
+            return make("select", (times.args[0], x, const(expr.dtype, 0)))
+    return expr
 
 
 def _is_multiple(term: Expr) -> bool:

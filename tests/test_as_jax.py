@@ -101,23 +101,50 @@ def test_installed_jax_is_not_used(tmp_path):
         """, cwd=tmp_path) == ["pullback"]  # fmt: skip
 
 
+def test_the_environment_is_read_when_jax_is_imported():
+    """As JAX does it: programs set options in os.environ before they import it. An error names the variable."""
+    assert python("""
+        import os, sys
+        import pullback
+        pullback.install_as_jax()
+        assert "jax" not in sys.modules and "jaxlib" not in sys.modules
+        os.environ.update(JAX_ENABLE_X64="1", JAX_NUMPY_RANK_PROMOTION="raise")
+        from jax.numpy import arange
+        os.environ["JAX_ENABLE_X64"] = "0"
+        import jax, jax.numpy
+        print(arange(3.0).dtype, jax.config.jax_numpy_rank_promotion, jax.config.jax_enable_x64)
+        assert {"jax.core", "jax.numpy", "jax.tree_util", "jaxlib"} <= set(sys.modules)
+        """) == ["float64 raise True"]
+    assert python("""
+        import os
+        import pullback
+        pullback.install_as_jax()
+        os.environ["JAX_ENABLE_X64"] = "perhaps"
+        try:
+            import jax
+        except ValueError as error:
+            print(error)
+        """)[0].startswith("environment variable JAX_ENABLE_X64: ")
+
+
 def test_run_a_file(tmp_path):
     folder = tmp_path / "inner"
     folder.mkdir()
     (folder / "helper.py").write_text("import jax\nvalue = jax.numpy.arange(3)\n")
     (folder / "program.py").write_text(
         textwrap.dedent("""
-        import pickle, sys
+        import os, pickle, sys
+        os.environ["JAX_ENABLE_X64"] = "1"
         import jax, jax.numpy as jnp
         from helper import value
         class Thing: pass
         pickle.loads(pickle.dumps(Thing()))
-        print(__name__, sys.argv[1:], jax.jit(jnp.sum)(value), sys.path[0].endswith("inner"), __file__[-10:])
+        print(__name__, sys.argv[1:], value.dtype, jax.jit(jnp.sum)(value), sys.path[0].endswith("inner"), __file__[-10:])
         raise SystemExit(3)
         """)
     )
     done = pullback("run", folder / "program.py", "-x", "1", cwd=tmp_path)
-    assert done.stdout == "__main__ ['-x', '1'] 3 True program.py\n" and done.returncode == 3, done.stderr
+    assert done.stdout == "__main__ ['-x', '1'] int64 3 True program.py\n" and done.returncode == 3, done.stderr
 
 
 def test_run_a_module_and_code(tmp_path):

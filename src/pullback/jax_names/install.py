@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pullback.jax_names import version
 from pullback.jax_names.src import ELSEWHERE
 from pullback.util.config import config
+from pullback.util.flags import read_environment
 
 # Modules that have another place here, longest names first where one begins with another.
 _MOVED = {
@@ -51,6 +52,10 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__, module.__loader__ = self.saved
+        if module is sys.modules.get("jax"):
+            read_environment()
+            for name in _LOADED_WITH_JAX:
+                importlib.import_module(name)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -92,8 +97,8 @@ _OLD_TREE_NAMES = (
 
 # What is loaded anyway: libraries look in sys.modules for what `import jax` has loaded.
 _LOADED_WITH_JAX = (
-    "jax.core", "jax.dtypes", "jax.lax", "jax.numpy", "jax.numpy.fft", "jax.numpy.linalg", "jax.sharding", "jax.tree",
-    "jax.tree_util", "jax.version",
+    "jaxlib", "jax.core", "jax.dtypes", "jax.lax", "jax.numpy", "jax.numpy.fft", "jax.numpy.linalg", "jax.sharding",
+    "jax.tree", "jax.tree_util", "jax.version",
 )  # fmt: skip
 
 _finder: _Finder | None = None
@@ -132,7 +137,3 @@ def install_as_jax() -> None:
     for name in dir(numpy):  # libraries go through `vars(jnp)`, which is to have what is imported late, too
         getattr(numpy, name)
     sys.modules["jax.config"] = _ConfigModule("jax.config")
-    for name in ("jax", "jaxlib"):
-        importlib.import_module(name)
-    for name in _LOADED_WITH_JAX:
-        importlib.import_module(name)

@@ -200,8 +200,11 @@ class Flag:
         return f"<option {self.name}={self.value!r}>"
 
 
+_texts: dict[str, str | None] = {}  # what environment variables said when the options were made
+
+
 def _from_environment(flag: Flag) -> Any:
-    text = os.environ.get(flag.name.upper())
+    text = _texts[flag.name] = os.environ.get(flag.name.upper())
     if text is None:
         return flag.default
     try:
@@ -221,6 +224,17 @@ def define(flag: Flag) -> Flag:
     if flag.traced:
         _traced.append(flag.name)
     return flag
+
+
+def read_environment() -> None:
+    """Set the options whose environment variables have changed since they were read: programs set them for JAX until
+    they import it."""
+    for name, flag in options.items():
+        if os.environ.get(name.upper()) != _texts[name]:
+            value = _from_environment(flag)
+            if flag.guard is not None and value != flag.get_global():
+                flag.guard(value)
+            set_globally(flag, value)
 
 
 def bool_flag(name: str, default: bool, doc: str, traced: bool = False) -> Flag:

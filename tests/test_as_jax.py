@@ -139,7 +139,8 @@ def test_run_a_file(tmp_path):
         from helper import value
         class Thing: pass
         pickle.loads(pickle.dumps(Thing()))
-        print(__name__, sys.argv[1:], value.dtype, jax.jit(jnp.sum)(value), sys.path[0].endswith("inner"), __file__[-10:])
+        total = jax.jit(jnp.sum)(value)
+        print(__name__, sys.argv[1:], value.dtype, total, sys.path[0].endswith("inner"), __file__[-10:])
         raise SystemExit(3)
         """)
     )

@@ -333,6 +333,47 @@ def test_names_that_interpreters_and_wrappers_of_libraries_need():
     ]  # fmt: skip
 
 
+def test_names_that_keras_quaxed_unxt_bijx_qujax_esquilax_pennylane_and_jaxoplanet_import():
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import jax, jax.numpy as jnp
+        import jax._src.nn.functions
+        from jax._src import ad_checkpoint
+        from jax._src.api import _dtype, jit
+        from jax._src.dtypes import canonicalize_dtype
+        from jax._src.interpreters.batching import is_vmappable
+        from jax._src.numpy.array_methods import _IndexUpdateHelper, _IndexUpdateRef
+        from jax._src.numpy.index_tricks import CClass, RClass
+        from jax._src.numpy.ufuncs import ufunc
+        import jax._src.numpy.vectorize as vectorize
+        from jax.experimental.ode import api_util, ravel_first_arg
+        from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel, splash_attention_mask
+        from jax.flatten_util import ravel_pytree
+
+        print(ad_checkpoint.checkpoint is jax.checkpoint, jit is jax.jit, _dtype(1.0), canonicalize_dtype(float))
+        print(is_vmappable(jnp.ones(2)), isinstance(jnp.ones(2).at, _IndexUpdateHelper))
+        print(isinstance(jnp.ones(2).at[0], _IndexUpdateRef), isinstance(jnp.c_, CClass), isinstance(jnp.r_, RClass))
+        print(isinstance(jnp.add, ufunc))
+        f, args, kwargs = vectorize._apply_excluded(lambda a, b, c: a + b * c, {1}, (1, 2, 3), {})
+        inputs, outputs = vectorize._parse_gufunc_signature("(n),(n)->()")
+        shape, sizes = vectorize._parse_input_dimensions((jnp.ones((4, 3)), jnp.ones(3)), inputs)
+        checked = vectorize._check_output_dims(jnp.dot, sizes, outputs)
+        print(args, f(*args), kwargs, inputs, shape, sizes, checked(jnp.ones(3), jnp.ones(3)))
+        y, unravel = ravel_pytree({"a": jnp.ones(2), "b": 3.0})
+        slope = ravel_first_arg(lambda y, t: jax.tree.map(lambda x: x * t, y), unravel, api_util.debug_info("f", f, (), {}))
+        print(slope(y, 2.0))
+        try:
+            splash_attention_kernel.make_splash_mha(splash_attention_mask)
+        except NotImplementedError as error:
+            print("Pallas" in str(error))
+        """)
+    assert lines == [
+        "True True float32 float32", "False True", "True True True", "True",
+        "[1, 3] 7 {} [('n',), ('n',)] (4,) {'n': 3} 3.0", "[2. 2. 6.]", "True",
+    ]  # fmt: skip
+
+
 def test_programs_get_further_arguments_and_equations_a_context_while_libraries_trace():
     """brainstate makes arguments of the state that a function reads, hands on names of JAX's batching, and writes
     equations."""

@@ -73,8 +73,12 @@ def test_methods_that_differ_from_numpys():
     assert jnp.arange(3).searchsorted(1) == 1 and jnp.array([2, 0, 1]).argpartition(1).shape == (3,)
     assert jnp.array([0, 1]).choose([jnp.array([1, 2]), jnp.array([3, 4])]).tolist() == [1, 4]
     assert x.__array_namespace__() is jnp
+    assert jnp.ones((1, 1)).reshape().shape == () == pullback.jit(lambda x: x.reshape())(jnp.ones(1)).shape
+    with pytest.raises(TypeError, match="reshape"):
+        x.reshape()
     with pytest.raises(NotImplementedError, match="flatten"):
         _ = x.flat
+    assert not hasattr(x, "flat") and jnp.ones(2) == pytest.approx(jnp.ones(2))
     with pytest.raises(ValueError, match="at least two-dimensional"):
         _ = jnp.ones(3).mT
 

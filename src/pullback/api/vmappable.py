@@ -49,20 +49,21 @@ def unregister_vmappable(data_type: type) -> None:
     del _rules[data_type]
 
 
-def _is_vmappable(x: Any) -> bool:
+def is_vmappable(x: Any) -> bool:
+    """Whether an object is of a registered class."""
     return type(x) in _rules
 
 
 def has_vmappable(tree: Any) -> bool:
     """Whether there are such objects in a tree."""
-    return bool(_rules) and any(map(_is_vmappable, tree_flatten(tree, is_leaf=_is_vmappable)[0]))
+    return bool(_rules) and any(map(is_vmappable, tree_flatten(tree, is_leaf=is_vmappable)[0]))
 
 
 class _Taken:
     """The arrays of a tree with such objects, as (array, axis) in the order in which the rules ask for them."""
 
     def __init__(self, what: str, tree: Any, axes: Any) -> None:
-        self.leaves, self.tree = tree_flatten(tree, is_leaf=_is_vmappable)
+        self.leaves, self.tree = tree_flatten(tree, is_leaf=is_vmappable)
         self.axes = list(flatten_axes(what, self.tree, axes))
         self.values: list[Any] = []
         self.of_values: list[Any] = []
@@ -76,7 +77,7 @@ class _Taken:
         """The tree, with `one(object, axis, next value)` for each mapped object and values for the other leaves."""
         rest = iter(values)
         out = [
-            next(rest) if not _is_vmappable(leaf) else leaf if axis is None else one(leaf, axis, lambda *_: next(rest))
+            next(rest) if not is_vmappable(leaf) else leaf if axis is None else one(leaf, axis, lambda *_: next(rest))
             for leaf, axis in zip(self.leaves, self.axes, strict=True)
         ]
         return tree_unflatten(self.tree, out)
@@ -90,7 +91,7 @@ def map_over(
     """
     given = _Taken("vmap in_axes", (args, kwargs), (in_axes, 0))
     for leaf, axis in zip(given.leaves, given.axes, strict=True):
-        if not _is_vmappable(leaf):
+        if not is_vmappable(leaf):
             given.take(leaf, axis)
         elif axis is not None:  # else it is the same object for all elements
             _rules[type(leaf)].to_elt(given.take, None, leaf, axis)
@@ -105,7 +106,7 @@ def map_over(
         elements, keywords = given.rebuilt(lambda x, axis, value: _rules[type(x)].to_elt(value, None, x, axis), values)
         found = _Taken("vmap out_axes", fun(*elements, **keywords), out_axes)
         for leaf, axis in zip(found.leaves, found.axes, strict=True):
-            if not _is_vmappable(leaf):
+            if not is_vmappable(leaf):
                 found.take(leaf, axis)
             elif axis is not None:
                 _rules[type(leaf)].from_elt(lambda _, value, to: found.take(value, to), size, leaf, axis)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback import lax
+from pullback import api_util, lax
 from pullback.api import vjp, vmap
 from pullback.core.source import located
 from pullback.custom_derivatives import closure_convert, custom_vjp
@@ -26,7 +26,7 @@ from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
 
 __getattr__ = absent_names(__name__)
 
-__all__ = ["odeint"]
+__all__ = ["api_util", "odeint", "ravel_first_arg"]  # the last and the first for bijx, which solves with fixed steps
 
 NODES = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 STAGES = (
@@ -97,6 +97,13 @@ def odeint(
     others = [x for x, s in zip(leaves, smooth) if not s]
     ys = _differentiable(slope, limits)(flat, t, floats, others)
     return vmap(unravel)(ys)
+
+
+def ravel_first_arg(f: Callable[..., Any], unravel: Callable[[Any], Any], debug_info: Any) -> Callable[..., Any]:
+    """f as a function whose first argument and whose result are vectors: unravel is ravel_pytree's; debug_info, what
+    errors would say of f, is not read.
+    """
+    return lambda y, *args: ravel_pytree(f(unravel(y), *args))[0]
 
 
 def _differentiable(slope: Callable[..., Any], limits: tuple[float, ...]) -> Callable[..., Any]:

@@ -44,7 +44,7 @@ def _match_core(shape: tuple[int, ...], core: tuple[str, ...], sizes: dict[str, 
             raise ValueError(f"inconsistent size for core dimension {name!r}: {length} vs {sizes[name]} {context}")
 
 
-def _loop_shapes(args: Sequence[Any], cores: CoreDims, sizes: dict[str, int], context: str) -> list[tuple[int, ...]]:
+def loop_shapes(args: Sequence[Any], cores: CoreDims, sizes: dict[str, int], context: str) -> list[tuple[int, ...]]:
     """What is in front of each argument's core axes; fills in the sizes of the core axes."""
     loops = []
     for position, (x, core) in enumerate(zip(args, cores)):
@@ -59,7 +59,7 @@ def _loop_shapes(args: Sequence[Any], cores: CoreDims, sizes: dict[str, int], co
     return loops
 
 
-def _check_outputs(outputs: CoreDims, sizes: dict[str, int], context: str) -> Callable[[Any], Any]:
+def check_outputs(outputs: CoreDims, sizes: dict[str, int], context: str) -> Callable[[Any], Any]:
     """Function that hands on what the vectorized function returns, if it is as the signature says."""
 
     def check(result: Any) -> Any:
@@ -139,8 +139,8 @@ def vectorize(
                 f"wrong number of positional arguments: expected {len(inputs)}, got {len(values)} {context}"
             )
         sizes: dict[str, int] = {}
-        loops = _loop_shapes(values, inputs, sizes, context)
-        check = _check_outputs(outputs, sizes, context)
+        loops = loop_shapes(values, inputs, sizes, context)
+        check = check_outputs(outputs, sizes, context)
         return _map_over_loops(lambda *elements: check(element(*elements)), values, loops)
 
     return vectorized

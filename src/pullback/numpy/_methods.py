@@ -33,6 +33,7 @@ from pullback.numpy._dtypes import astype
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._products import dot, matmul
 from pullback.util import dtypes
+from pullback.util.errors import AbsentAttributeError
 from pullback.util.other_arrays import INSTEAD, NotHere, without_those
 from pullback.util.tracebacks import shorten
 
@@ -163,9 +164,7 @@ def _shape_arguments(args: tuple[Any, ...]) -> Any:
 
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
-    """The array with the same elements in another shape; see `numpy.reshape`."""
-    if not args:
-        raise TypeError("reshape() missing shape argument")
+    """The array with the same elements in another shape, without one as a scalar; see `numpy.reshape`."""
     return _shape.reshape(self, _shape_arguments(args), order, out_sharding=out_sharding)
 
 
@@ -353,8 +352,191 @@ def _compress(
     return _select.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    """All elements along one axis; see `numpy.ravel`."""
+    return _shape.ravel(self, order, out_sharding=out_sharding)
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array converted to a dtype; see `numpy.astype`."""
+    return astype(self, dtype, copy=copy, device=device)
+
+
+def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """Product with another array; see `numpy.dot`."""
+    return dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    """Elements moved into an interval; see `numpy.clip`."""
+    return _select.clip(self, min, max)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The same bytes read as another dtype; lengths of the last axis change with the size of the elements.
+
+    Raises ValueError for scalars whose element size would change, and where the last axis does not divide.
+    """
+    if type is not None:
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
+    if dtype is None:
+        return self
+    target = np.dtype(dtypes.check_user_dtype_supported(dtype, "view"))
+    source = self.dtype
+    if source == target:
+        return self
+    if source == np.bool_:
+        self, source = convert(self, np.dtype(np.uint8)), np.dtype(np.uint8)
+    from_bits, to_bits = dtypes.itemsize_bits(source), dtypes.itemsize_bits(target)
+    if from_bits != to_bits:
+        if self.ndim == 0:
+            raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+        if self.shape[-1] * from_bits % to_bits:
+            raise ValueError(
+                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last "
+                f"axis of the array, got {source} to {target} with shape {self.shape}"
+            )
+    if target == np.bool_:
+        return lax.ne(_view(self, np.uint8), make_array(0, np.dtype(np.uint8)))
+    if source.kind == "c" and target.kind == "c":
+        return _view(_view(self, np.zeros((), source).real.dtype), target)
+    if source.kind == "c":
+        parts = lax.concatenate([lax.expand_dims(p, (self.ndim,)) for p in (lax.real(self), lax.imag(self))], self.ndim)
+        flat = lax.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1]))
+        return _view(flat, target)
+    if target.kind == "c":
+        flat = _view(self, np.zeros((), target).real.dtype)
+        pairs = lax.reshape(flat, (*flat.shape[:-1], flat.shape[-1] // 2, 2))
+        axis = pairs.ndim - 1
+        return lax.complex(*(lax.index_in_dim(pairs, k, axis, keepdims=False) for k in (0, 1)))
+    if from_bits == to_bits:
+        return lax.bitcast_convert_type(self, target)
+    if from_bits > to_bits:
+        narrow = lax.bitcast_convert_type(self, target)
+        return lax.reshape(narrow, (*self.shape[:-1], self.shape[-1] * from_bits // to_bits))
+    ratio = to_bits // from_bits
+    grouped = lax.reshape(self, (*self.shape[:-1], self.shape[-1] // ratio, ratio))
+    return lax.bitcast_convert_type(grouped, target)
+
+
+def _byteswap(self: Any, inplace: bool = False) -> Any:
+    """The elements with the order of their bytes reversed; `inplace` is refused."""
+    if inplace:
+        raise NotImplementedError("byteswap: arrays are immutable, inplace=True is not possible")
+    size = self.dtype.itemsize
+    if size == 1 or self.dtype == np.bool_:
+        return self
+    octets = _view(lax.expand_dims(self, (self.ndim,)), np.uint8)
+    octets = lax.reshape(
+        octets, (*self.shape, -(-octets.size // max(self.size, 1))) if self.size else (*self.shape, size)
+    )
+    if self.dtype.kind == "c":
+        half = lax.reshape(octets, (*self.shape, 2, size // 2))
+        octets = lax.reshape(lax.rev(half, (half.ndim - 1,)), octets.shape)
+    else:
+        octets = lax.rev(octets, (octets.ndim - 1,))
+    return lax.squeeze(_view(octets, self.dtype), (self.ndim,))
+
+
+def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    """The array on a device."""
+    if stream is not None:
+        raise NotImplementedError("stream argument of array.to_device()")
+    return _creation.place(self, device)
+
+
+def _clone(self: Any) -> Any:
+    """Another array with the same elements."""
+    return _creation.array(self, copy=True)
+
+
+def _round(self: Any, decimals: int = 0, out: None = None) -> Any:
+    """Elements rounded to a number of decimals; see `numpy.round`."""
+    return _ufuncs.round(self, decimals, out)
+
+
+def _python_round(self: Any, ndigits: int | None = None) -> Any:
+    """Python's round(): integers where no number of digits is given."""
+    rounded = _ufuncs.round(self, ndigits or 0)
+    return rounded.astype(int) if ndigits is None else rounded
+
+
+def _namespace(self: Any, *, api_version: str | None = None) -> Any:
+    """The module that implements the array API standard for this array."""
+    if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"api_version={api_version!r} is not available; newest supported version is '2024.12'")
+    import pullback.numpy
+
+    return pullback.numpy
+
+
+def _method(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
+    """The function under its method's name; methods of extension types need functions written in Python."""
+    function_name = name or function.__name__
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = function_name
+    method.__doc__ = f"See `numpy.{function_name}`."
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # the signature that help() and inspect show
+    return method
+
+
+def _std(
+    self: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Square root of the variance; see `numpy.std`."""
+    return _reducers.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+
+
+def _var(
+    self: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    correction: Any = None,
+) -> Any:
+    """Mean squared distance from the mean; see `numpy.var`."""
+    return _reducers.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+
+
+def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
+    """Positions of the elements that are not zero; see `numpy.nonzero`."""
+    return _select.nonzero(self, size=size, fill_value=fill_value)
+
+
+def _compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    """Slices where the condition holds; see `numpy.compress`."""
+    return _select.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
+class AbsentAttributeError(NotImplementedError, AttributeError):
+    """JAX's error, which is also that of what is not there: `getattr(x, "flat", x)` of libraries (pytest.approx) works."""
+
+
 def _flat(self: Any) -> Any:
-    raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+    raise AbsentAttributeError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
 
 
 def _mT(self: Any) -> Any:

@@ -95,7 +95,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "initial_step_size(fun, t0, y0, order, rtol, atol, f0)", "interp_fit_dopri(y0, y1, k, dt)",
             "mean_error_ratio(error_estimate, rtol, atol, y0, y1)",
             "optimal_step_size(last_step, mean_error_ratio, safety=, ifactor=, dfactor=, order=)",
-            "ravel_first_arg(f, unravel, debug_info)", "ravel_first_arg_(fun, *gen_static_args)",
+            "ravel_first_arg_(fun, *gen_static_args)",
             "runge_kutta_step(func, y0, f0, t0, dt)",
         ),
     },
@@ -130,6 +130,32 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "semaphore_signal_parallel", "semaphore_wait", "set_max_registers", "tcgen05_commit_arrive", "tcgen05_mma",
             "transform_ref", "transpose_ref", "try_cluster_cancel", "wait_load_tmem", "wait_smem_to_gmem", "warp_map",
             "wgmma", "wgmma_accumulator_load", "wgmma_wait",
+        ),
+    },
+    "experimental.pallas.ops.tpu.flash_attention": {
+        "pallas": ("BlockSizes", "SegmentIds", "flash_attention", "mha_reference"),
+    },
+    "experimental.pallas.ops.tpu.splash_attention": {
+        "pallas": (
+            "BlockSizes", "CausalMask", "FullMask", "LocalMask", "Mask", "MultiHeadMask", "NumpyMask", "QKVLayout",
+            "SegmentIds", "SplashAttentionKernel", "make_causal_mask", "make_local_attention_mask",
+            "make_masked_mha_reference", "make_masked_mqa_reference", "make_random_mask", "make_splash_mha",
+            "make_splash_mha_single_device", "make_splash_mqa", "make_splash_mqa_single_device",
+        ),
+    },
+    "experimental.pallas.ops.tpu.splash_attention.splash_attention_kernel": {
+        "pallas": (
+            "BlockSizes", "QKVLayout", "SegmentIds", "SplashAttentionKernel", "attention_reference",
+            "attention_reference_custom", "flash_attention_kernel", "make_attention_reference",
+            "make_masked_mha_reference", "make_masked_mqa_reference", "make_splash_mha",
+            "make_splash_mha_single_device", "make_splash_mqa", "make_splash_mqa_single_device",
+        ),
+    },
+    "experimental.pallas.ops.tpu.splash_attention.splash_attention_mask": {
+        "pallas": (
+            "CausalMask", "ChunkedCausalMask", "FullMask", "LocalMask", "LogicalAnd", "LogicalOr", "Mask",
+            "MultiHeadMask", "NumpyMask", "make_causal_mask", "make_chunk_attention_mask",
+            "make_local_attention_mask", "make_random_mask",
         ),
     },
     "experimental.pallas.tpu": {

@@ -235,6 +235,16 @@ class UnsupportedArgumentError(ArgumentError, NotImplementedError):
     """
 
 
+class AbsentAttributeError(Explained, NotImplementedError, AttributeError):
+    """An attribute of NumPy's arrays was asked for that arrays here do not have.
+
+        for x in array.flat: ...       # wrong
+        for x in array.flatten(): ...  # right
+
+    `hasattr(array, "flat")` is False.
+    """
+
+
 class DimensionsError(ArgumentError, IndexError):
     """An array has fewer dimensions than the function needs.
 

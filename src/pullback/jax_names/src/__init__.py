@@ -12,7 +12,7 @@ LAX_FILES = ("ann", "control_flow", "convolution", "fft", "lax", "linalg", "othe
 
 # Modules that are public ones here, or parts of them. Files of this folder say in their heads who needs their names.
 ELSEWHERE = {
-    "api": "pullback.api",  # flax, equinox
+    "ad_checkpoint": "pullback.ad_checkpoint",  # oryx
     "config": "pullback.util.config",  # chex, optax
     "custom_derivatives": "pullback.custom_derivatives",  # lineax, optimistix
     "interpreters": "pullback.interpreters",  # equinox, flax
@@ -22,9 +22,12 @@ ELSEWHERE = {
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt
     "mesh": "pullback.sharding",  # flax, orbax: Mesh
     "nn": "pullback.nn",  # haiku
+    "nn.functions": "pullback.nn",  # sbijax
     "numpy.fft": "pullback.numpy.fft",
+    "numpy.index_tricks": "pullback.numpy._grids",  # quaxed: the classes of c_ and r_
     "numpy.lax_numpy": "pullback.numpy",
     "numpy.linalg": "pullback.numpy.linalg",
+    "numpy.ufuncs": "pullback.numpy",  # esquilax: ufunc
     "random": "pullback.random",  # numpyro
     "random.threefry2x32": "pullback.jax_names.src.threefry",  # quax
     "scipy": "pullback.scipy",  # numpyro, jaxopt

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from operator import index
 
 from pullback.api._arguments import as_tuple, completed
+from pullback.api_util import *
 
 
 def infer_argnums_and_argnames(

@@ -1,12 +1,16 @@
-"""Stands for jax._src.interpreters.batching: the public names, and two that brainstate hands on.
+"""Stands for jax._src.interpreters.batching: the public names, what is mapped by rules of its own (jaxoplanet), and two
+names that brainstate hands on.
 
 It never calls `make_iota` and `to_elt`, which belong to JAX's own way of mapping objects of libraries.
 """
 
 from typing import Any
 
+from pullback.api.vmappable import is_vmappable
 from pullback.interpreters import batching
 from pullback.util.absent import absent_names
+
+__all__ = ["is_vmappable"]
 
 _absent = absent_names(__name__)
 

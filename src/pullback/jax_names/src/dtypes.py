@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.dtypes import extended, float0
+from pullback.dtypes import canonicalize_dtype, extended, float0
 from pullback.numpy import finfo, iinfo
 from pullback.util.dtypes import (
     DType,
@@ -24,6 +24,6 @@ def supports_inf(dtype: Any) -> bool:
 
 
 __all__ = [
-    "DType", "ExtendedDType", "TypePromotionError", "extended", "finfo", "float0", "iinfo", "issubdtype",
+    "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",
     "supports_inf", "to_complex_dtype", "to_floating_dtype", "to_inexact_dtype", "to_numeric_dtype",
 ]  # fmt: skip

@@ -361,7 +361,8 @@ def test_names_that_keras_quaxed_unxt_bijx_qujax_esquilax_pennylane_and_jaxoplan
         checked = vectorize._check_output_dims(jnp.dot, sizes, outputs)
         print(args, f(*args), kwargs, inputs, shape, sizes, checked(jnp.ones(3), jnp.ones(3)))
         y, unravel = ravel_pytree({"a": jnp.ones(2), "b": 3.0})
-        slope = ravel_first_arg(lambda y, t: jax.tree.map(lambda x: x * t, y), unravel, api_util.debug_info("f", f, (), {}))
+        about = api_util.debug_info("f", f, (), {})
+        slope = ravel_first_arg(lambda y, t: jax.tree.map(lambda x: x * t, y), unravel, about)
         print(slope(y, 2.0))
         try:
             splash_attention_kernel.make_splash_mha(splash_attention_mask)

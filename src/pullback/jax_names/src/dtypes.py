@@ -24,6 +24,6 @@ def supports_inf(dtype: Any) -> bool:
 
 
 __all__ = [
-    "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",
-    "supports_inf", "to_complex_dtype", "to_floating_dtype", "to_inexact_dtype", "to_numeric_dtype",
+    "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo",
+    "issubdtype", "supports_inf", "to_complex_dtype", "to_floating_dtype", "to_inexact_dtype", "to_numeric_dtype",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Stands for jax._src.api_util: which parameters of a function are meant by numbers and by names."""
+"""Stands for jax._src.api_util: the public names, and which parameters are meant by numbers and by names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,21 @@ from collections.abc import Iterable
 from operator import index
 
 from pullback.api._arguments import as_tuple, completed
-from pullback.api_util import *
+from pullback.api_util import (
+    argnums_partial,
+    debug_info,
+    donation_vector,
+    flatten_axes,
+    flatten_fun,
+    flatten_fun_nokwargs,
+    rebase_donate_argnums,
+    shaped_abstractify,
+)
+
+__all__ = [
+    "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
+    "infer_argnums_and_argnames", "rebase_donate_argnums", "shaped_abstractify",
+]  # fmt: skip
 
 
 def infer_argnums_and_argnames(

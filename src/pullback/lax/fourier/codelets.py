@@ -33,18 +33,25 @@ _PI = np.longdouble(math.pi) + np.longdouble(1.2246467991473532e-16)
 @functools.lru_cache(maxsize=64)
 def roots(n: int) -> np.ndarray:
     """exp(2 pi i k / n) for k < n: c128[n], within an ulp; exact at quarters of a turn, symmetric about eighths."""
+    quarters = np.array([1, 1j, -1, -1j])
+    if n % 8 == 0:  # an eighth is computed and mirrored
+        c, s = _first_eighth(8 * np.arange(n // 8 + 1), n)
+        quarter = np.concatenate((c[:-1] + 1j * s[:-1], s[:0:-1] + 1j * c[:0:-1]))
+        return np.concatenate([quarter * turn for turn in quarters])
     turns, rest = np.divmod(8 * np.arange(n), n)  # eighths of a turn
     odd = turns % 2 == 1
-    rest = np.where(odd, n - rest, rest)  # measured back from the next quarter
-    exact = _PI / 4 * rest.astype(np.longdouble) / n
+    c, s = _first_eighth(np.where(odd, n - rest, rest), n)  # measured back from the next quarter
+    return (np.where(odd, s, c) + 1j * np.where(odd, c, s)) * quarters[turns // 2]
+
+
+def _first_eighth(part: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines and sines of part / n eighths of a turn, for parts up to n."""
+    exact = _PI / 4 * part.astype(np.longdouble) / n
     angle = exact.astype(np.float64)
     lost = (exact - angle).astype(np.float64)
     c, s = np.cos(angle), np.sin(angle)
     c, s = c - lost * s, s + lost * c
-    c, s = np.where(rest == n, s, c), s  # cos = sin at an eighth
-    first = np.where(odd, s, c) + 1j * np.where(odd, c, s)
-    quarters = np.array([1, 1j, -1, -1j])
-    return first * quarters[turns // 2]
+    return np.where(part == n, s, c), s  # cos = sin at an eighth
 
 
 def factors(n: int) -> list[int]:

@@ -350,6 +350,7 @@ struct Candidate {
     bool operator<(const Candidate& other) const {
         return inverted != other.inverted ? inverted < other.inverted : number < other.number;
     }
+    static constexpr int64_t kSorted = 0;  // up to so many are sorted as quickly as some are selected
     static void sort(Candidate* x, int64_t n) { std::sort(x, x + n); }
 };
 
@@ -360,6 +361,7 @@ struct Candidate<uint32_t> {
     Candidate(uint32_t key, int64_t i) : packed(uint64_t(~key) << 32 | uint32_t(i)) {}
     uint32_t key() const { return ~uint32_t(packed >> 32); }
     bool operator<(const Candidate& other) const { return packed < other.packed; }
+    static constexpr int64_t kSorted = 256;
     static void sort(Candidate* x, int64_t n) { quick_sorts[kU64](x, n, nullptr); }
 };
 
@@ -395,7 +397,8 @@ void find_candidates(Kind kind, const typename Kind::Raw* x, int64_t begin, int6
                      std::vector<C>& found) {
     size_t start = found.size(), full = start + size_t(2 * k) + 256;
     int64_t i = begin;
-    for (; i < end && found.size() < full; ++i) found.emplace_back(kind.encode(x[i]), i);
+    found.resize(std::min(full, start + size_t(end - begin)));
+    for (auto it = found.begin() + int64_t(start); it != found.end(); ++it, ++i) *it = C(kind.encode(x[i]), i);
     auto shrink = [&] {
         std::nth_element(found.begin() + int64_t(start), found.begin() + int64_t(start) + k - 1, found.end());
         found.resize(start + size_t(k));
@@ -450,7 +453,7 @@ void top_row(Kind kind, const typename Kind::Raw* x, int64_t n, int64_t k, typen
     };
     bool is_found = false;
     const int64_t parts = std::max<int64_t>(64, int64_t(std::bit_ceil(uint64_t(4 * k))));
-    if (chunks.count == 1 && n <= kTwice && parts <= kMaxima && 2 * parts <= n) {
+    if (n > C::kSorted && chunks.count == 1 && n <= kTwice && parts <= kMaxima && 2 * parts <= n) {
         const auto least = reached(kind, x, n, k, parts);
         const int64_t most = 2 * k + 64;  // more where many are equal
         find_from(kind, x, 0, n, least, most, found);
@@ -467,7 +470,7 @@ void top_row(Kind kind, const typename Kind::Raw* x, int64_t n, int64_t k, typen
         found.clear();
         gather([=](int64_t begin, int64_t end, auto& to) { find_candidates(kind, x, begin, end, k, to); });
     }
-    if (int64_t(found.size()) > 2 * k) {
+    if (int64_t(found.size()) > std::max(2 * k, C::kSorted)) {
         std::nth_element(found.begin(), found.begin() + k - 1, found.end());
         found.resize(size_t(k));
     }

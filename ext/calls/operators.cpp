@@ -114,6 +114,12 @@ PyObject* getitem(PyObject* a, PyObject* index) {
     return nullptr;
 }
 
+// What makes an array a sequence to C code, as NumPy's assignment of elements asks.
+PyObject* item(PyObject* a, Py_ssize_t position) {
+    Ref index = Ref::steal(PyLong_FromSsize_t(position));
+    return index ? getitem(a, index.get()) : nullptr;
+}
+
 PyObject* iterate(PyObject* a) {
     if (as_array(a)->info->ndim == 0) {
         PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
@@ -219,6 +225,7 @@ void append_operators(std::vector<PyType_Slot>& slots) {
     add(Py_mp_subscript, getitem);
     add(Py_mp_ass_subscript, assign);
     add(Py_sq_length, length);
+    add(Py_sq_item, item);
     add(Py_sq_contains, contains);
 }
 

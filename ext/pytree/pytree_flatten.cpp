@@ -256,6 +256,25 @@ void sort_strings(std::vector<Item>::iterator begin, std::vector<Item>::iterator
     for (const Entry& entry : entries) *begin++ = entry.item;
 }
 
+// Two keys of different types, or the first two, for a message; the current error stays.
+std::string description(PyObject* keys) {
+    PyObject* first = PyList_GET_ITEM(keys, 0);
+    PyObject* second = PyList_GET_ITEM(keys, 1);
+    for (Py_ssize_t i = 1; i < PyList_GET_SIZE(keys); ++i) {
+        second = PyList_GET_ITEM(keys, i);
+        if (Py_TYPE(second) != Py_TYPE(first)) break;
+    }
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    Ref text = Ref::steal(PyUnicode_FromFormat(" The keys of one dictionary must be comparable, but %R is of type %s and "
+                                               "%R of type %s.",
+                                               first, Py_TYPE(first)->tp_name, second, Py_TYPE(second)->tp_name));
+    const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    std::string found = utf8 ? utf8 : "";
+    PyErr_Restore(type, error, traceback);
+    return found;
+}
+
 }  // namespace
 
 bool sorted_items(PyObject* dict, std::vector<Item>& out) {
@@ -291,7 +310,8 @@ bool sorted_items(PyObject* dict, std::vector<Item>& out) {
     if (!ok) return false;
     if (PyList_Sort(keys.get()) < 0) {
         if (PyErr_ExceptionMatches(PyExc_Exception)) {
-            raise_from(PyExc_ValueError, "Comparator raised exception while sorting pytree dictionary keys.");
+            raise_from(PyExc_ValueError, ("Comparator raised exception while sorting pytree dictionary keys." +
+                                          description(keys.get())).c_str());
         }
         return false;
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pullback.core import DebugInfo, ShapedArray, typeof
+from pullback.core.explain import explain_all as _explain_all
 from pullback.core.explain import type_shown
 from pullback.extend.linear_util import WrappedFun, transformation_with_aux
 from pullback.util.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_unflatten
@@ -106,3 +107,5 @@ __all__ = [
     "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
     "rebase_donate_argnums", "safe_map", "shaped_abstractify",
 ]  # fmt: skip
+
+_explain_all(globals())

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.dlpack import PAGES as _PAGES
 from pullback.numpy import from_dlpack as _from_dlpack
@@ -25,6 +26,7 @@ def is_supported_dtype(dtype: Any) -> bool:
     found = dtypes.as_dtype(dtype)
     return isinstance(found, np.dtype) and (found.kind in "biufc" or found == dtypes.as_dtype(dtypes.bfloat16))
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

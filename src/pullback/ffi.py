@@ -13,6 +13,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.core import ShapedArray, typeof
+from pullback.core.explain import explain_all as _explain_all
 from pullback.lax.control.callback import VMAP_METHODS, as_operand
 from pullback.lax.control.foreign import ORIGINAL, TYPED, ffi_call_p, hashable_attributes, layout_of
 from pullback.lax.movement.shape import transpose
@@ -22,6 +23,7 @@ from pullback.util import dtypes
 from pullback.util.absent import absent_names, listed
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.record import frozen_record
+from pullback.util.tracebacks import api_boundary
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
 _CAPSULE = b"xla._CUSTOM_CALL_TARGET"
@@ -184,6 +186,7 @@ def ffi_call(
     out_layouts = _layouts("output layout", given_out, [len(a.shape) for a in results])
     held = tuple(a.update(shape=tuple(a.shape[i] for i in reversed(o))) for a, o in zip(results, out_layouts))
 
+    @api_boundary
     def wrapped(*args: Any, **attributes: Any) -> Any:
         if attributes and custom_call_api_version < TYPED:
             raise ValueError(
@@ -266,6 +269,7 @@ __all__ = [
     "register_ffi_type_id",
 ]
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = listed(__name__)

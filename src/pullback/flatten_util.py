@@ -12,10 +12,12 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax, tree_util
 from pullback.core import hooks
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.flatten_util import PAGES as _PAGES
 from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
+from pullback.util.tracebacks import api_boundary
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
@@ -32,6 +34,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     sizes = [math.prod(s) for s in shapes]
     total, mixed = sum(sizes), any(k != common for k in kinds)
 
+    @api_boundary
     def unravel(flat: Any) -> Any:
         dtype = dtypes.dtype_of(flat)
         if mixed and dtype != common:
@@ -60,6 +63,7 @@ def _check_empty(flat: Any) -> list[Any]:
 
 __all__ = ["ravel_pytree"]
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

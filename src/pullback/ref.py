@@ -17,6 +17,7 @@ import pullback.numpy as jnp
 from pullback.api.shapes import ShapeDtypeStruct, eval_shape
 from pullback.core import current_interpreter, hooks, typeof
 from pullback.core.avals import AbstractRef, Reference
+from pullback.core.explain import explain_all as _explain_all
 from pullback.core.references import Cell
 from pullback.core.staging import StagedReference
 from pullback.manual import add_pages as _add_pages
@@ -31,6 +32,7 @@ from pullback.transforms.state import (
     swap_p,
 )
 from pullback.util.absent import listed as _listed
+from pullback.util.tracebacks import api_boundary
 
 
 class _Class(type):
@@ -237,7 +239,7 @@ _METHODS: dict[str, Any] = {
 }
 for _class in (Ref, Row, TransformedRef, StagedReference):
     for _name, _method in _METHODS.items():
-        setattr(_class, _name, _method)
+        setattr(_class, _name, api_boundary(_method) if callable(_method) else _method)
 
 hooks.fill(reference=Ref, row=Row)
 
@@ -255,6 +257,7 @@ __all__ = [
     "swap",
 ]
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

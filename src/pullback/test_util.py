@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback as jax
 from pullback import tree_util
+from pullback.core.explain import explain_all as _explain_all
 from pullback.util import dtypes
 from pullback.util.absent import listed
 
@@ -171,5 +172,7 @@ def check_grads(
 
 
 __all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+_explain_all(globals())
 
 __dir__ = listed(__name__)

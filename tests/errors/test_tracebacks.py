@@ -1,6 +1,8 @@
 """What is left of the tracebacks of errors that pass through the API."""
 
 import functools
+import importlib
+import inspect
 import os
 import pickle
 import subprocess
@@ -227,3 +229,117 @@ def test_errors_carry_the_module_that_users_know():
     _, error = frames(lambda: jnp.sum("a"))
     assert type(error).__module__ == "pullback.errors" and type(pickle.loads(pickle.dumps(error))) is type(error)
     assert jax.errors.ArgumentError is type(error) and not hasattr(jax.errors, "NoSuchError")
+
+
+def sum_of_size(x):
+    return x / x.size(0)
+
+
+def test_calls_of_what_is_an_attribute():
+    """PyTorch's x.size(0): within a transformation a note says what is there."""
+    _, error = frames(lambda: jax.jit(sum_of_size)(X))
+    assert "not callable" in str(error)
+    assert any("x.shape[axis]" in note for note in error.__notes__)
+
+
+def test_causes_that_are_ours_are_not_shown():
+    """The message says what they say. Those in the user's own lines stay."""
+    _, error = frames(lambda: jnp.tile(X, 2.0))
+    assert error.__cause__ is None and error.__suppress_context__
+
+    def host(x):
+        raise Mine("on the host")
+
+    shown, error = frames(lambda: jax.jit(lambda x: jax.pure_callback(host, X, x))(X).block_until_ready())
+    assert isinstance(error.__cause__, Mine)
+    assert {file for _, file in shown} == {HERE}
+
+
+class Odd:
+    """An argument that no function takes."""
+
+
+# Public packages and modules whose functions users call. What they must not be asked: it waits for other processes or a
+# person, or looks at everything there is.
+PUBLIC = [
+    "pullback",
+    "numpy",
+    "numpy.linalg",
+    "numpy.fft",
+    "lax",
+    "lax.linalg",
+    "random",
+    "nn",
+    "nn.initializers",
+    "tree",
+    "tree_util",
+    "sharding",
+    "export",
+    "ffi",
+    "ref",
+    "experimental.sparse",
+    "experimental.checkify",
+    "experimental.ode",
+    "experimental.jet",
+    "experimental.multihost_utils",
+    "experimental.mesh_utils",
+    "experimental.pjit",
+    "experimental.layout",
+    "experimental.rnn",
+    "experimental.serialize_executable",
+    "profiler",
+    "ops",
+    "dtypes",
+    "image",
+    "scipy.special",
+    "scipy.stats",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.signal",
+    "scipy.ndimage",
+    "scipy.fft",
+    "scipy.interpolate",
+    "scipy.integrate",
+    "scipy.cluster.vq",
+    "scipy.sparse.linalg",
+    "debug",
+    "flatten_util",
+    "custom_batching",
+    "custom_derivatives",
+    "ad_checkpoint",
+    "dlpack",
+    "test_util",
+    "example_libraries.optimizers",
+    "example_libraries.stax",
+    "extend.random",
+    "extend.linear_util",
+    "api_util",
+]
+NOT_ASKED = {"breakpoint", "print_environment_info", "report", "start_server", "live_arrays", "clear_caches"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_functions_show_no_frames_of_ours(module, capsys):
+    found = importlib.import_module("pullback" if module == "pullback" else f"pullback.{module}")
+    ours = os.path.dirname(jax.__file__) + os.sep
+    wrong = {}
+    for name in sorted(set(getattr(found, "__all__", None) or dir(found)) - NOT_ASKED):
+        function = getattr(found, name)
+        if name.startswith("_") or not callable(function) or isinstance(function, type):
+            continue
+        if not str(getattr(function, "__module__", "")).startswith(("pullback", "jax")):
+            continue
+        try:
+            given = inspect.signature(function).parameters.values()
+            needed = sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in given)
+        except ValueError:
+            needed = 1
+        for arguments in ([Odd()] * max(needed, 1), [{"a": 1, 2: 2}] * needed):
+            try:
+                function(*arguments)
+            except Exception as error:
+                shown = [f.filename for f in traceback.extract_tb(error.__traceback__)]
+                if any(file.startswith(ours) for file in shown):
+                    wrong[name] = (repr(error)[:100], [file.removeprefix(ours) for file in shown[1:]])
+    assert not wrong

@@ -371,6 +371,7 @@ class custom_vjp(_Custom[P, R]):
         return self._marked(flat, (fwd, bwd), split, out_tree)
 
 
+@api_boundary
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The tree of zero tangents of a tree of primal values, as arrays or as SymbolicZero; float0 for integers."""
 
@@ -381,6 +382,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return tree_map(zero, val)
 
 
+@api_boundary
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The tree with the values of its CustomVJPPrimal leaves; TypeError for other leaves."""
 

@@ -35,6 +35,7 @@ class custom_vmap:
 
     __name__: str
 
+    @api_boundary
     def __init__(self, fun: Callable[..., Any]) -> None:
         arguments.check_callable("custom_vmap", fun)
         functools.update_wrapper(self, fun)
@@ -85,6 +86,7 @@ class custom_vmap:
         return found
 
 
+@api_boundary
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     """`f`, whose calls under `vmap` are one call after the other, in a loop."""
     fun = custom_vmap(f)

@@ -464,6 +464,7 @@ class _Pushforward:
     def __init__(self, jaxpr, zeros, in_avals, in_tree, out_tree):
         self.jaxpr, self.zeros, self.in_avals, self.in_tree, self.out_tree = jaxpr, zeros, in_avals, in_tree, out_tree
 
+    @api_boundary
     def __call__(self, consts, *tangents):
         leaves, tree = tree_flatten(tangents)
         if tree != self.in_tree:

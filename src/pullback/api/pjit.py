@@ -22,6 +22,7 @@ _unspecified: Any = Unspecified()
 _OPEN = (_unspecified, UNSPECIFIED)
 
 
+@api_boundary
 def pjit(
     fun: Callable,
     in_shardings: Any = _unspecified,

@@ -46,6 +46,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@api_boundary
 def pmap(
     fun: Callable[P, R],
     axis_name: Any = None,

@@ -9,8 +9,10 @@ from pullback.api import _arguments as arguments
 from pullback.core import trace, typeof
 from pullback.transforms.partial_eval import linearize_flat
 from pullback.util.pytree import tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 
+@api_boundary
 def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
     """(type, where it comes from) of each array that the derivative of f(*args, **kwargs) keeps: arguments in their
     order, then constants, then what the program makes, in its order.
@@ -54,6 +56,7 @@ def _of_equation(eqn: Any) -> str:
     return f"output of {eqn.primitive.name}{where}"
 
 
+@api_boundary
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     """Print a line for each array that the derivative of f(*args, **kwargs) keeps: its type, and whence it comes."""
     for aval, words in saved_residuals(f, *args, **kwargs):

@@ -36,6 +36,7 @@ class ShapeDtypeStruct:
     __slots__ = ("shape", "dtype", "weak_type", "_said", "_layout")
     is_only_a_type = True  # has an aval, but no value to compute with
 
+    @api_boundary
     def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, vma=None, is_ref: bool = False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")

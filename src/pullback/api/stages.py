@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -38,7 +39,7 @@ from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
 from pullback.util import config
 from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.record import frozen_record
-from pullback.util.tracebacks import api_boundary
+from pullback.util.tracebacks import shorten
 
 DIALECTS = ("jaxpr", "hlo", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
 _OF_XLA = ("stablehlo", "mhlo")
@@ -519,13 +520,16 @@ class Compiled(_Stage):
         return self(*args, **kwargs)
 
     def __call__(self, *args, **kwargs):
-        mesh = self._traced._mesh
-        if mesh is None or mesh is current_mesh():
-            return self._function(*args, **kwargs)
-        with config.mesh_in_force(mesh):
-            return self._function(*args, **kwargs)
+        try:
+            mesh = self._traced._mesh
+            if mesh is None or mesh is current_mesh():
+                return self._function(*args, **kwargs)
+            with config.mesh_in_force(mesh):
+                return self._function(*args, **kwargs)
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
-    @api_boundary
     def _checked_call(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:
         """(result, what the call cache in C shall remember for arguments of these types)."""
         leaves, tree = tree_flatten((args, kwargs))

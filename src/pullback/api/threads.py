@@ -14,6 +14,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.util.switches import MAX_THREADS, switches
+from pullback.util.tracebacks import api_boundary
 
 
 class set_num_threads:
@@ -22,6 +23,7 @@ class set_num_threads:
     Raises TypeError if n is not an integer, ValueError if it is less than 1 or more than 1024.
     """
 
+    @api_boundary
     def __init__(self, n: int) -> None:
         try:
             count = operator.index(n)

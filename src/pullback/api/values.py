@@ -26,6 +26,7 @@ from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
 from pullback.util import dtypes
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -123,6 +124,7 @@ def _place(given: Any, x: Any) -> Any:
     return given
 
 
+@api_boundary
 def typeof(x: Any) -> AbstractValue:
     """The type of an array, tracer, NumPy value, Python scalar, Ref, or object of a type above arrays; TypeError else.
 
@@ -143,6 +145,7 @@ def typeof(x: Any) -> AbstractValue:
     return placed(aval, place, whole=True)
 
 
+@api_boundary
 def device_get(x: Any):
     """The tree with every array as a NumPy array on the host; traced values and key arrays stay as they are.
 
@@ -159,6 +162,7 @@ def device_get(x: Any):
     return tree_map(on_host, x)
 
 
+@api_boundary
 def block_until_ready(x: T) -> T:
     """The tree, once all its arrays are computed."""
     for leaf in tree_flatten(x)[0]:
@@ -171,6 +175,7 @@ def effects_barrier() -> None:
     """Wait for the side effects of all programs: a call returns after its own, so there is nothing to wait for."""
 
 
+@api_boundary
 def copy_to_host_async(x: T) -> T:
     """The tree; its arrays are on the host already."""
     return x

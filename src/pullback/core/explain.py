@@ -43,6 +43,17 @@ from pullback.util.tracebacks import shorten
 _MISTAKES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
 _PACKAGE = __file__.rpartition("core")[0]
 _NUMPY, _STANDARD = (os.path.dirname(inspect.getfile(module)) + os.sep for module in (np, os))
+_NONE: dict[str, Any] = {}
+# What users do not call themselves.
+_UNCALLED = {
+    "__class_getitem__",
+    "__hash__",
+    "__init_subclass__",
+    "__reduce__",
+    "__repr__",
+    "tree_flatten",
+    "tree_unflatten",
+}
 _LONGEST = 60  # characters of a value that are shown
 _MOST = 8  # arguments that are shown
 
@@ -176,7 +187,8 @@ def _name_function(error: Exception, fun: Callable[..., Any], name: str, args: t
     if error.args != (text,) or re.search(rf"\b{re.escape(name)}\b", text) or not _is_ours(error):
         return
     try:
-        error.args = (f"{text}\n(in {shown_as}({_called_with(fun, args, kwargs)}))",)
+        if args or kwargs:
+            error.args = (f"{text}\n(in {shown_as}({_called_with(fun, args, kwargs)}))",)
     except Exception:  # arguments that do not go together or cannot be shown: Python's own error says so
         return
 
@@ -269,7 +281,9 @@ def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) ->
     return call
 
 
-def explain_all(namespace: dict[str, Any], kinds: Kinds, own: dict[str, Kinds], skip: Iterable[str] = ()) -> None:
+def explain_all(
+    namespace: dict[str, Any], kinds: Kinds = _NONE, own: dict[str, Kinds] = _NONE, skip: Iterable[str] = ()
+) -> None:
     """Replace the public functions of a package, in it and in the modules that define them, by explained ones; `own`
     has what differs for single functions."""
     package, skip = namespace["__name__"], frozenset(skip)
@@ -286,8 +300,11 @@ def explain_all(namespace: dict[str, Any], kinds: Kinds, own: dict[str, Kinds], 
             setattr(module, name, made)
 
 
-def explain_methods(cls: type, kinds: dict[str, Kinds]) -> None:
-    """Replace methods of a class by explained ones."""
+def explain_methods(cls: type, kinds: dict[str, Kinds] | None = None) -> None:
+    """Replace methods of a class by explained ones: those of the table, else the public ones and the operators."""
+    if kinds is None:
+        made = {name for name, x in vars(cls).items() if isinstance(x, (FunctionType, classmethod, staticmethod))}
+        kinds = {name: _NONE for name in made - _UNCALLED if name[0] != "_" or name[:2] == "__"}
     for name, table in kinds.items():
         given = inspect.getattr_static(cls, name)
         wrap = type(given) if isinstance(given, (staticmethod, classmethod)) else (lambda f: f)

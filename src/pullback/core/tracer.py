@@ -15,6 +15,7 @@ from pullback._ext import _core
 from pullback.core.avals import Reference
 from pullback.core.source import item_assignment, user_source
 from pullback.util import errors
+from pullback.util.tracebacks import api_boundary
 
 _CAST = (
     "The problem arose with the `{0}` function. If trying to convert the data type of a value, try using "
@@ -25,6 +26,7 @@ _METHOD = "This occurred in the {}() method of jax.Array; return the array from 
 
 
 def _without_memory(name: str):
+    @api_boundary
     def ask(self, *args, **options):
         raise errors.ConcretizationTypeError(self, _MEMORY.format(name))
 
@@ -145,16 +147,19 @@ class Tracer(OfType):
     def sharding(self):
         raise AttributeError(f"{type(self).__name__} has no sharding while it is traced")
 
+    @api_boundary
     def __len__(self):
         if not self.aval.shape:
             raise TypeError("len() of unsized object")
         return self.aval.shape[0]
 
+    @api_boundary
     def __iter__(self):
         if not self.aval.shape:
             raise TypeError("iteration over a 0-d array")
         return iter([self[i] for i in range(self.aval.shape[0])])  # type: ignore[index]
 
+    @api_boundary
     def __reversed__(self):
         if not self.aval.shape:
             raise IndexError("reversed() of a 0-d array")
@@ -162,6 +167,7 @@ class Tracer(OfType):
 
     __hash__ = None  # type: ignore[assignment]  # libraries ask isinstance(x, Hashable)
 
+    @api_boundary
     def __bool__(self):
         size = self.aval.size
         if size != 1:
@@ -169,32 +175,40 @@ class Tracer(OfType):
             raise ValueError(f"The truth value of {few} is ambiguous; use any() or all(): {self.describe()}")
         return bool(self._concrete(errors.TracerBoolConversionError))
 
+    @api_boundary
     def __index__(self):
         if self.aval.shape or not _is_integral(self.aval.dtype):
             raise TypeError(f"only integer scalar arrays can be converted to an index, not {self.describe()}")
         return self._concrete(errors.TracerIntegerConversionError).__index__()
 
+    @api_boundary
     def __int__(self):
         return int(self._concrete(errors.ConcretizationTypeError, _CAST.format("int")))
 
     # What is known may steer Python (bool, int, an index), but never becomes a float, a list or text: numbers
     # computed from those would be taken for constants, and have no derivative.
 
+    @api_boundary
     def __float__(self):
         raise errors.ConcretizationTypeError(self, _CAST.format("float"))
 
+    @api_boundary
     def __complex__(self):
         raise errors.ConcretizationTypeError(self, _CAST.format("complex"))
 
+    @api_boundary
     def __array__(self, dtype=None, copy=None):
         raise errors.TracerArrayConversionError(self)
 
+    @api_boundary
     def tolist(self):
         raise errors.ConcretizationTypeError(self, _METHOD.format("tolist"))
 
+    @api_boundary
     def item(self, *args):
         return self._concrete(errors.ConcretizationTypeError, _METHOD.format("item")).item(*args)
 
+    @api_boundary
     def tobytes(self, order="C"):
         raise errors.ConcretizationTypeError(self, _METHOD.format("tobytes"))
 
@@ -217,9 +231,11 @@ class Tracer(OfType):
     addressable_shards = property(_without_memory("addressable_shards"))
     global_shards = property(_without_memory("global_shards"))
 
+    @api_boundary
     def __reduce_ex__(self, protocol):
         raise errors.ConcretizationTypeError(self, "a traced value can't be pickled")
 
+    @api_boundary
     def __setitem__(self, index, value):
         raise TypeError(item_assignment(index, value))
 
@@ -291,6 +307,7 @@ if TYPE_CHECKING:  # what `x.at` and `x.at[index]` have, for those who read type
 class Array(metaclass=_ArrayMeta):
     """The type of arrays for `isinstance` and annotations: concrete arrays, tracers, key arrays."""
 
+    @api_boundary
     def __new__(cls, *args, **kwargs):
         raise TypeError("jax.Array can't be made directly; use jnp.array or jnp.zeros")
 

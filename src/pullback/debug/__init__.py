@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import ShapedArray
+from pullback.core.explain import explain_all as _explain_all
 from pullback.debug._visualize import inspect_array_sharding, visualize_array_sharding, visualize_sharding
 from pullback.lax.control.callback import DebugEffect, OrderedDebugEffect, debug_callback
 from pullback.manual import add_pages as _add_pages
@@ -171,6 +172,7 @@ __all__ = [
     "visualize_array_sharding", "visualize_sharding",
 ]  # fmt: skip
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

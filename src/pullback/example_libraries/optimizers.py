@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pullback.numpy as jnp
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.example_libraries.optimizers import PAGES as _PAGES
 from pullback.tree_util import (
@@ -408,6 +409,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     flat = [tree_flatten(point.subtree) for point in points]
     return OptimizerState(tuple(leaves for leaves, _ in flat), tree_def, tuple(tree for _, tree in flat))
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

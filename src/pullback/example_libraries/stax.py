@@ -19,6 +19,7 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback import lax, nn, random
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.example_libraries.stax import PAGES as _PAGES
 from pullback.nn import log_softmax as logsoftmax
@@ -379,6 +380,7 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
 
     return init_fun, apply_fun
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

@@ -14,6 +14,7 @@ from pullback.core import ShapedArray, Tracer
 from pullback.core.extended import of_words
 from pullback.util.errors import Explained
 from pullback.util.record import frozen_record
+from pullback.util.tracebacks import api_boundary
 
 
 class JaxRuntimeError(Explained, ValueError):
@@ -90,6 +91,7 @@ class Error:
     def __init__(self, code: Any, payload: tuple[tuple[Any, ...], ...], messages: tuple[_Message, ...]) -> None:
         self._code, self._payload, self._messages = code, payload, messages
 
+    @api_boundary
     def get(self) -> str | None:
         """The message of the first failed check, None if all held. Of several (under vmap) errors, one line for
         each."""
@@ -108,12 +110,14 @@ class Error:
             return None
         return self._messages[code - 1].format([pick(x) for x in self._payload[code - 1]])
 
+    @api_boundary
     def get_exception(self) -> JaxException | None:
         """The error as an exception of its kind, None if all checks held."""
         codes = np.asarray(self._code).ravel()
         failed = codes[codes > 0]
         return self._messages[failed[0] - 1].category(self.get()) if failed.size else None
 
+    @api_boundary
     def throw(self) -> None:
         """Raise JaxRuntimeError if a check failed."""
         message = self.get()

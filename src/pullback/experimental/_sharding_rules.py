@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pullback.util.tracebacks import api_boundary
+
 BATCHING = "…"  # leading dimensions, as many as there are; digits may follow
 _TOKEN = re.compile(r"(?:(?P<ellipsis>\.\.\.\d*)|(?P<name>\w+)|(?P<sign>[()])|(?P<wrong>\S))")
 _KINDS = ("reduction_factors", "need_replication_factors", "permutation_factors")
@@ -30,6 +32,7 @@ class CompoundFactor(tuple):
 
     __slots__ = ()
 
+    @api_boundary
     def __new__(cls, *factors: str) -> CompoundFactor:
         if len(factors) < 2:
             raise ValueError("A compound factor should contain at least two factors")
@@ -45,6 +48,7 @@ class ArrayMapping(tuple):
 
     __slots__ = ()
 
+    @api_boundary
     def __new__(cls, *dim_mappings: Any) -> ArrayMapping:
         for k, dim in enumerate(dim_mappings):
             if not isinstance(dim, (str, CompoundFactor)):
@@ -68,6 +72,7 @@ class SdyShardingRule:
     {'j': 2}
     """
 
+    @api_boundary
     def __init__(
         self,
         operand_mappings: Sequence[ArrayMapping],

@@ -39,6 +39,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.explain import explain_all as _explain_all
 from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.lowering import Inline, InlineFunction
 from pullback.experimental._check_errors import DivisionByZeroError as DivisionByZeroError
@@ -65,6 +66,7 @@ from pullback.transforms.discharge import discharge_program
 from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
 from pullback.util.record import frozen_record
+from pullback.util.tracebacks import api_boundary
 
 # ---------------------------------------------------------------------------------------------------- the primitive
 
@@ -510,6 +512,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
             f"checkify: argument 'errors' must be a set of checks, such as checkify.float_checks, got {errors!r}"
         )
 
+    @api_boundary
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         args, kwargs = tree_util.tree_map(_as_computed, (args, kwargs))
@@ -554,6 +557,7 @@ __all__ = [
     "debug_check", "div_checks", "float_checks", "index_checks", "init_error", "nan_checks", "user_checks",
 ]  # fmt: skip
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pullback.core.explain import explain_all as _explain_all
+
 _TYPES = re.compile(r"device_host|device|tpu_sparsecore|gpu_stream:\d+")
 
 
@@ -40,3 +42,5 @@ def compute_on2(
 
 
 __all__ = ["compute_on", "compute_on2"]
+
+_explain_all(globals())

@@ -8,8 +8,10 @@ from typing import Any
 
 from pullback import api
 from pullback.api._arguments import check_callable
+from pullback.core.explain import explain_all as _explain_all
 from pullback.experimental._sharding_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule, parsed
 from pullback.util.absent import absent_names
+from pullback.util.tracebacks import api_boundary
 
 
 class custom_partitioning:
@@ -21,6 +23,7 @@ class custom_partitioning:
     Array(2., dtype=float32, weak_type=True)
     """
 
+    @api_boundary
     def __init__(self, fun: Callable, static_argnums: Any = ()) -> None:
         check_callable("custom_partitioning", fun)
         functools.update_wrapper(self, fun)
@@ -69,3 +72,5 @@ class custom_partitioning:
 __getattr__ = absent_names(__name__)
 
 __all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning"]
+
+_explain_all(globals())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.core import AbstractValue, ShapedArray, Zero, high, is_undefined_primal
+from pullback.core.explain import explain_all as _explain_all
 from pullback.core.high import HiType, MutableHiType, cur_qdd, register_hitype
 from pullback.experimental._own_primitives import VJPHiPrimitive
 from pullback.interpreters.ad import instantiate_zeros
@@ -78,3 +79,5 @@ __all__ = [
     "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects",
     "cur_qdd", "instantiate_zeros", "is_undefined_primal", "register_hitype",
 ]  # fmt: skip
+
+_explain_all(globals())

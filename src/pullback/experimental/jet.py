@@ -17,6 +17,7 @@ import pullback.numpy as jnp
 from pullback import api, tree_util
 from pullback.api import _arguments as arguments
 from pullback.core import hooks, typeof
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.jet import PAGES as _PAGES
 from pullback.util import dtypes
@@ -125,4 +126,5 @@ __getattr__ = absent_names(__name__)
 
 __all__ = ["ZeroSeries", "ZeroTerm", "fact", "jet", "jet2", "zero_series", "zero_term"]
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)

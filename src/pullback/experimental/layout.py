@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core import Tracer
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.layout import PAGES as _PAGES
 from pullback.runtime.arrays.layouts import with_layout
@@ -40,4 +41,5 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.mesh_utils import PAGES as _PAGES
 from pullback.runtime.arrays.devices import Device
@@ -78,6 +79,7 @@ def create_hybrid_device_mesh(
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh", "device_kind_handler_dict"]
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 from pullback import tree_util
 from pullback.api import device_put
 from pullback.api.global_arrays import make_array_from_process_local_data
+from pullback.core.explain import explain_all as _explain_all
 from pullback.core.tracer import Array
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.multihost_utils import PAGES as _PAGES
@@ -201,6 +202,7 @@ __all__ = [
     "sync_global_devices",
 ]  # fmt: skip
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = listed(__name__)

@@ -15,6 +15,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import api_util, lax
 from pullback.api import vjp, vmap
+from pullback.core.explain import explain_all as _explain_all
 from pullback.core.source import located
 from pullback.custom_derivatives import closure_convert, custom_vjp
 from pullback.flatten_util import ravel_pytree
@@ -214,6 +215,7 @@ def _integrate(f: Callable[[Any, Any], Any], y0: Any, t: Any, limits: tuple[floa
     return jnp.concatenate([y0[None], rest])
 
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = listed(__name__)

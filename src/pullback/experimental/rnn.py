@@ -7,6 +7,7 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback import lax, random
+from pullback.core.explain import explain_all as _explain_all
 from pullback.numpy import tanh
 from pullback.util.absent import absent_names
 
@@ -139,3 +140,5 @@ __all__ = [
     "PRNGKeyArray", "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "sigmoid", "swap_lstm_gates",
     "tanh", "unpack_lstm_weights",
 ]  # fmt: skip
+
+_explain_all(globals())

@@ -10,6 +10,7 @@ import pickle
 from typing import Any
 
 from pullback.api.stages import Compiled, Traced
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.serialize_executable import PAGES as _PAGES
 from pullback.runtime.arrays.devices import devices
@@ -61,4 +62,5 @@ def deserialize_and_load(
 
 __all__ = ["deserialize_and_load", "serialize"]
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)

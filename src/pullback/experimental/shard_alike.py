@@ -6,6 +6,7 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback import tree_util
+from pullback.core.explain import explain_all as _explain_all
 from pullback.lax.collectives.sharding import shard_alike_p
 
 
@@ -27,3 +28,5 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 __all__ = ["shard_alike"]
+
+_explain_all(globals())

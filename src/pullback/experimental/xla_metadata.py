@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from pullback.core.explain import explain_all as _explain_all
+
 
 @contextlib.contextmanager
 def _inside() -> Iterator[None]:
@@ -22,3 +24,5 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
 
 
 __all__ = ["set_xla_metadata"]
+
+_explain_all(globals())

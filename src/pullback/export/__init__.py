@@ -14,6 +14,7 @@ bits of `jit`.
 from __future__ import annotations
 
 from pullback.core.dimensions.scopes import SymbolicScope
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.export import PAGES as _PAGES
 from pullback.util.absent import listed as _listed
@@ -39,6 +40,7 @@ __all__ = [
     "to_c",
 ]  # fmt: skip
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = _listed(__name__)

@@ -27,6 +27,7 @@ from pullback.lax.records.operands import as_array
 from pullback.util import dtypes
 from pullback.util.pytree import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 from pullback.util.record import frozen_record
+from pullback.util.tracebacks import api_boundary
 
 from . import _format, _meshes
 from ._solving import Solver
@@ -158,6 +159,7 @@ class Exported:
             **fields,
         )
 
+    @api_boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the function for arguments of the types that it was exported for.
 
@@ -285,6 +287,7 @@ def export(
         if name not in _PLATFORMS:
             raise ValueError(f"export: unknown platform {name!r}; expected some of {_PLATFORMS}")
 
+    @api_boundary
     def exported(*args: Any, **kwargs: Any) -> Exported:
         name = getattr(fun_jit, "__name__", "<function>")
         _check_scopes(name, (args, kwargs))

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from pullback.core.explain import explain_all as _explain_all
+
 
 class StoreException(Exception):
     """What a function gives beside its result was asked for before it ran."""
@@ -131,3 +133,5 @@ __all__ = [
     "StoreException", "WrappedFun", "cache", "merge_linear_aux", "transformation", "transformation2",
     "transformation_with_aux", "transformation_with_aux2", "wrap_init",
 ]  # fmt: skip
+
+_explain_all(globals())

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.explain import explain_all as _explain_all
 from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.extend.random import PAGES as _PAGES
@@ -67,6 +68,7 @@ def _blocks(key: Any, x0: Any, x1: Any) -> tuple[Any, Any]:
     return y0, y1
 
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 __getattr__ = absent_names(__name__)
 

@@ -26,14 +26,17 @@ class IndexUpdateHelper:
     def __getitem__(self, index: Any) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
 
+    @api_boundary
     def __call__(self, *index: Any) -> None:
         raise TypeError("x.at takes an index in square brackets: x.at[index].set(y)")
 
+    @api_boundary
     def __getattr__(self, name: str) -> Any:
         if name in _UPDATES:
             raise AttributeError(f"x.at takes an index first: x.at[index].{name}(...); for all elements, x.at[:]")
         raise AttributeError(f"x.at has no attribute '{name}'; it takes an index: x.at[index].set(y)")
 
+    @api_boundary
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("x.at[idx] = y does not change x, which is immutable; use x = x.at[idx].set(y).")
 
@@ -42,7 +45,6 @@ class IndexUpdateHelper:
 
 
 def _method(op: str, doc: str) -> Callable[..., Any]:
-    @api_boundary
     def update(
         self: IndexUpdateRef,
         values: Any,
@@ -73,7 +75,7 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
         "'promise_in_bounds' leaves the check out. The promises `indices_are_sorted` and `unique_indices` allow "
         "faster code."
     )
-    return update
+    return api_boundary(update)
 
 
 class IndexUpdateRef:
@@ -85,12 +87,14 @@ class IndexUpdateRef:
         self.array = array
         self.index = index
 
+    @api_boundary
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"x.at[index] has no attribute '{name}'; it has {', '.join(_UPDATES)}")
 
     def __repr__(self) -> str:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
 
+    @api_boundary
     def get(
         self,
         *,
@@ -126,10 +130,12 @@ class IndexUpdateRef:
     min = _method("min", "x with x[index] replaced by its minimum with the values.")
     max = _method("max", "x with x[index] replaced by its maximum with the values.")
 
+    @api_boundary
     def divide(self, values: Any, **options: Any) -> Any:
         """x with x[index] divided by the values, as often as an element is named; options as of `multiply`."""
         return self._by_factors(divide, values, options)
 
+    @api_boundary
     def power(self, values: Any, **options: Any) -> Any:
         """x with x[index] raised to the values, as often as an element is named; options as of `multiply`."""
         return self._by_factors(power, values, options)
@@ -144,6 +150,7 @@ class IndexUpdateRef:
         result = function(x, factors)  # true division of integers gives floats, powers of booleans are integers
         return convert(result, x.dtype, x.aval.weak_type) if result.dtype == x.dtype else result
 
+    @api_boundary
     def apply(
         self,
         func: Callable[[Any], Any],

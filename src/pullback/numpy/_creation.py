@@ -28,7 +28,7 @@ from pullback.numpy._arguments import (
 )
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.util import config, dtypes
-from pullback.util.tracebacks import shorten
+from pullback.util.tracebacks import api_boundary, shorten
 
 
 def default_float() -> np.dtype:
@@ -446,6 +446,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
     )
 
 
+@api_boundary
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """Array sharing the memory of an object that exports DLPack, where its layout allows; 64 bits become 32 as always.
 

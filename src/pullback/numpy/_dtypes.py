@@ -39,7 +39,7 @@ class ScalarType(type):
         from pullback.numpy._creation import asarray
 
         if isinstance(x, str):  # ml_dtypes' own types crash on texts that are no numbers
-            x = float(x) if cls.dtype.kind == "V" and dtypes.kind_of(cls.dtype) == "f" else cls.dtype.type(x)
+            x = float(x) if cls.dtype.isbuiltin == 2 and dtypes.kind_of(cls.dtype) not in "iu" else cls.dtype.type(x)
         return asarray(x, dtype=cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:

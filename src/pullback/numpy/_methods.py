@@ -35,7 +35,7 @@ from pullback.numpy._products import dot, matmul
 from pullback.util import dtypes
 from pullback.util.errors import AbsentAttributeError
 from pullback.util.other_arrays import INSTEAD, NotHere, without_those
-from pullback.util.tracebacks import shorten
+from pullback.util.tracebacks import api_boundary, shorten
 
 _ACCEPTED = (Array, Tracer, int, float, complex, np.ndarray, np.generic, AnyArray)
 
@@ -50,11 +50,23 @@ def _operand(other: Any) -> Any:
 # ---- operators
 
 
-def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _refuse(symbol: str, left: str, right: str) -> None:
+    """TypeError for lists and their like, which Python would ask to join or repeat themselves."""
+    raise TypeError(
+        f"unsupported operand type(s) for {symbol}: '{left}' and '{right}'; make the elements an array first, with "
+        "jnp.asarray"
+    )
+
+
+def _forward(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         try:
-            other = _operand(other)
-            return NotImplemented if other is NotImplemented else function(self, other)
+            operand = _operand(other)
+            if operand is not NotImplemented:
+                return function(self, operand)
+            if type(other) in (list, tuple):
+                _refuse(symbol, type(self).__name__, type(other).__name__)
+            return NotImplemented
         except Exception as error:
             shorten(error, sys._getframe())
             raise
@@ -63,11 +75,15 @@ def _forward(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return operator
 
 
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reflected(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         try:
-            other = _operand(other)
-            return NotImplemented if other is NotImplemented else function(other, self)
+            operand = _operand(other)
+            if operand is not NotImplemented:
+                return function(operand, self)
+            if type(other) in (list, tuple):
+                _refuse(symbol, type(other).__name__, type(self).__name__)
+            return NotImplemented
         except Exception as error:
             shorten(error, sys._getframe())
             raise
@@ -83,10 +99,7 @@ def _compared(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any
             if operand is not NotImplemented:
                 return function(self, operand)
             if isinstance(other, (list, tuple, dict, set)):
-                raise TypeError(
-                    f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'; "
-                    "make the elements an array first, with jnp.asarray"
-                )
+                _refuse(symbol, type(self).__name__, type(other).__name__)
             return NotImplemented
         except Exception as error:
             shorten(error, sys._getframe())
@@ -96,20 +109,20 @@ def _compared(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any
 
 
 _BINARY = {
-    "add": _ufuncs.add_,
-    "sub": _ufuncs.subtract_,
-    "mul": _ufuncs.multiply_,
-    "truediv": _ufuncs.true_divide,
-    "floordiv": _ufuncs.floor_divide,
-    "mod": _ufuncs.remainder,
-    "divmod": _ufuncs.divmod,
-    "pow": _ufuncs.power,
-    "matmul": matmul,
-    "and": _comparison.bitwise_and_,
-    "or": _comparison.bitwise_or_,
-    "xor": _comparison.bitwise_xor_,
-    "lshift": _comparison.left_shift,
-    "rshift": _comparison.right_shift,
+    "add": (_ufuncs.add_, "+"),
+    "sub": (_ufuncs.subtract_, "-"),
+    "mul": (_ufuncs.multiply_, "*"),
+    "truediv": (_ufuncs.true_divide, "/"),
+    "floordiv": (_ufuncs.floor_divide, "//"),
+    "mod": (_ufuncs.remainder, "%"),
+    "divmod": (_ufuncs.divmod, "divmod()"),
+    "pow": (_ufuncs.power, "** or pow()"),
+    "matmul": (matmul, "@"),
+    "and": (_comparison.bitwise_and_, "&"),
+    "or": (_comparison.bitwise_or_, "|"),
+    "xor": (_comparison.bitwise_xor_, "^"),
+    "lshift": (_comparison.left_shift, "<<"),
+    "rshift": (_comparison.right_shift, ">>"),
 }
 _COMPARISONS = {
     "lt": (_comparison.less, "<"),
@@ -138,16 +151,16 @@ def _contains(self: Any, item: Any) -> Any:
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
-    **{name: _forward(function) for name, function in _BINARY.items()},
-    **{f"r{name}": _reflected(function) for name, function in _BINARY.items()},
+    **{name: _forward(function, symbol) for name, (function, symbol) in _BINARY.items()},
+    **{f"r{name}": _reflected(function, symbol) for name, (function, symbol) in _BINARY.items()},
     **{name: _compared(function, symbol) for name, (function, symbol) in _COMPARISONS.items()},
-    "neg": _ufuncs.negative_,
-    "pos": _ufuncs.positive,
-    "abs": _ufuncs.absolute,
-    "invert": _comparison.invert,
+    "neg": api_boundary(_ufuncs.negative_),
+    "pos": api_boundary(_ufuncs.positive),
+    "abs": api_boundary(_ufuncs.absolute),
+    "invert": api_boundary(_comparison.invert),
     "getitem": rewriting_take,
-    "iter": _iterate,
-    "contains": _contains,
+    "iter": api_boundary(_iterate),
+    "contains": api_boundary(_contains),
 }
 
 

@@ -40,6 +40,7 @@ from pullback.util.errors import (
     InconclusiveDimensionOperation,
     ShardingTypeError,
 )
+from pullback.util.tracebacks import api_boundary
 
 # ---- reshape
 
@@ -191,6 +192,7 @@ def permute_dims(a: Any, /, axes: Any) -> Any:
     return transpose(a, axes)
 
 
+@api_boundary
 def matrix_transpose(x: Any, /) -> Any:
     """x with its last two axes exchanged; ValueError below rank 2."""
     (x,) = arrays("matrix_transpose", x)

@@ -8,6 +8,7 @@ A ufunc holds a plain function of scalars or arrays. What the function cannot do
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ from pullback.numpy._arguments import (
 )
 from pullback.util import dtypes
 from pullback.util.static import check_flags
+from pullback.util.tracebacks import shorten
 
 
 class ufunc(_core.JitFunction):
@@ -53,7 +55,11 @@ class ufunc(_core.JitFunction):
         holder: list[ufunc] = []
 
         def apply(*args: Any, out: Any = None, where: Any = None) -> Any:
-            return holder[0]._apply(*args, out=out, where=where)
+            try:
+                return holder[0]._apply(*args, out=out, where=where)
+            except Exception as error:
+                shorten(error, sys._getframe())
+                raise
 
         apply.__name__ = apply.__qualname__ = str(kwargs.get("name") or getattr(func, "__name__", "ufunc"))
         self = super().__new__(cls, apply, remember(apply).miss, (), (), warmup=WARMUP if call is not None else NEVER)

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.profiler import PAGES as _PAGES
 from pullback.runtime.programs import spans
@@ -210,6 +211,7 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
     found = device_memory_profile(backend)
     Path(filename).write_bytes(found)
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 
 __dir__ = listed(__name__)

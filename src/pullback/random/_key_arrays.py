@@ -18,6 +18,7 @@ from pullback.random import _reuse
 from pullback.random._generators import PRNGImpl, PRNGSpec, generator, implementations
 from pullback.sharding import PartitionSpec
 from pullback.util import config, dtypes
+from pullback.util.tracebacks import api_boundary
 
 
 class KeyDType(dtypes.ExtendedDType):
@@ -129,12 +130,14 @@ class PRNGKeyArray(OfType):
         self._base_array.delete()
 
     # What keys cannot do.
+    @api_boundary
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(
             "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) to "
             "get its words."
         )
 
+    @api_boundary
     def __bool__(self) -> bool:
         raise TypeError("key array cannot be converted to boolean.")
 
@@ -147,6 +150,7 @@ class PRNGKeyArray(OfType):
     def __reduce__(self) -> Any:
         return _unpickle, (self._impl.name, np.asarray(self._base_array))
 
+    @api_boundary
     def __eq__(self, other: object) -> Any:
         """Elementwise: whether all words are equal; keys of different generators cannot be compared (TypeError)."""
         if not is_typed(other):
@@ -163,11 +167,13 @@ class PRNGKeyArray(OfType):
         return equal if equal is NotImplemented else ~equal
 
     # Sequence behaviour.
+    @api_boundary
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
+    @api_boundary
     def __iter__(self) -> Any:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")

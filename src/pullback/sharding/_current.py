@@ -16,11 +16,13 @@ from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh
 from pullback.sharding._shardings import NamedSharding
 from pullback.sharding._specs import PartitionSpec
 from pullback.util import config
+from pullback.util.tracebacks import api_boundary
 
 # What a higher layer does for functions of this package, and hands over when it is imported.
 operations: Any = types.SimpleNamespace()
 
 
+@api_boundary
 def reshard(xs: Any, out_shardings: Any) -> Any:
     """The tree xs laid out as told: a NamedSharding with explicit axes, a PartitionSpec over the mesh in force, or a
     tree prefix of them.
@@ -31,6 +33,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     return operations.reshard(xs, out_shardings)
 
 
+@api_boundary
 def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
     """`f`, inside of which axes of the mesh in force (all, if None) are Auto; results are laid out as `out_sharding`
     says, here or in the call. Without `f`, a decorator.
@@ -58,6 +61,7 @@ def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -
     return inside
 
 
+@api_boundary
 def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
     """`f`, inside of which axes of the mesh in force (all, if None) are Explicit; arguments by position are laid out
     as `in_sharding` says, here or in the call, one for all or a tree prefix. Results lie as they do inside, over the
@@ -100,6 +104,7 @@ class set_mesh:
     Raises ValueError for what is no mesh, and while a function is transformed or traced.
     """
 
+    @api_boundary
     def __init__(self, mesh: Mesh | None) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
@@ -122,6 +127,7 @@ class set_mesh:
 class use_abstract_mesh:
     """Context manager: a mesh without devices is the one in force inside. ValueError for others."""
 
+    @api_boundary
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
             raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
@@ -151,6 +157,7 @@ def on_current_mesh(spec: PartitionSpec, error: Exception, entered: bool = False
     return NamedSharding(mesh, spec)
 
 
+@api_boundary
 def get_mesh() -> Mesh:
     """The mesh with devices that is in force; one without axes where there is none. ValueError inside of jit."""
     if _core.is_tracing():
@@ -170,6 +177,7 @@ def mesh_in_force() -> Mesh:
 _NO_MESH = Mesh(np.empty((), object), ())
 
 
+@api_boundary
 def get_abstract_mesh() -> AbstractMesh:
     """The mesh in force without its devices; one without axes where there is none."""
     found = current_mesh()

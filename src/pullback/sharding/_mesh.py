@@ -15,6 +15,7 @@ import numpy as np
 from pullback.util.locks import Lock
 from pullback.util.notebooks import mesh_html
 from pullback.util.record import frozen_record
+from pullback.util.tracebacks import api_boundary
 
 # The number of this process among those of the program; distributed.initialize sets it.
 this_process = [0]
@@ -148,6 +149,7 @@ class AbstractMesh(_Axes):
     that are no integers.
     """
 
+    @api_boundary
     def __init__(
         self,
         axis_sizes: Sequence[int],
@@ -216,6 +218,7 @@ class Mesh(_Axes):
     _hash: int
     _entered: threading.local
 
+    @api_boundary
     def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
         self = super().__new__(cls)
         self.devices = np.array(devices, dtype=object)

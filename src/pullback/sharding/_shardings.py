@@ -14,6 +14,7 @@ from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh, is_local
 from pullback.sharding._specs import PartitionSpec, all_names_of, names_of
 from pullback.util.errors import Explained
 from pullback.util.notebooks import named_sharding_html
+from pullback.util.tracebacks import api_boundary
 
 Index = tuple[slice, ...]
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
@@ -118,6 +119,7 @@ class Sharding:
         """As devices_indices_map, for the devices of this process."""
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if is_local(d)}
 
+    @api_boundary
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of each device's part; IndivisibleError if the parts are not equal."""
         index = next(iter(self.devices_indices_map(global_shape).values()))
@@ -153,6 +155,7 @@ class Sharding:
 class SingleDeviceSharding(Sharding):
     """All on one device. Raises TypeError for what is no device, ValueError for an unknown memory_kind."""
 
+    @api_boundary
     def __init__(self, device: Any, memory_kind: str | None = None) -> None:
         if not hasattr(device, "platform"):
             raise TypeError(f"SingleDeviceSharding: argument 'device' must be a device, got {device!r}")
@@ -212,6 +215,7 @@ class NamedSharding(Sharding):
     spec: PartitionSpec
     _hash: int
 
+    @api_boundary
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None) -> None:
         if not isinstance(mesh, (Mesh, AbstractMesh)):
             raise TypeError(f"NamedSharding: argument 'mesh' must be a Mesh or AbstractMesh, got {mesh!r}")
@@ -313,6 +317,7 @@ class NamedSharding(Sharding):
             found.append((mesh.devices[place], tuple(numbers)))
         return found
 
+    @api_boundary
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         self.check(global_shape, "devices_indices_map arguments")
         if self.spec.unreduced:
@@ -330,6 +335,7 @@ class NamedSharding(Sharding):
             for device, numbers in self._numbers(len(global_shape))
         }
 
+    @api_boundary
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
         self.check(global_shape, "shard_shape arguments")
         counts = [self._count(p) for p in self.spec] + [1] * (len(global_shape) - len(self.spec))
@@ -384,6 +390,7 @@ class NamedSharding(Sharding):
         return NamedSharding, (self.mesh, self.spec, self.memory_kind)
 
 
+@api_boundary
 def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
     """The sharding of arrays that are on one device; raises as SingleDeviceSharding."""
     return SingleDeviceSharding(device, memory_kind)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pullback.util.tracebacks import api_boundary
+
 
 class _Unconstrained:
     def __repr__(self) -> str:
@@ -32,6 +34,7 @@ class PartitionSpec:
     unreduced: frozenset
     reduced: frozenset
 
+    @api_boundary
     def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> None:
         put = object.__setattr__
         put(self, "partitions", tuple(map(_entry, partitions)))

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pullback._ext import _core
 from pullback.util.errors import ArgumentError
 from pullback.util.static import check_truth
+from pullback.util.tracebacks import api_boundary
 
 _native = _core.pytree
 
@@ -21,6 +22,7 @@ KeyPath = tuple[KeyEntry, ...]
 KeyLeafPair = tuple[KeyEntry, Any]
 
 
+@api_boundary
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A key path as text, `[0]['a'].b`; `simple` prints bare keys, to be joined by a `separator`: `0/a/b`."""
     if not isinstance(separator, str):
@@ -38,6 +40,7 @@ def _simple_key(key: Any) -> str:
     return str(key)
 
 
+@api_boundary
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """The children of a node and its metadata; ValueError for a leaf."""
     level = _native.one_level(tree, False)
@@ -46,6 +49,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     return level
 
 
+@api_boundary
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hashable]:
     """The (key, child) pairs of a node and its metadata; ValueError for a leaf."""
     level = _native.one_level(tree, True)
@@ -54,6 +58,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hasha
     return (tuple(level[0]), level[1]) if type(tree) is list else level
 
 
+@api_boundary
 def is_tree_node(typ: type) -> bool:
     """Whether objects of exactly this type are nodes rather than leaves."""
     return _native.is_node(typ)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import other_options
+from . import other_options, tracebacks
 from .flags import (
     Flag,
     Override,
@@ -28,6 +28,7 @@ from .flags import add_listener as add_listener
 from .flags import context_tokens as context_tokens
 from .option_checks import boolean, device, mesh, parse_bool
 from .switches import switches
+from .tracebacks import api_boundary
 
 enable_x64 = bool_flag(
     "jax_enable_x64", False, "Keep 64-bit types; when off, they become the 32-bit ones.", traced=True
@@ -61,6 +62,7 @@ check_tracer_leaks = bool_flag(
 )
 
 
+@api_boundary
 def disable_jit(disable: bool = True) -> Override:
     """A context manager in which jitted functions and control flow run as plain Python."""
     return disable_jit_flag(disable)
@@ -202,6 +204,7 @@ traceback_filtering = enum_flag(
     ("off", "tracebackhide", "remove_frames", "auto", "quiet_remove_frames"),
     "How frames of the library are hidden from tracebacks.",
 )
+tracebacks.option = traceback_filtering
 logging_level = enum_flag(
     "jax_logging_level",
     "NOTSET",
@@ -305,6 +308,7 @@ jax2tf_associative_scan_reductions = options["jax2tf_associative_scan_reductions
 class Config:
     """JAX's `config` object: `update(name, value)`, `read(name)`, and one attribute per option."""
 
+    @api_boundary
     def update(self, name: str, value: Any) -> None:
         """Set option `name` for the whole process.
 
@@ -319,6 +323,7 @@ class Config:
             flag.guard(value)
         set_globally(flag, value)
 
+    @api_boundary
     def read(self, name: str) -> Any:
         """The value of option `name`. Raises AttributeError for an unknown name."""
         if name not in options:
@@ -342,11 +347,13 @@ class Config:
 
     epoch = staticmethod(epoch)
 
+    @api_boundary
     def __getattr__(self, name: str) -> Any:
         if name in options:
             return value_of(name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{_near(name)}")
 
+    @api_boundary
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"config.{name} cannot be assigned; use config.update({name!r}, {value!r})")
 

@@ -10,11 +10,14 @@ The types there are, their families and the edges of the lattice are in `_elemen
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from pullback.util.tracebacks import api_boundary, shorten
 
 from . import config as _config
 from ._element_types import (
@@ -91,6 +94,7 @@ def short_name(dtype: Any) -> str:
     return _SHORT.get(name, name)
 
 
+@api_boundary
 def itemsize_bits(dtype: Any) -> int:
     """Bits of one element; 2 and 4 for the small integers, 8 for bool."""
     if isinstance(dtype, ExtendedDType):
@@ -146,6 +150,7 @@ _BY_NAME = {d.name: d for d in _ALL}
 _BY_NAME["float0"] = float0
 
 
+@api_boundary
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The type actually used for `dtype`: with x64 off, 64-bit types become their 32-bit ones.
 
@@ -206,6 +211,7 @@ def dtype_of(x: Any, canonicalize: bool = True) -> Any:
     return _X32.get(dtype, dtype)
 
 
+@api_boundary
 def scalar_type_of(x: Any) -> type:
     """The Python scalar type (bool, int, float or complex) of the kind of `x`, a value or a dtype.
 
@@ -245,11 +251,14 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
             return _subdtypes[arg1, arg2]
         except (KeyError, TypeError):
             pass
+    try:
         found = _issubdtype(arg1, arg2)
-        if isinstance(arg1, (np.dtype, type)):
-            _subdtypes[arg1, arg2] = found
-        return found
-    return _issubdtype(arg1, arg2)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
+    if type(arg2) is type and isinstance(arg1, (np.dtype, type)):
+        _subdtypes[arg1, arg2] = found
+    return found
 
 
 _subdtypes: dict[tuple[Any, type], bool] = {}
@@ -391,9 +400,13 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
     Raises ValueError without arguments, and as `lattice_result_type`.
     """
-    if not args:
-        raise ValueError("at least one array or dtype is required")
-    dtype, weak = lattice_result_type(*args)
+    try:
+        if not args:
+            raise ValueError("at least one array or dtype is required")
+        dtype, weak = lattice_result_type(*args)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
@@ -446,6 +459,7 @@ def to_numeric_dtype(dtype: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------- limits
 
 
+@api_boundary
 def finfo(dtype: Any) -> Any:
     """Limits of a float type (for a complex one, of its parts): `eps`, `max`, `tiny`, `bits`, ...
 
@@ -457,6 +471,7 @@ def finfo(dtype: Any) -> Any:
     return np.finfo(dtype)
 
 
+@api_boundary
 def iinfo(dtype: Any) -> Any:
     """Limits of an integer type: `min`, `max`, `bits`. Raises ValueError if `dtype` is not an integer type."""
     dtype = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))

@@ -15,6 +15,7 @@ from typing import Any
 
 from .locks import Lock
 from .option_checks import anything, boolean, of_type, one_of, parse_bool
+from .tracebacks import api_boundary
 
 
 class Epoch:
@@ -183,6 +184,7 @@ class Flag:
     def validate(self, value: Any) -> Any:
         return self.check(value)
 
+    @api_boundary
     def __call__(self, new_val: Any = _REQUIRED) -> Override:
         if new_val is _REQUIRED:
             new_val = self.call_default

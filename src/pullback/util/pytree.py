@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from pullback.util._pytree_levels import flatten_one_level_with_keys as flatten_
 from pullback.util._pytree_levels import is_tree_node as is_tree_node
 from pullback.util._pytree_levels import keystr as keystr
 from pullback.util.errors import ArgumentError, class_shown
+from pullback.util.tracebacks import api_boundary, shorten
 
 _native = _core.pytree
 
@@ -58,7 +60,11 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
     ValueError if the keys of a dict cannot be sorted; RecursionError if the tree is too deep or contains itself.
     """
-    return _native.flatten(tree, is_leaf, False)
+    try:
+        return _native.flatten(tree, is_leaf, False)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
@@ -67,11 +73,15 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
     ValueError if the number of leaves is not `treedef.num_leaves`.
     """
     try:
-        return treedef.unflatten(leaves)
-    except (AttributeError, TypeError):
-        _check_treedef("tree_unflatten", treedef=treedef)
-        if not isinstance(leaves, Iterable):
-            raise ArgumentError(f"tree_unflatten: argument 'leaves' must be a sequence, got {leaves!r}") from None
+        try:
+            return treedef.unflatten(leaves)
+        except (AttributeError, TypeError):
+            _check_treedef("tree_unflatten", treedef=treedef)
+            if not isinstance(leaves, Iterable):
+                raise ArgumentError(f"tree_unflatten: argument 'leaves' must be a sequence, got {leaves!r}") from None
+            raise
+    except Exception as error:
+        shorten(error, sys._getframe())
         raise
 
 
@@ -93,19 +103,29 @@ def _check_function(name: str, **arguments: Any) -> None:
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
     """The leaves of a tree, in order."""
-    return _native.leaves(tree, is_leaf)
+    try:
+        return _native.leaves(tree, is_leaf)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """The structure of a tree."""
-    return _native.structure(tree, is_leaf)
+    try:
+        return _native.structure(tree, is_leaf)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
 
 
+@api_boundary
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether every element of the iterable is a leaf."""
     return _native.all_leaves(iterable, is_leaf)
 
 
+@api_boundary
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     """The tree with the given structure whose leaves are in `xs`, nested iterables of the same shape.
 
@@ -114,6 +134,7 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     return treedef.from_iterable_tree(xs)
 
 
+@api_boundary
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of the tuple of trees that have the given structures."""
     if not isinstance(treedefs, Iterable):
@@ -121,12 +142,14 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     return _native.treedef_tuple(treedefs)
 
 
+@api_boundary
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of the children of the root."""
     _check_treedef("treedef_children", treedef=treedef)
     return treedef.children()
 
 
+@api_boundary
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether the structure is a single node: a leaf, or a container without children."""
     _check_treedef("treedef_is_leaf", treedef=treedef)
@@ -142,12 +165,17 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[An
     ValueError, naming the key path, if it is not.
     """
     try:
-        return _native.tree_map(f, tree, rest, is_leaf, _explain_tree_map)
-    except TypeError:
-        _check_function("tree_map", f=f)
+        try:
+            return _native.tree_map(f, tree, rest, is_leaf, _explain_tree_map)
+        except TypeError:
+            _check_function("tree_map", f=f)
+            raise
+    except Exception as error:
+        shorten(error, sys._getframe())
         raise
 
 
+@api_boundary
 def tree_reduce(
     function: Callable[[T, Any], T],
     tree: Any,
@@ -164,6 +192,7 @@ def tree_reduce(
     return functools.reduce(function, tree_leaves(tree, is_leaf), initializer)
 
 
+@api_boundary
 def tree_reduce_associative(
     operation: Callable[[T, T], T],
     tree: Any,
@@ -191,11 +220,13 @@ def tree_reduce_associative(
     return combine(0, len(leaves))
 
 
+@api_boundary
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether all leaves are true (as by `all`)."""
     return all(tree_leaves(tree, is_leaf))
 
 
+@api_boundary
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """Turns a tree of structure outer(inner(leaf)) into one of structure inner(outer(leaf)).
 
@@ -221,6 +252,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 # ---- key paths
 
 
+@api_boundary
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
@@ -231,6 +263,7 @@ def tree_flatten_with_path(
     return _native.flatten_with_path(tree, is_leaf, is_leaf_takes_path)
 
 
+@api_boundary
 def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
@@ -238,6 +271,7 @@ def tree_leaves_with_path(
     return _native.flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
+@api_boundary
 def tree_map_with_path(
     f: Callable[..., Any],
     tree: Any,
@@ -262,6 +296,7 @@ def tree_map_with_path(
 # ---- prefixes
 
 
+@api_boundary
 def broadcast_prefix(
     prefix_tree: Any,
     full_tree: Any,
@@ -281,6 +316,7 @@ def broadcast_prefix(
     raise error or ValueError(f"broadcast_prefix: {treedef} is not a prefix of {tree_structure(full_tree)}")
 
 
+@api_boundary
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """A tree shaped like `full_tree`, with each leaf of `prefix_tree` repeated over the subtree in its place."""
     return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
@@ -324,6 +360,7 @@ def _explain_tree_map(tree: Any, other: Any, is_leaf: Callable[[Any], bool] | No
 # ---- registration
 
 
+@api_boundary
 def register_pytree_node(
     nodetype: type[T],
     flatten_func: Callable[[T], tuple[Iterable[Any], Hashable]],
@@ -338,6 +375,7 @@ def register_pytree_node(
     _native.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
 
 
+@api_boundary
 def register_pytree_with_keys(
     nodetype: type[T],
     flatten_with_keys: Callable[[T], tuple[Iterable[KeyLeafPair], Hashable]],
@@ -365,6 +403,7 @@ def _check_methods(function: str, cls: Any, *methods: str) -> None:
             )
 
 
+@api_boundary
 def register_pytree_node_class(cls: Typ) -> Typ:
     """Class decorator: a node type by its `tree_flatten(self)` and classmethod `tree_unflatten(cls, aux, children)`."""
     _check_methods("register_pytree_node_class", cls, "tree_flatten", "tree_unflatten")
@@ -372,6 +411,7 @@ def register_pytree_node_class(cls: Typ) -> Typ:
     return cls
 
 
+@api_boundary
 def register_pytree_with_keys_class(cls: Typ) -> Typ:
     """Class decorator: as `register_pytree_node_class`, by `tree_flatten_with_keys` (and `tree_flatten`, if any)."""
     _check_methods("register_pytree_with_keys_class", cls, "tree_flatten_with_keys", "tree_unflatten")
@@ -380,6 +420,7 @@ def register_pytree_with_keys_class(cls: Typ) -> Typ:
     return cls
 
 
+@api_boundary
 def register_dataclass(
     nodetype: Typ,
     data_fields: Sequence[str] | None = None,
@@ -428,6 +469,7 @@ def register_dataclass(
     return nodetype
 
 
+@api_boundary
 def register_static(cls: type[H]) -> type[H]:
     """Makes a hashable class a node type without children: its objects are part of the structure."""
     register_pytree_with_keys(cls, lambda node: ((), node), lambda aux, _: aux, lambda node: ((), node))
@@ -512,6 +554,7 @@ class _OpaqueCallable:
 class Partial(functools.partial):
     """A functools.partial that is a pytree: its arguments are children, its function is part of the structure."""
 
+    @api_boundary
     def __new__(klass, func, *args, **kw):
         if isinstance(func, functools.partial):
             func = _OpaqueCallable(func)

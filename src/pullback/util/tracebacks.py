@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import ParamSpec, TypeVar
-
-from pullback.util.config import config
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,6 +31,13 @@ _NOTE = (
     "--------------------\n"
     "Frames of pullback itself were left out of this traceback; JAX_TRACEBACK_FILTERING=off shows them."
 )
+
+
+class _ByDefault:
+    value = "auto"
+
+
+option: Any = _ByDefault  # util/config.py, whose functions are boundaries too, sets the option here
 
 
 class UnfilteredStackTrace(Exception):
@@ -48,9 +54,9 @@ def is_shown(file: str) -> bool:
 
 
 def _serves_us(file: str) -> bool:
-    """Whether a function that one of ours called belongs to Python or NumPy."""
+    """Whether a function that one of ours called belongs to Python or a library that we use."""
     if "site-packages" in file:
-        return f"{os.sep}numpy{os.sep}" in file
+        return any(f"{os.sep}{library}{os.sep}" in file for library in ("numpy", "opt_einsum", "scipy"))
     return file.startswith((_STANDARD, "<frozen "))
 
 
@@ -63,16 +69,16 @@ def _is_within_ours(frame: FrameType | None) -> bool:
     return False
 
 
-def _split(traceback: TracebackType | None) -> tuple[list[TracebackType], list[TracebackType]]:
+def _split(at: TracebackType | None) -> tuple[list[TracebackType], list[TracebackType]]:
     """(frames to be shown, the others)."""
     shown: list[TracebackType] = []
     hidden: list[TracebackType] = []
     inside = False
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
         inside = not is_shown(file) or (inside and _serves_us(file))
-        (hidden if inside else shown).append(traceback)
-        traceback = traceback.tb_next
+        (hidden if inside else shown).append(at)
+        at = at.tb_next
     return shown, hidden
 
 
@@ -84,11 +90,16 @@ def _joined(parts: list[TracebackType]) -> TracebackType | None:
 
 
 def _mode() -> str:
-    mode = config.jax_traceback_filtering
+    mode = option.value
     if mode != "auto":
         return mode
     ipython = sys.modules.get("IPython")
     return "tracebackhide" if ipython is not None and ipython.get_ipython() else "quiet_remove_frames"
+
+
+def _before(error: BaseException) -> BaseException | None:
+    """The error that is shown before this one."""
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -97,8 +108,46 @@ def _chain(error: BaseException) -> list[BaseException]:
     at: BaseException | None = error
     while at is not None and at not in found:
         found.append(at)
-        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+        at = _before(at)
     return found
+
+
+def _without_ours(error: BaseException) -> None:
+    """Leave out the causes in whose tracebacks is no line of the user's: the error says what they say."""
+    last = error
+    for earlier in _chain(error)[1:]:
+        if earlier.__traceback__ is None or _split(earlier.__traceback__)[0]:
+            if _before(last) is not earlier:
+                last.__cause__ = earlier
+            last = earlier
+    if _before(last) is not None:
+        last.__cause__ = None  # its context is not shown either then
+
+
+# What PyTorch's users call, and arrays here have as attributes.
+_ATTRIBUTES = {
+    "size": "a number; the length of an axis is x.shape[axis]",
+    "shape": "a tuple; the length of an axis is x.shape[axis]",
+    "ndim": "a number",
+    "dtype": "the type of the elements; x.astype(dtype) converts them",
+    "T": "the transposed array",
+    "mT": "the array with its last two axes exchanged",
+    "real": "an array",
+    "imag": "an array",
+    "nbytes": "a number",
+}
+
+
+def _explain_call(error: BaseException) -> None:
+    """Add what x.size() and its like should be to Python's error that a number cannot be called."""
+    if type(error) is not TypeError or not str(error).endswith("object is not callable"):
+        return
+    import traceback
+
+    line = traceback.extract_tb(error.__traceback__)[-1].line or ""
+    called = re.search(rf"\.({'|'.join(_ATTRIBUTES)})\(", line)
+    if called:
+        error.add_note(f".{called[1]} of arrays is no method but {_ATTRIBUTES[called[1]]}.")
 
 
 def shorten(error: BaseException, boundary: FrameType) -> None:
@@ -111,6 +160,9 @@ def shorten(error: BaseException, boundary: FrameType) -> None:
     mode = _mode()
     if mode == "off" or _is_within_ours(boundary.f_back):
         return
+    _explain_call(error)
+    if mode != "remove_frames":
+        _without_ours(error)
     if mode == "tracebackhide":
         for part in _split(error.__traceback__)[1]:
             part.tb_frame.f_locals["__tracebackhide__"] = True

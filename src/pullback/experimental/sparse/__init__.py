@@ -1,5 +1,7 @@
 """Sparse arrays in coordinate format and by rows, with batch and dense dimensions."""
 
+from pullback.core.explain import explain_all as _explain_all
+from pullback.core.explain import explain_methods as _explain_methods
 from pullback.experimental.sparse import _base, _indexing, _matrices, _products, linalg
 from pullback.experimental.sparse._base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from pullback.experimental.sparse._bcoo import BCOO
@@ -89,6 +91,9 @@ vars(_base.operations).update(
 
 __getattr__ = absent_names(__name__)
 
+_explain_all(globals())
+for _class in (JAXSparse, BCOO, BCSR, COO, CSR):
+    _explain_methods(_class)
 _add_pages(globals(), _PAGES)
 
 __dir__ = listed(__name__)

@@ -26,6 +26,7 @@ from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
 from pullback.lax.control.while_loop import with_scalar_condition
 from pullback.util.static import check_flags
+from pullback.util.tracebacks import api_boundary
 
 
 def _is_sparse(x: Any) -> bool:
@@ -41,6 +42,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     arguments.check_callable("sparsify", f)
     check_flags("sparsify", use_tracer=use_tracer)
 
+    @api_boundary
     @functools.wraps(f, updated=())
     def sparsified(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = tree_util.tree_flatten((args, kwargs), is_leaf=_is_sparse)

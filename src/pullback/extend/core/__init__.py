@@ -17,6 +17,7 @@ from pullback.core import (
     new_jaxpr_eqn,
     subjaxprs,
 )
+from pullback.core.explain import explain_all as _explain_all
 from pullback.extend.core import primitives
 from pullback.extend.core._old_names import *
 from pullback.extend.core._tracing import (
@@ -49,5 +50,6 @@ __all__ = [
     "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
 ]  # fmt: skip
 
+_explain_all(globals())
 _add_pages(globals(), _PAGES)
 __getattr__ = absent_names(__name__)

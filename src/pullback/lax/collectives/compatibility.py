@@ -15,6 +15,7 @@ from pullback.core.kinds import ARRAY, FUNCTION
 from pullback.lax.records.families import AccuracyMode, Tolerance
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten
+from pullback.util.tracebacks import api_boundary
 
 __all__ = [
     "AccuracyMode",
@@ -36,6 +37,7 @@ class RandomAlgorithm(enum.IntEnum):
     RNG_PHILOX = 2
 
 
+@api_boundary
 def dtype(x: Any) -> Any:
     """The dtype of an array, a number or what names a dtype; ValueError for None, TypeError for other things."""
     if x is None:

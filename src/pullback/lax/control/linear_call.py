@@ -13,6 +13,7 @@ from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import jvp_flat
 from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.tracebacks import api_boundary
 
 __all__ = ["linear_call", "linear_call_p"]
 
@@ -133,6 +134,7 @@ def _traced(name: str, fun: Callable, trees: Any, avals: list[Any]) -> tuple[_Si
     return _Side(closed, len(consts)), consts, out_trees[0]
 
 
+@api_boundary
 def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any) -> Any:
     """fun(residual_args, linear_args), which is linear in linear_args and transposed by fun_transpose.
 

@@ -8,6 +8,7 @@ from typing import Any
 from pullback.lax.records import quotients
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES
+from pullback.util.tracebacks import api_boundary
 
 __all__ = [
     "RoundingMethod",
@@ -485,6 +486,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype=None) -> Array:
     return _mul(lax.convert_element_type(x, out_dtype), lax.convert_element_type(y, out_dtype))
 
 
+@api_boundary
 def add_any(x: Array, y: Array) -> Array:
     """The sum of two tangents."""
     return add_any_p.bind(x, y)
@@ -495,6 +497,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     return round_p.bind(as_array(x, "round"), rounding_method=RoundingMethod(rounding_method))
 
 
+@api_boundary
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """min(max(x, min), max), elementwise; `min` and `max` are scalars or of the shape of x, of one dtype
     (TypeError).

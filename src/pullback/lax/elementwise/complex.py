@@ -10,6 +10,7 @@ from typing import Any
 from pullback.lax.elementwise.arithmetic import neg_p, op
 from pullback.lax.records.families import *
 from pullback.lax.records.families import broadcast_operands
+from pullback.util.tracebacks import api_boundary
 
 __all__ = ["complex", "complex_p", "conj", "conj_p", "imag", "imag_p", "real", "real_p"]
 
@@ -123,6 +124,7 @@ real = unary_function(real_p)
 imag = unary_function(imag_p)
 
 
+@api_boundary
 def complex(x: Any, y: Any) -> Any:
     """x + iy of two float32 or float64 operands, elementwise. Raises TypeError for other dtypes."""
     x, y = as_arrays("complex", x, y)
@@ -135,6 +137,7 @@ def complex(x: Any, y: Any) -> Any:
     return complex_p.bind(*broadcast_operands("complex", x, y))
 
 
+@api_boundary
 def conj(x: Any) -> Any:
     """The complex conjugate of complex numbers, and of float32 and float64 numbers as complex ones."""
     x = as_array(x, "conj")

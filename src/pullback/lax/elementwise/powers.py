@@ -11,6 +11,7 @@ from pullback.lax.records import quotients
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, broadcast_operands
 from pullback.lax.records.operands import check_kind, dtype_name
+from pullback.util.tracebacks import api_boundary
 
 __all__ = [
     "cbrt",
@@ -195,6 +196,7 @@ cbrt = unary_function(cbrt_p, accuracy=True)
 square = unary_function(square_p)
 
 
+@api_boundary
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x ** y, elementwise: x inexact, y of the same dtype or of an integer dtype. Raises TypeError for other dtypes."""
     x, y = broadcast_operands("pow", x, y, same_dtypes=False)
@@ -214,6 +216,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     return integer_pow_p.bind(as_array(x, "integer_pow"), y=operator.index(y))
 
 
+@api_boundary
 def reciprocal(x: ArrayLike) -> Array:
     """1 / x, elementwise."""
     return integer_pow_p.bind(as_array(x, "reciprocal"), y=-1)

@@ -15,6 +15,7 @@ from pullback.lax.elementwise.densities import beta_density, gamma_density
 from pullback.lax.elementwise.zeta_slope import zeta_slope
 from pullback.lax.records.families import *
 from pullback.lax.records.families import INF, NAN, broadcast_operands
+from pullback.util.tracebacks import api_boundary
 
 __all__ = [
     "bessel_i0e",
@@ -476,36 +477,43 @@ bessel_i0e = unary_function(bessel_i0e_p)
 bessel_i1e = unary_function(bessel_i1e_p)
 
 
+@api_boundary
 def igamma(a: Any, x: Any) -> Any:
     """The regularized lower incomplete gamma function P(a, x), elementwise; a > 0, x >= 0, else NaN."""
     return igamma_p.bind(*broadcast_operands("igamma", a, x))
 
 
+@api_boundary
 def igammac(a: Any, x: Any) -> Any:
     """The regularized upper incomplete gamma function Q(a, x), elementwise; a > 0, x >= 0, else NaN."""
     return igammac_p.bind(*broadcast_operands("igammac", a, x))
 
 
+@api_boundary
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """The derivative of igamma(a, x) with respect to a, elementwise."""
     return igamma_grad_a_p.bind(*broadcast_operands("igamma_grad_a", a, x))
 
 
+@api_boundary
 def random_gamma_grad(a: Any, x: Any) -> Any:
     """dx/da of a sample x of the gamma distribution with shape a, at fixed probability (implicit reparametrization)."""
     return random_gamma_grad_p.bind(*broadcast_operands("random_gamma_grad", a, x))
 
 
+@api_boundary
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function I_x(a, b), elementwise; a, b > 0, x in [0, 1], else NaN."""
     return regularized_incomplete_beta_p.bind(*broadcast_operands("betainc", a, b, x))
 
 
+@api_boundary
 def zeta(x: Any, q: Any) -> Any:
     """The Hurwitz zeta function, elementwise."""
     return zeta_p.bind(*broadcast_operands("zeta", x, q))
 
 
+@api_boundary
 def polygamma(m: Any, x: Any) -> Any:
     """The derivative of order m of digamma at x, elementwise."""
     return polygamma_p.bind(*broadcast_operands("polygamma", m, x))

@@ -34,6 +34,7 @@ from pullback.lax.linalg.stacks import fill_unless, for_each, scratch, zero_outs
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.util.static import check_truth
+from pullback.util.tracebacks import api_boundary
 
 Array = Any
 
@@ -274,6 +275,7 @@ lu_p = of_matrices(
 )
 
 
+@api_boundary
 def lu(x: Any) -> list[Array]:
     """[LU, pivots, permutation] with x[permutation] = L U: L unit lower and U upper triangular in one f[..., m, n].
 

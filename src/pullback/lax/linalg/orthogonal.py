@@ -31,6 +31,7 @@ from pullback.lax.linalg.stacks import for_each, scratch
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
 from pullback.util.static import check_flags
+from pullback.util.tracebacks import api_boundary
 
 Array = Any
 
@@ -247,6 +248,7 @@ geqrf_p = of_matrices(
 )
 
 
+@api_boundary
 def geqrf(a: Any) -> tuple[Array, Array]:
     """(A', taus) of a: f[..., m, n] as LAPACK's geqrf has them: R in the upper part of A', reflectors below it."""
     packed, taus = geqrf_p.bind(as_array(a, "geqrf"))

@@ -17,6 +17,7 @@ from pullback.lax.linalg.matrices import (
 )
 from pullback.lax.records.families import *
 from pullback.util.static import check_flags
+from pullback.util.tracebacks import api_boundary
 
 Array = Any
 
@@ -118,6 +119,7 @@ hessenberg_p = of_matrices(
 )
 
 
+@api_boundary
 def hessenberg(a: Any) -> list[Array]:
     """[A', taus]: Hessenberg form of a: f[..., n, n] in the upper part of A', reflectors below and in taus (LAPACK's
     gehrd).

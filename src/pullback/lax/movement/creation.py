@@ -20,6 +20,7 @@ from pullback.lax.records.families import *
 from pullback.lax.records.operands import check_kind
 from pullback.lax.records.rules import batch_unary
 from pullback.sharding import AbstractMesh, Sharding
+from pullback.util.tracebacks import api_boundary
 
 __all__ = [
     "broadcasted_iota",
@@ -276,6 +277,7 @@ stop_gradient_p = Primitive(
 stop_gradient_p.batch = batch_unary(stop_gradient_p.bind)
 
 
+@api_boundary
 def stop_gradient(x: Any) -> Any:
     """The pytree `x`, whose derivative is zero from here on."""
     from pullback.util import pytree
@@ -306,6 +308,7 @@ stage_p.jvp = lambda primals, tangents: (
 )
 
 
+@api_boundary
 def stage(x: Any, /) -> Array:
     """The array x as a value of the program being traced."""
     return stage_p.bind(as_array(x, "stage"))

@@ -17,6 +17,7 @@ from pullback.core.dimensions import index as size_of
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.movement.broadcast import canonical_shape, expand_dims
 from pullback.lax.records.families import *
+from pullback.util.tracebacks import api_boundary
 
 __all__ = [
     "collapse",
@@ -557,6 +558,7 @@ copy_p = movement(
 )
 
 
+@api_boundary
 def copy(x: Any) -> Array:
     """The same values, in memory of their own."""
     return copy_p.bind(as_array(x, "copy"))

@@ -12,6 +12,7 @@ with (the checks of operands are `_operands`, the helpers of derivatives and bat
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,6 +61,7 @@ from pullback.lax.records.rules import (
 )
 from pullback.util import dtypes
 from pullback.util.record import frozen_record, record
+from pullback.util.tracebacks import api_boundary, shorten
 
 __all__ = [
     "BOOL",
@@ -366,12 +368,20 @@ def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False,
     name, bind = name or p.name, p.bind
 
     def with_accuracy(x, *, accuracy=None):
-        if accuracy is not None:
-            check_accuracy(name, accuracy)
-        return bind(x if hasattr(x, "aval") else as_array(x, name))
+        try:
+            if accuracy is not None:
+                check_accuracy(name, accuracy)
+            return bind(x if hasattr(x, "aval") else as_array(x, name))
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     def plain(x):
-        return bind(x if hasattr(x, "aval") else as_array(x, name))
+        try:
+            return bind(x if hasattr(x, "aval") else as_array(x, name))
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     return _named(with_accuracy if accuracy else plain, name, doc or p.doc)
 
@@ -388,14 +398,19 @@ def binary_function(
 
     def function(x, y):
         try:
-            if x.aval is y.aval:
-                return bind(x, y)
-        except AttributeError:
-            pass
-        return bind(*broadcast_operands(name, x, y, accepts=accepts))
+            try:
+                if x.aval is y.aval:
+                    return bind(x, y)
+            except AttributeError:
+                pass
+            return bind(*broadcast_operands(name, x, y, accepts=accepts))
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     if arguments != ("x", "y"):
 
+        @api_boundary
         def function(x1, x2):
             return bind(*broadcast_operands(name, x1, x2, accepts=accepts))
 

@@ -189,6 +189,7 @@ def join(process: int, counts: Sequence[int]) -> None:
 _processes = [0]
 
 
+@api_boundary
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
@@ -201,37 +202,44 @@ def local_devices(
     return [device for device in devices(backend) if device.process_index == process]
 
 
+@api_boundary
 def device_count(backend: str | None = None) -> int:
     """How many devices there are."""
     return len(devices(backend))
 
 
+@api_boundary
 def local_device_count(backend: str | None = None) -> int:
     """How many devices this process has."""
     return len(local_devices(backend=backend))
 
 
+@api_boundary
 def process_count(backend: str | None = None) -> int:
     """How many processes take part; RuntimeError for a platform that is not there."""
     return len(process_indices(backend))
 
 
+@api_boundary
 def process_index(backend: str | None = None) -> int:
     """The number of this process; RuntimeError for a platform that is not there."""
     process_indices(backend)
     return this_process[0]
 
 
+@api_boundary
 def host_count(backend: str | None = None) -> int:
     """How many processes take part."""
     return process_count(backend)
 
 
+@api_boundary
 def host_id(backend: str | None = None) -> int:
     """The number of this process."""
     return process_index(backend)
 
 
+@api_boundary
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes; RuntimeError for a platform that is not there."""
     return sorted({device.process_index for device in devices(backend)})
@@ -240,6 +248,7 @@ def process_indices(backend: str | None = None) -> list[int]:
 host_ids = process_indices
 
 
+@api_boundary
 def live_arrays(platform: str | None = None) -> list[Any]:
     """The arrays of this process that variables and containers hold, as far as Python's garbage collector knows these.
 

@@ -22,6 +22,7 @@ from pullback.sharding._mesh import is_local
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.notebooks import array_html
 from pullback.util.record import frozen_record
+from pullback.util.tracebacks import api_boundary
 
 _core.Array._repr_html_ = array_html  # type: ignore[attr-defined]
 
@@ -166,6 +167,7 @@ def local_shards_of(self: Any) -> list[Shard]:
     return [shard for shard in shards_of(self) if shard.data is not None]
 
 
+@api_boundary
 def _formatted(x: Any, spec: str) -> str:
     """The array, or the number that it holds, in a format."""
     try:
@@ -190,6 +192,7 @@ _core.set_array_attribute("is_fully_replicated", property(lambda self: self.shar
 _to_dlpack, _pointer = _core.Array.__dlpack__, _core.Array.unsafe_buffer_pointer
 
 
+@api_boundary
 def _dlpack_of(self: Any, **options: Any) -> Any:
     """A DLPack capsule over the array's memory; BufferError for an array over several devices."""
     if isinstance(self._device, Sharding) and (count := len(self._device.device_set)) > 1:
@@ -200,6 +203,7 @@ def _dlpack_of(self: Any, **options: Any) -> Any:
     return _to_dlpack(self, **options)
 
 
+@api_boundary
 def _pointer_of(self: Any) -> int:
     """The address of the first element; JaxRuntimeError for an array that is cut over devices."""
     if isinstance(self._device, Sharding) and not self._device.is_fully_replicated:
@@ -221,6 +225,7 @@ def _size_on_devices(self: Any) -> int:
 def _text_of(plain: Callable[[Any], str]) -> Callable[[Any], str]:
     """The text of an array; of one that is still to be summed over devices, its type and where it lies."""
 
+    @api_boundary
     def text(self: Any) -> str:
         place = self._device
         if isinstance(place, NamedSharding) and place.spec.unreduced:

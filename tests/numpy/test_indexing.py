@@ -384,6 +384,9 @@ def test_iteration_over_rows_of_arrays_and_of_traced_ones():
     x = np.arange(6.0, dtype=np.float32).reshape(3, 2)
     first, *others = jnp.asarray(x)
     assert first.tolist() == [0, 1] and len(others) == 2
+    assert [row.tolist() for row in reversed(jnp.asarray(x))] == [[4, 5], [2, 3], [0, 1]]
+    with pytest.raises(TypeError, match="0-d"):
+        reversed(jnp.float32(1))
 
     def added(x):
         return sum(k * row for k, row in enumerate(x))

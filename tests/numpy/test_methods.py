@@ -110,6 +110,17 @@ def test_what_operators_refuse():
     assert (x == None) is False and (x == "a") is False and (x != "a") is True  # noqa: E711
     with pytest.raises(TypeError, match="list"):
         _ = x == [1, 1, 1]
+    for repeat in (lambda n: [0] * n, lambda n: n * (0,)):  # Python's collections would repeat themselves
+        with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \*"):
+            repeat(jnp.int32(2))
+
+    class Row(tuple):  # a class of its own knows what its operators mean
+        __slots__ = ()
+
+        def __radd__(self, other):
+            return "mine"
+
+    assert x + Row((1, 2, 3)) == "mine" and (x == Row((1, 2, 3))) is False
 
     class Other:
         def __radd__(self, other):

@@ -98,7 +98,7 @@ def _compared(function: Callable[[Any, Any], Any], symbol: str) -> Callable[[Any
             operand = _operand(other)
             if operand is not NotImplemented:
                 return function(self, operand)
-            if isinstance(other, (list, tuple, dict, set)):
+            if type(other) in (list, tuple, dict, set):  # classes derived from them may compare as they like
                 _refuse(symbol, type(self).__name__, type(other).__name__)
             return NotImplemented
         except Exception as error:
@@ -421,9 +421,15 @@ def _tobytes(self: Any, order: str = "C") -> bytes:
     return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
 
 
+def _reversed(self: Any) -> Any:
+    """The rows from the last to the first; TypeError for scalars."""
+    return iter(list(self)[::-1])
+
+
 # What tracers have of their own, with errors in place of values.
 _OF_ARRAYS_ALONE: dict[str, Any] = {
     "tobytes": _tobytes,
+    "__reversed__": _reversed,
     "is_fully_addressable": property(
         lambda self: self.sharding.is_fully_addressable, doc="Whether this process holds all of the array."
     ),

@@ -333,6 +333,27 @@ def test_names_that_interpreters_and_wrappers_of_libraries_need():
     ]  # fmt: skip
 
 
+def test_arrays_are_jaxs_by_the_modules_of_their_classes():
+    """autoray, and with it pennylane and quimb, finds the functions for an array by its class's module."""
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import pickle
+        import jax, jax.numpy as jnp
+
+        def noted(x):
+            print(type(x).__module__.split(".")[0], end=" ")
+            return x * 2
+
+        x = noted(jnp.ones(2))
+        jax.jit(noted)(x), jax.vmap(noted)(x), jax.grad(noted)(1.0)
+        key = jax.random.key(0)
+        print(type(key).__module__.split(".")[0])
+        print(pickle.loads(pickle.dumps(type(x))) is type(x), pickle.loads(pickle.dumps(x)), type(key).__name__)
+        """)
+    assert lines == ["jax jax jax jax jax", "True [2. 2.] PRNGKeyArray"]
+
+
 def test_names_that_keras_quaxed_unxt_bijx_qujax_esquilax_pennylane_and_jaxoplanet_import():
     lines = python("""
         import pullback

@@ -229,6 +229,14 @@ def test_keyword_only_defaults_stay_with_the_function():
         f(2.0, k=3)
 
 
+def test_arguments_may_be_named_after_one_that_is_left_out():
+    """As ott's logsumexp is called: b keeps its default."""
+    f = jax.custom_jvp(lambda x, a=2, b=None, c=5: x * a * c if b is None else x * b * c, nondiff_argnums=(1, 3))
+    f.defjvp(lambda a, c, primals, tangents: (f(primals[0], a, primals[1], c), 7.0 * tangents[0]))
+    assert f(1.0, c=3) == 6 and jax.grad(lambda x: f(x, c=3))(1.0) == 7
+    assert f(1.0, b=4.0) == 20 and f(1.0, c=3, a=1) == 3
+
+
 def test_a_root_keeps_weak_types_and_names_another_structure():
     def root(x):
         return lax.custom_root(lambda x: x - 2, x, lambda f, x: x - f(x), lambda g, y: y / g(1.0))

@@ -179,13 +179,14 @@ def positional(decorator: str, fun: Callable, args: tuple, kwargs: dict[str, Any
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{name}{signature}: {error}") from None
-    if bound.kwargs:  # keyword-only defaults are the function's own: they are not handed on
+    bound.apply_defaults()  # first: what follows a default that was left out has a position after it alone
+    # Keyword-only defaults are the function's own: they are not handed on.
+    if named := [k for k in bound.kwargs if k in kwargs]:
         raise TypeError(
             f"The input arguments to the {decorator}-decorated function {name} could not be resolved to "
             "positional-only arguments. Binding failed with the error:\nThe following keyword arguments could not be "
-            f"resolved to positions: {', '.join(bound.kwargs)}"
+            f"resolved to positions: {', '.join(named)}"
         )
-    bound.apply_defaults()
     return bound.args
 
 

@@ -17,6 +17,8 @@ import sys
 import types
 from collections.abc import Sequence
 
+from pullback._ext import _core
+from pullback.core.tracer import OfType
 from pullback.jax_names import version
 from pullback.jax_names.src import ELSEWHERE
 from pullback.util.config import config
@@ -137,3 +139,11 @@ def install_as_jax() -> None:
     for name in dir(numpy):  # libraries go through `vars(jnp)`, which is to have what is imported late, too
         getattr(numpy, name)
     sys.modules["jax.config"] = _ConfigModule("jax.config")
+    importlib.import_module("pullback.random")  # has a class of arrays, too
+    for cls in (_core.Array, *_subclasses(OfType)):
+        cls.__module__ = cls.__module__.replace("pullback", "jax", 1)
+
+
+def _subclasses(cls: type) -> list[type]:
+    """A class and those made of it: whose an array is, autoray and pennylane tell by the module of its class."""
+    return [cls, *(made for child in cls.__subclasses__() for made in _subclasses(child))]

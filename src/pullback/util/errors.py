@@ -15,7 +15,7 @@ REGISTER = (  # what to do with a value that is not an array
 
 def class_shown(cls: type) -> str:
     """A class as messages have it: one of ours without the private module that it is made in."""
-    is_private = cls.__module__.startswith("pullback.") and "._" in cls.__module__
+    is_private = cls.__module__.startswith(("pullback.", "jax.")) and "._" in cls.__module__
     return f"<class '{cls.__qualname__}'>" if is_private else repr(cls)
 
 

@@ -16,6 +16,7 @@ import importlib.machinery
 import sys
 import types
 from collections.abc import Sequence
+from typing import Any
 
 from pullback._ext import _core
 from pullback.core.tracer import OfType
@@ -144,6 +145,6 @@ def install_as_jax() -> None:
         cls.__module__ = cls.__module__.replace("pullback", "jax", 1)
 
 
-def _subclasses(cls: type) -> list[type]:
+def _subclasses(cls: type[Any]) -> list[type[Any]]:
     """A class and those made of it: whose an array is, autoray and pennylane tell by the module of its class."""
     return [cls, *(made for child in cls.__subclasses__() for made in _subclasses(child))]

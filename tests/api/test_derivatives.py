@@ -143,7 +143,7 @@ def test_mistakes_in_rules():
         jax.grad(g)(1.0, 2.0)
 
 
-def test_integers_that_are_not_traced_reach_functions_with_rules_and_the_rules_as_such():
+def test_numbers_that_are_not_traced_reach_functions_with_rules_and_the_rules_as_such():
     """As in JAX: they may be sizes, keys and static arguments, with the dtype that they have as arrays."""
     powers = jax.jit(lambda x, n: x**n, static_argnums=1)
     slopes = {2: "square", 3: "cube"}
@@ -172,7 +172,11 @@ def test_integers_that_are_not_traced_reach_functions_with_rules_and_the_rules_a
     jax.custom_jvp(lambda n: n + 1).defjvps(None)
     double = jax.custom_vjp(lambda n: n * 2)
     double.defvjp(lambda n: (n * 2, None), lambda _, g: (g,))
-    assert isinstance(double(3), jax.Array) and double(3).dtype == np.int32
+    assert [(type(y), y) for y in map(double, (3, 1.5, 2j))] == [(int, 6), (float, 3.0), (complex, 4j)]
+    assert jax.jit(double)(3).dtype == np.int32 and isinstance(double(np.float32(2)), jax.Array)
+    sine = jax.custom_vjp(lambda x: jnp.sin(x))
+    sine.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * jnp.cos(x),))
+    assert all(sine(1.5).weak_type and (sine(1.5) * jnp.bfloat16(2)).dtype == jnp.bfloat16 for _ in range(3))
 
 
 def test_python_scalars_among_residuals_reach_bwd_as_what_they_are():

@@ -22,7 +22,7 @@ from pullback.core import (
     trace,
     typeof,
 )
-from pullback.core.literals import TypedInt
+from pullback.core.literals import TypedComplex, TypedFloat, TypedInt
 from pullback.core.references import Reference
 from pullback.core.tracer import OfType, Tracer
 from pullback.core.types import lie_alike
@@ -36,8 +36,10 @@ from pullback.util.tracebacks import api_boundary
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-_INTEGERS = frozenset({int, bool, TypedInt})
-_NUMBERS = (bool, int, float, complex)
+_TYPED: dict[type, Callable] = {
+    **{bool: lambda x, _dtype: x, int: TypedInt, float: TypedFloat, complex: TypedComplex},
+    **{typed: typed for typed in (TypedInt, TypedFloat, TypedComplex)},
+}
 
 
 class _Split:
@@ -55,17 +57,17 @@ class _Split:
         leaves, _ = arguments.checked_leaves(name, "argument ", checked)
         self.avals = [typeof(leaf) for leaf in leaves]
         self._given = leaves
-        self._integers = self._found_integers(given, leaves)
+        self._numbers = self._found_numbers(given, leaves)
 
-    def _found_integers(self, given: list[Any], leaves: list[Any]) -> dict[int, tuple[Any, Any]]:
-        """Number of leaf -> array and integer, or boolean, of Python, which functions and rules get for that array."""
-        if not any(type(x) in _INTEGERS for x in given):
+    def _found_numbers(self, given: list[Any], leaves: list[Any]) -> dict[int, tuple[Any, Any]]:
+        """Position of leaf -> array and number of Python, which functions and rules get for that array."""
+        if not any([type(x) in _TYPED for x in given]):
             return {}
         plain = [x for x in given if not isinstance(x, Reference)] if self.references else given
         return {
-            k: (leaf, x if type(x) is bool else TypedInt(x, leaf.dtype))
+            k: (leaf, _TYPED[type(x)](x, leaf.dtype))
             for k, (x, leaf) in enumerate(zip(plain, leaves))
-            if type(x) in _INTEGERS
+            if type(x) in _TYPED
         }
 
     def take(self) -> list[Any]:
@@ -75,11 +77,11 @@ class _Split:
 
     def whole(self, leaves) -> Any:
         """The dynamic arguments with new leaves; references, which have no derivative, are what they were, and so are
-        integers of Python that are not traced.
+        numbers of Python that are not traced.
         """
-        if self._integers:
+        if self._numbers:
             leaves = list(leaves)
-            for k, (leaf, number) in self._integers.items():
+            for k, (leaf, number) in self._numbers.items():
                 if leaves[k] is leaf:
                     leaves[k] = number
         if not self.references:
@@ -232,7 +234,7 @@ class custom_jvp(_Custom[P, R]):
         outs = current_interpreter().process_custom_jvp(
             CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.take()
         )
-        return tree_unflatten(out_tree[0], [hooks.asarray(x) if isinstance(x, _NUMBERS) else x for x in outs])
+        return tree_unflatten(out_tree[0], outs)
 
     def _rules(self, jvp: Callable, split: _Split, out_tree: list[Any]) -> list[Callable]:
         """The flat rule, alone in a list."""
@@ -336,7 +338,7 @@ class custom_vjp(_Custom[P, R]):
         outs = current_interpreter().process_custom_vjp(
             CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.take()
         )
-        return tree_unflatten(out_tree[0], [hooks.asarray(x) if isinstance(x, _NUMBERS) else x for x in outs])
+        return tree_unflatten(out_tree[0], outs)
 
     def _rules(self, fwd: Callable, bwd: Callable, split: _Split, out_tree: list[Any]) -> list[Callable]:
         """The two flat rules."""
@@ -395,7 +397,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def _is_kept(leaf: Any) -> bool:
-    return type(leaf) in (bool, int, TypedInt, float, complex) or isinstance(leaf, Reference)
+    return type(leaf) in _TYPED or isinstance(leaf, Reference)
 
 
 class _Residuals:

@@ -1,7 +1,7 @@
 """Numbers of Python and arrays of NumPy that say their dtype.
 
-Functions with derivative rules get integers of Python as such where they are called eagerly, as in JAX: what is a size
-or an option there may be a static argument, a key, or the bound of a range.
+Functions with derivative rules get numbers of Python as such where they are called eagerly, as in JAX: what is a size
+or an option there may be a static argument, a key, or the bound of a range; and what they return is not changed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ class _Typed:
     """What the numbers have in common; beside it they are Python's own."""
 
     dtype: np.dtype
+    weak_type = True
 
     def __new__(cls, value: complex, dtype: Any) -> Any:
         made: Any = super().__new__(cls, value)  # type: ignore[call-arg]

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback._ext import _core
@@ -100,6 +100,17 @@ class UndefinedPrimal:
 def is_undefined_primal(x) -> bool:
     """True for the linear arguments of a transpose rule."""
     return type(x) is UndefinedPrimal
+
+
+class Misaligned(TypeError):
+    """Raised by a shape rule for operands that go together once those with axes of size 1 are broadcast.
+
+    `align(args)`: the operands so; `bind` does that and goes on.
+    """
+
+    def __init__(self, message: str, align: Callable[[Sequence[Any]], Sequence[Any]]):
+        super().__init__(message)
+        self.align = align
 
 
 not_mapped = None
@@ -201,11 +212,14 @@ class Primitive:
                 args, params = self.outer(args, params)
             if not interpreter.stages_references:
                 return self.discharge(*args, **params)
-        return interpreter.process(self, args, params)
+        return self.process(*args, **params)
 
     def process(self, *args: Any, **params: Any):
         """`bind` in Python, for calls that no plan is remembered for."""
-        return current_interpreter().process(self, args, params)
+        try:
+            return current_interpreter().process(self, args, params)
+        except Misaligned as error:
+            return self.bind(*error.align(args), **params)
 
     def bind_with_trace(self, trace: Any, args: Any, *rest: Any) -> Any:
         """`bind` under a given interpreter; the last argument has the parameters, before it may stand the types."""
@@ -220,10 +234,13 @@ class Primitive:
         return hooks.evaluate(self, args, params), hooks.remember(self, args, params, "run")
 
     def _miss(self, args: tuple, params: dict[str, Any]) -> tuple[Any, Any]:
-        return current_interpreter().process(self, args, params), hooks.remember(self, args, params, "bind")
+        return self.process(*args, **params), hooks.remember(self, args, params, "bind")
 
     def _find(self, key: tuple, args: tuple, params: dict[str, Any]) -> tuple[Any, Any] | None:
-        return hooks.application(self, key, args, params)
+        try:
+            return hooks.application(self, key, args, params)
+        except Misaligned:  # no jaxpr of one equation: `process` broadcasts
+            return None
 
     def rule(self, field: str) -> Callable:
         """The rule in `field`, or NotImplementedError with the reason for which there is none."""

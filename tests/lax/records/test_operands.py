@@ -39,6 +39,38 @@ def test_types(out, short, weak):
     assert (aval.str_short(True), aval.weak_type) == (short, weak)
 
 
+def _with_axes_of_size_1(bind):
+    a, b = np.float32([[1, 2, 3]]), np.float32([[4], [5]])
+    stacked = np.stack([a, a + 1], 2), np.stack([b, b + 1])
+
+    def total(a, b):
+        return lax.reduce_sum(lax.sin(bind(a, b)), (0, 1))
+
+    yield bind(a, b)
+    yield pullback.jit(bind)(a, b)
+    yield pullback.jvp(bind, (a, b), (b[:1] * a, b))
+    yield pullback.grad(total, (0, 1))(a, b)
+    yield pullback.jit(pullback.grad(total, (0, 1)))(a, b)
+    yield pullback.vmap(bind, (2, 0))(*stacked)
+    yield pullback.vmap(bind, (None, 0))(a, stacked[1])
+    yield pullback.vmap(pullback.grad(total, (0, 1)), (2, 0))(*stacked)
+    yield bind(np.zeros((0, 1), np.float32), a)
+
+
+@pytest.mark.parametrize("name", ["mul", "atan2", "sub", "max"])
+def test_primitives_take_axes_of_size_1(name):
+    """As interpreters of libraries bind them: like the function, on every way to evaluate, also when remembered."""
+    p, function = getattr(lax, f"{name}_p"), getattr(lax, name)
+    for _ in range(3):
+        for got, want in zip(_with_axes_of_size_1(p.bind), _with_axes_of_size_1(function), strict=True):
+            for x, y in zip(pullback.tree.leaves(got), pullback.tree.leaves(want), strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-6)
+    with pytest.raises(TypeError, match="incompatible shapes"):
+        p.bind(np.ones(2, np.float32), X)
+    with pytest.raises(TypeError, match="same number of dimensions"):
+        p.bind(X, np.ones((3, 1), np.float32))
+
+
 @pytest.mark.parametrize(
     "call, error, message",
     [

@@ -9,7 +9,7 @@ from pullback.lax.elementwise.arithmetic import op
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, bool_result
-from pullback.lax.records.rules import batch_nary, broadcast_tangent
+from pullback.lax.records.rules import batch_nary, spread
 
 __all__ = [
     "eq",
@@ -139,7 +139,7 @@ def _select_jvp(primals, tangents):
     if all(is_zero(t) for t in tangents[1:]):
         return out, tangent_zero(out)
     dots = [constant(out, 0) if is_zero(t) else t for t in tangents[1:]]
-    return out, broadcast_tangent(select_n_p.bind(which, *dots), out.shape)
+    return out, spread(select_n_p.bind(which, *dots), out.shape)
 
 
 def _select_transpose(out_bar, which, *cases):

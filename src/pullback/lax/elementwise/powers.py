@@ -200,13 +200,13 @@ square = unary_function(square_p)
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x ** y, elementwise: x inexact, y of the same dtype or of an integer dtype. Raises TypeError for other dtypes."""
     x, y = broadcast_operands("pow", x, y, same_dtypes=False)
-    check_kind("pow", x.dtype, INEXACT, 0)
-    if dtypes.kind_of(y.dtype) not in "iu" and y.dtype != x.dtype:
+    base, exponent = typeof(x).dtype, typeof(y).dtype
+    check_kind("pow", base, INEXACT, 0)
+    if dtypes.kind_of(exponent) not in "iu" and exponent != base:
         raise TypeError(
             "the first argument to pow must have an inexact dtype (float or complex), and the second argument must "
-            "have "
-            "an inexact or integer dtype, and two inexact dtypes must match, but got "
-            f"{dtype_name(x.dtype)} and {dtype_name(y.dtype)} respectively."
+            "have an inexact or integer dtype, and two inexact dtypes must match, but got "
+            f"{dtype_name(base)} and {dtype_name(exponent)} respectively."
         )
     return pow_p.bind(x, y)
 

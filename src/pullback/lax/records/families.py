@@ -20,6 +20,7 @@ import numpy as np
 
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, UndefinedPrimal, Zero, typeof
 from pullback.core.lowering import Elementwise, Pointwise, Reduction
+from pullback.core.primitive import Misaligned
 from pullback.lax.records.operands import (
     ANY,
     BITS,
@@ -29,6 +30,7 @@ from pullback.lax.records.operands import (
     INEXACT,
     INT,
     NUMERIC,
+    PYTHON_SCALARS,
     REAL,
     SIGNED,
     UINT,
@@ -50,12 +52,12 @@ from pullback.lax.records.rules import (
     batch_nary,
     batch_size,
     batch_unary,
-    broadcast_tangent,
     instantiate,
     is_linear,
     is_zero,
     lax,
     move_batch_axis,
+    spread,
     tangent_zero,
     unbroadcast,
 )
@@ -196,11 +198,7 @@ def _nary_shape_rule(name, arity, accepts, result, weak):
         for aval in avals:
             if aval.shape and aval.shape != shape:
                 if shape:
-                    broadcast_two(name, shape, aval.shape)
-                    raise TypeError(
-                        f"{name}: operands of a primitive must have one shape or be scalars, got "
-                        f"{', '.join(a.short() for a in avals)}"
-                    )
+                    raise _misaligned(name, avals)
                 shape = aval.shape
         return ShapedArray(shape, result(avals[0].dtype, **params), weak and all(a.weak_type for a in avals))
 
@@ -213,6 +211,25 @@ def _nary_shape_rule(name, arity, accepts, result, weak):
         return out
 
     return abstract_eval
+
+
+def _misaligned(name: str, avals: Sequence[Any]) -> TypeError:
+    """What to raise for operands of several shapes."""
+    shape = _common_shape(name, avals)
+    shown = ", ".join(a.short() for a in avals)
+    return Misaligned(
+        f"{name}: operands of a primitive in a program must have one shape or be scalars, got {shown}",
+        lambda args: [spread(as_array(x, name), shape) if np.shape(x) else x for x in args],
+    )
+
+
+def _common_shape(name: str, operands: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of the result: that of the operands that are not scalars, where axes of size 1 broadcast."""
+    shape: tuple[int, ...] = ()
+    for x in operands:
+        if x.shape != shape:
+            shape = broadcast_two(name, shape, x.shape)
+    return shape
 
 
 def _unary_jvp(bind, rule, name):
@@ -240,7 +257,7 @@ def _nary_jvp(bind, rules):
                 continue
             if isinstance(rule, NoRule):
                 raise NotImplementedError(f"Differentiation rule is not there: {rule.reason}")
-            out_dot = add_tangents(out_dot, broadcast_tangent(rule(x_dot, out, *primals, **params), out.shape))
+            out_dot = add_tangents(out_dot, spread(rule(x_dot, out, *primals, **params), out.shape))
         return out, tangent_zero(out) if out_dot is None else out_dot
 
     return jvp
@@ -418,22 +435,18 @@ def binary_function(
 
 
 def broadcast_operands(name: str, *operands: Any, same_dtypes: bool = True, accepts: Sequence[str] = ()) -> list[Any]:
-    """Array-likes as operands of an n-ary primitive: of one dtype, each of rank 0 or of the common shape."""
+    """Array-likes as operands of an n-ary primitive: of one dtype, each of rank 0 or of the common shape.
+
+    Numbers of Python stay what they are, as interpreters of libraries expect it.
+    """
     arrays = as_arrays(name, *operands)
     for i, (x, kinds) in enumerate(zip(arrays, accepts)):
         check_kind(name, x.dtype, kinds, i)
     if same_dtypes:
         check_dtypes(name, *arrays)
-    shape: tuple[int, ...] = ()
-    for x in arrays:
-        if x.shape != shape:
-            shape = broadcast_two(name, shape, x.shape)
-    return [
-        x
-        if not x.shape or x.shape == shape
-        else lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(len(shape))))
-        for x in arrays
-    ]
+    shape = _common_shape(name, arrays)
+    spreads = [spread(x, shape) if x.shape else x for x in arrays]
+    return [given if type(given) in PYTHON_SCALARS else x for given, x in zip(operands, spreads)]
 
 
 def _named(function: Callable, name: str, doc: str) -> Callable:

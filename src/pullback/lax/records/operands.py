@@ -22,14 +22,14 @@ _KIND_NAMES = {"b": "bool", "f": "floating", "c": "complexfloating"}
 
 # --------------------------------------------------------------------------------------------------------- array-likes
 
-_PYTHON_SCALARS = (bool, int, float, complex)
+PYTHON_SCALARS = (bool, int, float, complex)
 
 
 def as_array(x: Any, name: str, position: int = 0) -> Any:
     """An array or tracer of an array-like operand; Python scalars become weakly typed. TypeError for anything else."""
     if hasattr(x, "aval"):
         return x
-    if isinstance(x, (np.ndarray, np.generic, *_PYTHON_SCALARS)):
+    if isinstance(x, (np.ndarray, np.generic, *PYTHON_SCALARS)):
         return hooks.asarray(x)
     if hasattr(x, "__jax_array__"):
         return as_array(x.__jax_array__(), name, position)

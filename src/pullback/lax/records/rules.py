@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import NoRule, UndefinedPrimal, Zero, hooks, tangent_aval, typeof
+from pullback.lax.records.operands import broadcast_two
 from pullback.util import dtypes
 
 
@@ -84,11 +85,11 @@ def unbroadcast(x_bar: Any, aval: Any) -> Any:
     return x_bar
 
 
-def broadcast_tangent(t: Any, shape: tuple[int, ...]) -> Any:
-    """A tangent of a rank-0 operand, at the shape of the result."""
-    if t.shape == shape:
-        return t
-    return lax.broadcast_in_dim_p.bind(t, shape=shape, broadcast_dimensions=())
+def spread(x: Any, shape: tuple[int, ...]) -> Any:
+    """An operand, or its tangent, of rank 0 or with axes of size 1, at the shape of the result."""
+    if x.shape == shape:
+        return x
+    return lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(x.ndim)))
 
 
 # ------------------------------------------------------------------------------------------------------------ batching
@@ -138,7 +139,9 @@ def batch_nary(bind):
         ):
             return bind(*args, **params), dim
         size = shape[dim]
-        inner = next((s for x, d in zip(args, dims) if (s := _without(np.shape(x), d))), ())
+        inner: tuple[int, ...] = ()
+        for x, d in zip(args, dims):
+            inner = broadcast_two("vmap", inner, _without(np.shape(x), d))
         out = (size, *inner)
         operands = []
         for x, d in zip(args, dims):

@@ -5,14 +5,14 @@ import linecache
 import pullback as pb
 import pullback.numpy as jnp
 from pullback.compiler.graph.simplify.inline import inline
-from pullback.core.jaxpr import subjaxprs
+from pullback.core.jaxpr import jaxprs_in_params
 
 
 def _lines_of(jaxpr):
     """The text of the line of each equation, those of inner programs first."""
     found = []
     for eqn in jaxpr.eqns:
-        for inner in subjaxprs(eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
             found += _lines_of(inner)
         file, line, *_ = eqn.source_info or ("", 0)
         found.append((eqn.primitive.name, linecache.getline(file, line).strip()))

@@ -107,6 +107,29 @@ def test_inside_other_transformations():
     assert "sin" in str(jax.make_jaxpr(f)(X))
 
 
+def test_numbers_of_python_reach_the_trace():
+    class Seeing(NamingTrace):
+        def process_primitive(self, primitive, tracers, params):
+            seen.extend(t for t in tracers if not isinstance(t, NamingTracer))
+            return super().process_primitive(primitive, tracers, params)
+
+    seen = []
+    with jex.take_current_trace() as parent:
+        trace = Seeing(parent)
+        with jex.set_current_trace(trace):
+            x = NamingTracer(trace, jnp.asarray(X))
+            jax.lax.igamma(1.5, x), jax.lax.add(x, 2.5), jax.lax.polygamma(1.0, x)
+    assert [(type(n), n) for n in seen] == [(float, 1.5), (float, 2.5), (float, 1.0)]
+
+
+def test_programs_inside_of_a_program():
+    inner = jax.jit(lambda x: jax.jit(jnp.sin)(x) + 1)
+    program = jax.make_jaxpr(lambda p, x: jax.lax.cond(p, inner, jnp.cos, x))(True, 1.0)
+    found = list(jex.subjaxprs(program.jaxpr))
+    assert len(found) == 2 and found == jex.jaxprs_in_params(program.eqns[-1].params)
+    assert sorted(e.primitive.name for jaxpr in found for e in jaxpr.eqns) == ["cos", "jit"]
+
+
 def test_a_trace_without_a_rule_says_so():
     class Empty(jax.core.Trace):
         pass

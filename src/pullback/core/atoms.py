@@ -72,12 +72,14 @@ class Program:
     __slots__ = ()
 
 
-def subjaxprs(params: dict[str, Any]) -> Iterator[Any]:
-    """The jaxprs inside an equation's params, in order."""
-    for value in params.values():
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(item, Program):
-                yield getattr(item, "jaxpr", item)
+def jaxprs_in_params(params: dict[str, Any]) -> list[Any]:
+    """The programs among an equation's parameters, in order."""
+    return [
+        getattr(item, "jaxpr", item)
+        for value in params.values()
+        for item in (value if isinstance(value, (tuple, list)) else (value,))
+        if isinstance(item, Program)
+    ]
 
 
 class ReferenceEffect:

@@ -5,7 +5,7 @@ Run after tracing and between passes when PULLBACK_CHECK is set; the message sho
 
 from __future__ import annotations
 
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 from pullback.util.errors import Explained
 
 
@@ -29,7 +29,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, made_by: str = "tracing") -> None:
         try:
             _check_eqn(eqn, bound)
             with eqn.primitive.scope(eqn.params):
-                for inner in subjaxprs(eqn.params):
+                for inner in jaxprs_in_params(eqn.params):
                     check_jaxpr(inner, made_by)
         except JaxprTypeError as error:
             raise JaxprTypeError(f"after {made_by}: equation {number}: {error}\n{_around(jaxpr, number)}") from None

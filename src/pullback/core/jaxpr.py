@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-from pullback.core.atoms import Atom, Literal, Program, Var, subjaxprs
+from pullback.core.atoms import Atom, Literal, Program, Var, jaxprs_in_params
 from pullback.core.atoms import DropVar as DropVar
 from pullback.core.avals import ShapedArray
 from pullback.core.interpreter import current_interpreter, eval_interpreter
@@ -240,9 +240,9 @@ class ClosedJaxpr(Program):
         return self.jaxpr.pretty_print(**options)
 
 
-def jaxprs_in_params(params: dict[str, Any]) -> list[Jaxpr]:
-    """The programs among an equation's parameters, as a list."""
-    return list(subjaxprs(params))
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """The programs among the parameters of a jaxpr's equations, not those within these."""
+    return (inner for eqn in jaxpr.eqns for inner in jaxprs_in_params(eqn.params))
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr):

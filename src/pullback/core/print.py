@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.core.atoms import DropVar, Literal, Program, Var, subjaxprs
+from pullback.core.atoms import DropVar, Literal, Program, Var, jaxprs_in_params
 from pullback.sharding import AxisType, NamedSharding
 from pullback.sharding._shardings import UNSPECIFIED
 
@@ -315,7 +315,7 @@ def _printed_in_front(jaxpr: Any) -> list[tuple[Any, str]]:
     def visit(inside: Any):
         for eqn in inside.eqns:
             name = str(eqn.params.get("name", "jaxpr")) if eqn.primitive.name == "jit" else "jaxpr"
-            for inner in subjaxprs(eqn.params):
+            for inner in jaxprs_in_params(eqn.params):
                 counts[id(inner)] = counts.get(id(inner), 0) + 1
                 if counts[id(inner)] == 1:
                     order.append((inner, name))

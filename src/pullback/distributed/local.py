@@ -21,7 +21,7 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.mesh_collectives import entry, mesh_collectives
 from pullback.compiler.graph.simplify.on_mesh import MeshAxes
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, eval_jaxpr, trace
-from pullback.core.jaxpr import Literal, subjaxprs
+from pullback.core.jaxpr import Literal, jaxprs_in_params
 from pullback.core.types import untyped
 from pullback.distributed.arrays import is_whole_here
 from pullback.lax.collectives.mapped import shard_map_p
@@ -50,7 +50,7 @@ def _first_sharding(closed: Any) -> NamedSharding | None:
             said = eqn.params["sharding"]
             if isinstance(said, NamedSharding) and isinstance(said.mesh, Mesh) and said.mesh.is_multi_process:
                 return said
-        for inner in subjaxprs(eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
             if (found := _first_sharding(inner)) is not None:
                 return found
     return None
@@ -103,7 +103,7 @@ def _meshes(jaxpr: Any) -> Iterator[Any]:
             yield eqn.params["mesh"]
         elif eqn.primitive.name == "sharding_constraint":
             yield getattr(eqn.params["sharding"], "mesh", None)
-        for inner in subjaxprs(eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
             yield from _meshes(inner)
 
 

@@ -15,7 +15,7 @@ from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.lower.host_function import HostFunction
 from pullback.compiler.lower.program import Lowered, lower_program
 from pullback.compiler.products.symbols import kernel_of
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
 from pullback.core.specialize import refuse_symbolic
 from pullback.export._signature import Parameter, identifiers, parameter
 from pullback.loops.emit.cpu.target import Target, target_scope
@@ -175,5 +175,5 @@ def _reason(host: HostFunction, equations: list[JaxprEqn]) -> str:
 def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
     for eqn in jaxpr.eqns:
         yield eqn
-        for inner in subjaxprs(eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
             yield from _equations(inner)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pullback.core.jaxpr import Jaxpr, subjaxprs
+from pullback.core.jaxpr import Jaxpr, jaxprs_in_params
 from pullback.partition.write import Partitioned
 
 
@@ -49,7 +49,7 @@ def _found(jaxpr: Jaxpr, mesh: dict[Any, int], repeats: int | None) -> Iterator[
             inside = None if repeats is None else repeats * eqn.params["length"]
         elif eqn.primitive.name == "while":
             inside = None
-        for inner in subjaxprs(eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
             yield from _found(inner, mesh, inside)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from pullback.api import block_until_ready, jit
 from pullback.api._places import layout_of_call
 from pullback.core import Array, Tracer
-from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from pullback.core.source import SourceInfo
 from pullback.loops.schedule.machine import host
 from pullback.manual import add_pages
@@ -237,7 +237,7 @@ def _sources(found: Measured) -> list[dict[str, Any]]:
 def _equations(jaxpr: Any, outer: int | None, line_of: dict[int, int], number: Iterator[int]) -> None:
     for eqn in jaxpr.eqns:
         line_of[id(eqn)] = next(number) if outer is None else outer
-        for inner in subjaxprs(eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
             _equations(inner, line_of[id(eqn)], line_of, number)
 
 

@@ -24,7 +24,7 @@ from pullback.core import (
     hooks,
     trace,
 )
-from pullback.core.atoms import has_references, subjaxprs
+from pullback.core.atoms import has_references, jaxprs_in_params
 from pullback.core.avals import AbstractRef, Reference
 from pullback.core.references import Cell
 from pullback.core.staging import StagingInterpreter
@@ -158,7 +158,7 @@ def _gives_references(jaxpr: Jaxpr) -> bool:
     return any(
         [
             ("call_jaxpr" in eqn.params and any([type(atom.aval) is AbstractRef for atom in eqn.invars]))
-            or any(map(_gives_references, subjaxprs(eqn.params)))
+            or any(map(_gives_references, jaxprs_in_params(eqn.params)))
             for eqn in jaxpr.eqns
         ]
     )

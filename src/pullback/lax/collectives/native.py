@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from pullback.lax.records.compiler_made import device_primitive
 from pullback.lax.records.families import *
 from pullback.util import dtypes
@@ -128,7 +128,7 @@ def numbered(closed: ClosedJaxpr) -> ClosedJaxpr:
         for eqn in jaxpr.eqns:
             if eqn.primitive in of_kind:
                 eqn = eqn.replace(params={**eqn.params, "site": next(count)})
-            elif any(True for _ in subjaxprs(eqn.params)):
+            elif jaxprs_in_params(eqn.params):
                 eqn = eqn.replace(params={k: inner(v) for k, v in eqn.params.items()})
             eqns.append(eqn)
         return jaxpr.replace(eqns=eqns)
@@ -149,7 +149,7 @@ def _operations(jaxpr: Jaxpr) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
         if eqn.primitive in NATIVE.values():
             yield eqn
-        for inside in subjaxprs(eqn.params):
+        for inside in jaxprs_in_params(eqn.params):
             yield from _operations(inside)
 
 

@@ -139,15 +139,15 @@ Array(0., dtype=float32, weak_type=True)
 """,
     "subjaxprs": """
 Arguments:
-    params: the parameters of an equation.
+    jaxpr: a Jaxpr.
 Returns:
-    An iterator over the programs among them.
+    An iterator over the programs among the parameters of its equations; not over those within these.
 Raises:
     Nothing.
 
->>> equation = jax.make_jaxpr(jax.jit(jnp.sin))(1.0).jaxpr.eqns[0]
->>> len(list(jax.extend.core.subjaxprs(equation.params)))
-1
+>>> jaxpr = jax.make_jaxpr(jax.jit(jnp.sin))(1.0).jaxpr
+>>> [[e.primitive.name for e in inner.eqns] for inner in jax.extend.core.subjaxprs(jaxpr)]
+[['sin']]
 """,
     "take_current_trace": """
 >>> def size(x):

@@ -18,7 +18,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core import eval_jaxpr, hooks, trace, types
 from pullback.core.avals import ShapedArray, expect_places, placed
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.layouts import with_layout
@@ -125,7 +125,7 @@ def says_where(closed: ClosedJaxpr) -> bool:
 
 
 def _says_where(jaxpr: Jaxpr) -> bool:
-    return any(e.primitive.name in SAYS or any(map(_says_where, subjaxprs(e.params))) for e in jaxpr.eqns)
+    return any(e.primitive.name in SAYS or any(map(_says_where, jaxprs_in_params(e.params))) for e in jaxpr.eqns)
 
 
 def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, out_avals: Sequence[Any]) -> tuple:
@@ -367,7 +367,7 @@ def _called(eqn: Any) -> Jaxpr | None:
     """The jaxpr that an equation is a call of."""
     if eqn.primitive.name not in CALLS:
         return None
-    inner = list(subjaxprs(eqn.params))
+    inner = jaxprs_in_params(eqn.params)
     return inner[0] if inner else None
 
 
@@ -416,6 +416,6 @@ def _shardings_said(jaxpr: Jaxpr) -> list[Any]:
         for sharding in shardings_said(eqn):
             if not (isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)):
                 found.append(sharding)
-        for inner in subjaxprs(eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
             found += _shardings_said(inner)
     return found

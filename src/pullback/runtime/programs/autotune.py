@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler import pipelines
-from pullback.core.jaxpr import ClosedJaxpr, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, jaxprs_in_params
 from pullback.loops.emit.folder import default_folder, read, usable
 from pullback.loops.schedule.choose import form_text
 from pullback.loops.schedule.machine import facts_of, of_system
@@ -71,7 +71,7 @@ def can_run(closed: ClosedJaxpr) -> bool:
             # Opaque are calls of the user's functions; a loop with a condition may go on for ever.
             if eqn.effects or "opaque" in eqn.primitive.traits or "cond_jaxpr" in eqn.params:
                 return False
-            stack += subjaxprs(eqn.params)
+            stack += jaxprs_in_params(eqn.params)
     return True
 
 

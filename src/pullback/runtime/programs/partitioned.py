@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.compiler.graph.simplify.inline import inline
-from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from pullback.partition import Cut, Partitioned, partition
 from pullback.partition.factors import extent
 from pullback.partition.propagate import cut_by, cut_or_whole, propagate
@@ -107,7 +107,7 @@ def _shardings(jaxpr: Jaxpr) -> list[Any]:
     found = []
     for eqn in jaxpr.eqns:
         found += shardings_said(eqn)
-        for inner in subjaxprs(eqn.params):
+        for inner in jaxprs_in_params(eqn.params):
             found += _shardings(inner)
     return found
 

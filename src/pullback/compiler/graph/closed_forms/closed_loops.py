@@ -45,7 +45,7 @@ from pullback.compiler.graph.closed_forms.write_forms import (
     write,
 )
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, subjaxprs
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 
 
 class _Step(NamedTuple):
@@ -120,7 +120,7 @@ class _Loop:
             eqn = self.definitions[atom]
             if eqn.primitive.multiple_results or eqn.effects or "barrier" in eqn.primitive.traits:
                 raise NoForm
-            if next(iter(subjaxprs(eqn.params)), None) is not None or not eqn.invars:
+            if jaxprs_in_params(eqn.params) or not eqn.invars:
                 raise NoForm
             operands = [Form(()) if isinstance(a, Literal) else forms.form(a) for a in eqn.invars]
             if any(_depends(form, self.body) for form in operands):

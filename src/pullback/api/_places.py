@@ -11,7 +11,7 @@ import numpy as np
 
 from pullback.core import ClosedJaxpr, hooks
 from pullback.core.avals import type_of_operand
-from pullback.core.jaxpr import jaxprs_in_params
+from pullback.core.jaxpr import subjaxprs
 from pullback.core.tracer import Tracer
 from pullback.lax import sharding_constraint_p
 from pullback.runtime.arrays.devices import Device, default_device, devices
@@ -273,7 +273,7 @@ def tell_inspectors(closed: ClosedJaxpr, layout: Any, leaves: Sequence[Any]) -> 
 
 def _is_inspected(jaxpr: Any) -> bool:
     names = {eqn.primitive.name for eqn in jaxpr.eqns}
-    return "inspect_sharding" in names or any(_is_inspected(j) for eqn in jaxpr.eqns for j in jaxprs_in_params(eqn.params))
+    return "inspect_sharding" in names or any(map(_is_inspected, subjaxprs(jaxpr)))
 
 
 def partitioned_arguments(closed: ClosedJaxpr, layout: Any) -> list[Any]:

@@ -37,8 +37,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 _TYPED: dict[type, Callable] = {
-    **{bool: lambda x, _dtype: x, int: TypedInt, float: TypedFloat, complex: TypedComplex},
-    **{typed: typed for typed in (TypedInt, TypedFloat, TypedComplex)},
+    bool: lambda x, _dtype: x,
+    **dict.fromkeys([int, TypedInt], TypedInt),
+    **dict.fromkeys([float, TypedFloat], TypedFloat),
+    **dict.fromkeys([complex, TypedComplex], TypedComplex),
 }
 
 

@@ -8,7 +8,7 @@ Every variable is bound once, before its uses; an equation applies one primitive
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 

@@ -302,17 +302,17 @@ def test_right_sides_of_one_matrix_are_shared_by_threads(left, flags):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
-@pytest.mark.parametrize("n, batch", [(1, ()), (37, ()), (40, (3,))])
-def test_one_right_side(n, batch, dtype):
+@pytest.mark.parametrize("n, batch, count", [(1, (), 1), (37, (), 1), (40, (3,), 1), (37, (), 19), (33, (2,), 8)])
+def test_every_triangular_system(n, batch, count, dtype):
     rng = np.random.default_rng(0)
     a = rng.normal(size=(*batch, n, n)) / n + 2 * np.eye(n)
-    b = rng.normal(size=(*batch, n))
+    b = rng.normal(size=(*batch, n, count))
     if dtype is np.complex128:
         a, b = a + 1j * rng.normal(size=a.shape) / n, b + 1j * rng.normal(size=b.shape)
     a, b = a.astype(dtype), b.astype(dtype)
     names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
     chosen = [dict(zip(names, flags)) for flags in itertools.product((True, False), repeat=5)]
-    sides = [b[..., :, None] if flags["left_side"] else b[..., None, :] for flags in chosen]
+    sides = [b if flags["left_side"] else np.swapaxes(b, -1, -2) for flags in chosen]
     # All at once: a program for each would take long to compile.
     solve = pullback.jit(lambda a, bs: [linalg.triangular_solve(a, b, **flags) for b, flags in zip(bs, chosen)])
     for x, side, flags in zip(solve(a, sides), sides, chosen):

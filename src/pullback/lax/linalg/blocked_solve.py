@@ -1,4 +1,4 @@
-"""Solutions of systems with one large triangular matrix: by halves, whose products are as large as they can be.
+"""Solutions of systems with one large complex triangular matrix: by halves, whose products are as large as they can be.
 
     M11 X1 = B1                     the same of half of the unknowns, down to trsm of few
     B2 -= M21 X1                    gemm

@@ -158,25 +158,25 @@ def _solve_emit(ctx):
     if lane_solve.suits(out.dtype, n, right_sides):
         work = n * r * c / 2
         threads = math.prod(batch) == 1 and work > WORTH_THREADS
-        chosen = {
+        given = {
             "lower": p["lower"],
             "turned": p["transpose_a"] == left,
             "conjugate": trans == "C",
             "unit": p["unit_diagonal"],
         }
-        held = [] if left else 2 * [scratch(aval.dtype, c, r)]
+        sides = [] if left else 2 * [scratch(aval.dtype, c, r)]
 
         def one(matrix, *held):
             source, target = matrix(ctx.operand(1)), matrix(out)
             if left:
-                lane_solve.substitute(ctx, matrix(a_all), source, target, threads=threads, **chosen)
+                lane_solve.substitute(ctx, matrix(a_all), source, target, threads=threads, **given)
                 return
             for_lanes, found = held  # the transposed system
             ctx.copy(for_lanes, source.transposed((1, 0)))
-            lane_solve.substitute(ctx, matrix(a_all), for_lanes, found, threads=threads, **chosen)
+            lane_solve.substitute(ctx, matrix(a_all), for_lanes, found, threads=threads, **given)
             ctx.copy(target, found.transposed((1, 0)))
 
-        for_each(ctx, batch, work, held, one)
+        for_each(ctx, batch, work, sides, one)
         return
     ctx.copy(out, ctx.operand(1))
 

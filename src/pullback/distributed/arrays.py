@@ -60,7 +60,11 @@ class GlobalArray(Tracer):
     committed = True
     _committed = True
     is_fully_addressable = False
-    is_fully_replicated = False
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device has all of it, none of which is here: what is here of such an array is whole."""
+        return self._sharding.is_fully_replicated
 
     @property
     def stacked(self) -> Any:
@@ -152,7 +156,7 @@ def local_devices_of(sharding: Sharding) -> list[Any]:
 def is_whole_here(sharding: Sharding, shape: tuple[int, ...]) -> bool:
     """Whether the parts on this process's devices cover an array of this shape."""
     if sharding.is_fully_addressable or sharding.is_fully_replicated:
-        return True
+        return bool(local_devices_of(sharding))
     every = {_key(i) for i in sharding.devices_indices_map(shape).values()}
     here = {_key(i) for i in sharding.addressable_devices_indices_map(shape).values()}
     return every == here
@@ -163,11 +167,9 @@ def _key(index: tuple[slice, ...]) -> tuple[Any, ...]:
 
 
 def from_parts(aval: ShapedArray, sharding: NamedSharding, part: Callable[[Any, Any], Any]) -> GlobalArray:
-    """The array of the parts that part(device, index) gives for the devices of this process."""
+    """The array of the parts that part(device, index) gives for the devices of this process, of which there may be none."""
     here = sharding.addressable_devices_indices_map(aval.shape)
     devices = local_devices_of(sharding)
-    if not devices:
-        raise ValueError(f"an array over {sharding} has no part on the devices of this process")
     shape = sharding.shard_shape(aval.shape)
     memory, values = _core.writable(ShapedArray((len(devices), *shape), aval.dtype))
     for k, device in enumerate(devices):

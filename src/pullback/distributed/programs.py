@@ -16,7 +16,7 @@ from pullback.core import ClosedJaxpr, Jaxpr, hooks
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import DebugInfo, JaxprEqn, Var
 from pullback.distributed import connection
-from pullback.distributed.arrays import GlobalArray, from_parts, is_whole_here
+from pullback.distributed.arrays import GlobalArray, from_parts, is_whole_here, local_devices_of
 from pullback.distributed.local import concerns, localized
 from pullback.lax.collectives.native import numbered, sites_of
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
@@ -64,13 +64,17 @@ class Program:
         self.name, self.local = name, local
         self.donated = tuple(donated)
         self.out_avals, self.out_places = closed.out_avals, local.places
-        program = compile_jaxpr(local.closed, tuple(donated), name, False)
-        self.kept = program.kept
         mesh = local.mesh
         devices = list(mesh.devices.flat)
         here = [k for k, d in enumerate(devices) if is_local(d)]
-        if not here:
-            raise ValueError(f"{name}: none of the devices {devices} belongs to this process")
+        everywhere = place_of(NamedSharding(mesh, PartitionSpec()))
+        if not here:  # a process that takes no part only knows where the results lie
+            self.kept, self.compared = None, True
+            self.out_places = [everywhere if p is None else p for p in local.places]
+            self.run = self._without_parts
+            return
+        program = compile_jaxpr(local.closed, tuple(donated), name, False)
+        self.kept = program.kept
         self.processes = tuple(sorted({d.process_index for d in devices}))
         sites = sites_of(local.closed, name)
         self.print_ = fingerprint(local.closed, sites)
@@ -78,7 +82,6 @@ class Program:
             tuple(d.process_index for d in devices), tuple(here), sites, int.from_bytes(self.print_[:8], "little")
         )
         kept = range(len(places)) if self.kept is None else self.kept
-        everywhere = place_of(NamedSharding(mesh, PartitionSpec()))
         self.run = program.on_devices(
             len(here),
             [places[k] is not None for k in kept],
@@ -87,6 +90,11 @@ class Program:
             communication=communication,
         )
         self.compared = False
+
+    def _without_parts(self, _given: Sequence[Any]) -> list[Any]:
+        """The results, of which nothing is here."""
+        words = [(physical(aval), place) for aval, place in zip(self.out_avals, self.out_places, strict=True)]
+        return [from_parts(aval, place, lambda _device, _index: None).stacked for aval, place in words]
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         if not self.compared:
@@ -191,19 +199,20 @@ def put(x: Any, sharding: Any) -> Any:
     if hasattr(x, "_base_array"):  # keys lie where their words do
         return type(x)(x._impl, put(x._base_array, sharding))
     values = np.asarray(x)
-    _check_same(values)
+    if local_devices_of(sharding):
+        _check_same(values, tuple(sorted({d.process_index for d in sharding.device_set})))
     if is_whole_here(sharding, values.shape):
         return hooks.asarray(x, device=place_of(sharding))
     aval = hooks.asarray(x).aval
     return from_parts(aval, sharding, lambda _, index: values[index])
 
 
-def _check_same(values: np.ndarray) -> None:
-    """AssertionError unless all processes have the same value."""
+def _check_same(values: np.ndarray, processes: tuple[int, ...]) -> None:
+    """AssertionError unless all processes that get parts have the same value."""
     print_ = (
         hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest() + str((values.shape, values.dtype)).encode()
     )
-    found = connection.gathered_bytes(print_, "device_put")
+    found = connection.gathered_bytes(print_, "device_put", processes)
     if any(f != print_ for f in found):
         raise AssertionError(
             f"{type(values)} passed to device_put is not the same on each process. Make sure you are passing the same "

@@ -164,6 +164,19 @@ for found, wanted in [  # what makes sizes of values: all processes get the valu
     (x[x[:, 0] > 2], table[table[:, 0] > 2]),
 ]:
     assert np.array_equal(found if found.is_fully_addressable else whole(found), wanted)
+if count > 1:  # on the devices of all processes but the last, which runs the same programs and has no part of results
+    some = jax.make_mesh((n - local,), ("i",), (jax.sharding.AxisType.Auto,), devices=devices[:-local])
+    few = table[: 2 * (n - local)]
+    for spec in (P("i"), P()):
+        part = jax.device_put(few, NamedSharding(some, spec))
+        mean, grown = jax.jit(lambda x: (x.mean(), jnp.concatenate([x, x + 1])))(part)
+        assert grown.shape == (len(few) * 2, 3) and part.is_fully_replicated == (spec == P() or n - local == 1)
+        assert len(part.addressable_shards) == len(grown.addressable_shards) == (local if rank < count - 1 else 0)
+        if rank < count - 1:
+            assert np.isclose(float(mean), few.mean())
+        else:
+            assert repr(mean) == "Array(shape=(), dtype=float32)" and mean.on_device_size_in_bytes() == 0
+            raises(RuntimeError, lambda: np.asarray(mean), "non-addressable")
 hybrid = create_hybrid_device_mesh((local,), (count,), process_is_granule=True)
 assert list(hybrid) == devices
 

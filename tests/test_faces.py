@@ -106,12 +106,14 @@ def test_own_random_generator():
     words = threefry_2x32(np.array([0, 0], np.uint32), jnp.zeros(2, np.uint32))
     np.testing.assert_array_equal(words, np.array([0x6B200159, 0x99BA4EFE], np.uint32))
     zeros = define_prng_impl(
-        key_shape=(1,), seed=lambda words: words[1:], split=lambda key, shape: jnp.zeros((*shape, 1), np.uint32),
+        key_shape=(1,), seed=lambda seed: seed.astype(np.uint32)[None], split=lambda key, shape: jnp.zeros((*shape, 1), np.uint32),
         random_bits=lambda key, width, shape: jnp.zeros(shape, f"uint{width}"), fold_in=lambda key, data: key,
         name="nought", tag="nought",
     )  # fmt: skip
     key = random.key(3, impl=zeros)
-    assert str(key.dtype) == "key<nought>" and float(random.uniform(key)) == 0
+    assert str(key.dtype) == "key<nought>" and float(random.uniform(key)) == 0 and random.key_data(key).tolist() == [3]
+    made = jax.jit(lambda seed: random.key(seed, impl=zeros))(np.int8(-1))
+    assert random.key_data(made).tolist() == [2**32 - 1]
     assert random.split(key, 4).shape == (4,)
 
 

@@ -24,14 +24,15 @@ def define_prng_impl(
 ) -> PRNGSpec:  # fmt: skip
     """A generator of one's own, to be passed as `impl`.
 
-    seed(u32[2]) -> u32[*key_shape]; split(key, shape) -> u32[*shape, *key_shape]; random_bits(key, width, shape) ->
+    seed(scalar integer) -> u32[*key_shape]; split(key, shape) -> u32[*shape, *key_shape]; random_bits(key, width, shape) ->
     unsigned integers; fold_in(key, u32[]) -> key. Raises ValueError unless keys have one dimension.
     """
+    import pullback.numpy as jnp
     from pullback.random._key_arrays import KEY_DTYPES, KeyDType
 
     if len(key_shape) != 1:
         raise ValueError(f"define_prng_impl: keys must have one dimension, got key_shape={key_shape}")
-    impl = PRNGImpl(name, tag, tuple(key_shape), seed, split, fold_in, random_bits)
+    impl = PRNGImpl(name, tag, tuple(key_shape), lambda given: seed(jnp.asarray(given)), split, fold_in, random_bits)
     KEY_DTYPES[impl] = KeyDType(impl)
     return PRNGSpec(impl)
 

@@ -6,14 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from pullback import lax
 from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
+from pullback.numpy import asarray
 from pullback.random import _rbg
-from pullback.util import config
+from pullback.util import config, dtypes
 
 
 @dataclass(frozen=True, eq=False)
 class PRNGImpl:
-    """A generator on words of keys: seed(u32[2] words) -> key, split(key, shape), fold_in(key, u32[]) -> key,
+    """A generator on words of keys: seed(scalar integer) -> key, split(key, shape), fold_in(key, u32[]) -> key,
     random_bits(key, width, shape) -> u8/u16/u32/u64."""
 
     name: str
@@ -37,6 +41,20 @@ class PRNGImpl:
         return f"<random generator {self.name}, keys of u32[{self.key_shape[0]}]>"
 
 
+def _words_of(seed: Any) -> Any:
+    """u32[2]: the upper and lower 32 bits of a scalar integer. Those of 32 bits have 0 above, also negative ones."""
+    wide = dtypes.itemsize_bits(seed.dtype) > 32
+    if isinstance(seed, np.ndarray):
+        value = int(seed)
+        return asarray(np.array([value >> 32 & 0xFFFFFFFF if wide else 0, value & 0xFFFFFFFF], np.uint32))
+    low = lax.convert_element_type(seed, np.uint32)
+    if wide:
+        high = lax.convert_element_type(lax.shift_right_logical(seed, lax.full_like(seed, 32)), np.uint32)
+    else:
+        high = lax.full_like(low, 0)
+    return lax.concatenate([lax.reshape(high, (1,)), lax.reshape(low, (1,))], 0)
+
+
 def _threefry_split(key: Any, shape: tuple[int, ...]) -> Any:
     return threefry_split_p.bind(key, shape=shape, partitionable=config.value_of("jax_threefry_partitionable"))
 
@@ -55,7 +73,7 @@ threefry = PRNGImpl(
     "threefry2x32",
     "fry",
     (2,),
-    seed=lambda words: words,
+    seed=_words_of,
     split=_threefry_split,
     fold_in=_fold_in,
     random_bits=_threefry_bits,
@@ -64,7 +82,7 @@ rbg = PRNGImpl(
     "rbg",
     "rbg",
     (4,),
-    seed=_rbg.seed,
+    seed=lambda seed: _rbg.seed(_words_of(seed)),
     split=lambda key, shape: _rbg.on_halves(key, lambda half: _threefry_split(half, shape)),
     fold_in=lambda key, data: _rbg.on_halves(key, lambda half: _fold_in(half, data)),
     random_bits=_rbg.random_bits,
@@ -73,7 +91,7 @@ unsafe_rbg = PRNGImpl(
     "unsafe_rbg",
     "urbg",
     (4,),
-    seed=_rbg.seed,
+    seed=lambda seed: _rbg.seed(_words_of(seed)),
     split=_rbg.unsafe_split,
     fold_in=_rbg.unsafe_fold_in,
     random_bits=_rbg.random_bits,

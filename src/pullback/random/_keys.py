@@ -100,8 +100,8 @@ def _close(impl: PRNGImpl, words: Any, typed: bool) -> Any:
     return wrap(impl, words) if typed else words
 
 
-def _seed_words(name: str, seed: Any) -> Any:
-    """u32[2]: the upper and lower 32 bits of a scalar integer seed. 32-bit seeds have 0 above, also negative ones."""
+def _checked_seed(name: str, seed: Any) -> Any:
+    """A scalar integer seed of a canonical dtype, with the offset that is set: of NumPy where it is not traced."""
     if is_typed(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     offset = config.value_of("jax_random_seed_offset")
@@ -113,10 +113,8 @@ def _seed_words(name: str, seed: Any) -> Any:
         kind = np.asarray(seed).dtype
         if kind != np.bool_ and not dtypes.issubdtype(kind, np.integer):
             raise TypeError(f"{name}: PRNG key seed must be an integer; got {seed!r} of type {kind}")
-        wide = dtypes.canonicalize_dtype(kind)
-        value = int(np.asarray(seed).astype(wide)) + offset
-        high = (value >> 32) & 0xFFFFFFFF if dtypes.itemsize_bits(wide) > 32 else 0
-        return jnp.asarray(np.array([high, value & 0xFFFFFFFF], np.uint32))
+        seed = np.asarray(seed).astype(dtypes.canonicalize_dtype(kind))
+        return (seed + np.asarray(offset)).astype(seed.dtype) if offset else seed
     seed = jnp.asarray(seed)
     if seed.ndim:
         raise TypeError(
@@ -125,14 +123,7 @@ def _seed_words(name: str, seed: Any) -> Any:
         )
     if seed.dtype != bool and not dtypes.issubdtype(seed.dtype, np.integer):
         raise TypeError(f"{name}: PRNG key seed must be an integer; got {seed!r}")
-    if offset:
-        seed = seed + offset
-    low = lax.convert_element_type(seed, np.uint32)
-    if dtypes.itemsize_bits(seed.dtype) > 32:
-        high = lax.convert_element_type(lax.shift_right_logical(seed, lax.full_like(seed, 32)), np.uint32)
-    else:
-        high = lax.full_like(low, 0)
-    return lax.concatenate([lax.reshape(high, (1,)), lax.reshape(low, (1,))], 0)
+    return seed + offset if offset else seed
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
@@ -148,13 +139,13 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
             raise TypeError(f"key: argument 'dtype' must be a key type such as jax.random.key_dtype(), got {dtype}")
         impl = dtype
     found = resolve_impl(impl)
-    return wrap(found, found.seed(_seed_words("key", seed)))
+    return wrap(found, found.seed(_checked_seed("key", seed)))
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     """A raw key, u32[n], from an integer seed; a typed one if `jax_enable_custom_prng` is set. As `key` otherwise."""
     found = resolve_impl(impl)
-    words = found.seed(_seed_words("PRNGKey", seed))
+    words = found.seed(_checked_seed("PRNGKey", seed))
     return wrap(found, words) if config.value_of("jax_enable_custom_prng") else words
 
 

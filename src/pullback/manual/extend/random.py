@@ -4,7 +4,7 @@ PAGES = {
     "define_prng_impl": """
 Arguments:
     key_shape: (number of uint32 words of a key,).
-    seed: function of uint32[2] that gives a key's words.
+    seed: function of a scalar integer array that gives a key's words.
     split: function of a key's words and a shape that gives words of that shape of keys.
     random_bits: function of a key's words, a width in bits and a shape that gives unsigned integers.
     fold_in: function of a key's words and a uint32 that gives a key's words.
@@ -17,7 +17,7 @@ Raises:
 >>> from pullback.extend.random import define_prng_impl
 >>> spec = define_prng_impl(
 ...     key_shape=(1,),
-...     seed=lambda words: words[1:] * jnp.uint32(2654435761),
+...     seed=lambda seed: seed.astype("uint32")[None] * jnp.uint32(2654435761),
 ...     split=lambda key, shape: key + jnp.arange(1, 1 + int(np.prod(shape)), dtype="uint32").reshape(*shape, 1),
 ...     random_bits=lambda key, width, shape: jnp.broadcast_to(key[0], shape),
 ...     fold_in=lambda key, data: key ^ data,

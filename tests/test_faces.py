@@ -106,7 +106,8 @@ def test_own_random_generator():
     words = threefry_2x32(np.array([0, 0], np.uint32), jnp.zeros(2, np.uint32))
     np.testing.assert_array_equal(words, np.array([0x6B200159, 0x99BA4EFE], np.uint32))
     zeros = define_prng_impl(
-        key_shape=(1,), seed=lambda seed: seed.astype(np.uint32)[None], split=lambda key, shape: jnp.zeros((*shape, 1), np.uint32),
+        key_shape=(1,), seed=lambda seed: seed.astype(np.uint32)[None],
+        split=lambda key, shape: jnp.zeros((*shape, 1), np.uint32),
         random_bits=lambda key, width, shape: jnp.zeros(shape, f"uint{width}"), fold_in=lambda key, data: key,
         name="nought", tag="nought",
     )  # fmt: skip

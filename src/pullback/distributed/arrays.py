@@ -167,7 +167,7 @@ def _key(index: tuple[slice, ...]) -> tuple[Any, ...]:
 
 
 def from_parts(aval: ShapedArray, sharding: NamedSharding, part: Callable[[Any, Any], Any]) -> GlobalArray:
-    """The array of the parts that part(device, index) gives for the devices of this process, of which there may be none."""
+    """The array of the parts that part(device, index) gives for the devices of this process, if there are any."""
     here = sharding.addressable_devices_indices_map(aval.shape)
     devices = local_devices_of(sharding)
     shape = sharding.shard_shape(aval.shape)

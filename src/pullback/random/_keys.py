@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback import lax
 from pullback.core import Tracer, typeof
 from pullback.core.dimensions import index as size_of
 from pullback.core.explain import shown, type_shown

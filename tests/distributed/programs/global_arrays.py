@@ -176,7 +176,7 @@ if count > 1:  # on the devices of all processes but the last, which runs the sa
             assert np.isclose(float(mean), few.mean())
         else:
             assert repr(mean) == "Array(shape=(), dtype=float32)" and mean.on_device_size_in_bytes() == 0
-            raises(RuntimeError, lambda: np.asarray(mean), "non-addressable")
+            raises(RuntimeError, lambda mean=mean: np.asarray(mean), "non-addressable")
 hybrid = create_hybrid_device_mesh((local,), (count,), process_is_granule=True)
 assert list(hybrid) == devices
 

@@ -25,7 +25,9 @@ def define_prng_impl(
     """A generator of one's own, to be passed as `impl`.
 
     seed(scalar integer) -> u32[*key_shape]; split(key, shape) -> u32[*shape, *key_shape];
-    random_bits(key, width, shape) -> unsigned integers; fold_in(key, u32[]) -> key. Raises ValueError unless keys have one dimension.
+    random_bits(key, width, shape) -> unsigned integers; fold_in(key, u32[]) -> key.
+
+    Raises ValueError unless keys have one dimension.
     """
     import pullback.numpy as jnp
     from pullback.random._key_arrays import KEY_DTYPES, KeyDType

@@ -57,6 +57,55 @@ def test_spaces_of_memory():
         jax.device_put(X, Space.Any)
 
 
+def to_host(x):
+    return jax.device_put(x, jax.memory.Space.Host)
+
+
+IN_MEMORY = {  # what is computed of (x on the device), and whether it lies in the host's memory
+    "put": (to_host, True),
+    "by a sharding": (lambda x: jax.device_put(x, CUT.with_memory_kind("pinned_host")), True),
+    "back": (lambda x: jax.device_put(to_host(x), jax.memory.Space.Device), False),
+    "back by a sharding": (lambda x: jax.device_put(to_host(x), SingleDeviceSharding(D[0])), False),
+    "to a device": (lambda x: jax.device_put(to_host(x), D[0]), True),
+    "with a number": (lambda x: to_host(x) * 2 + x[0], True),
+    "with another": (lambda x: to_host(x) + x, False),
+    "sum": (lambda x: to_host(x).sum(), True),
+    "compared": (lambda x: (to_host(x) > 2).reshape(2, 4), True),
+    "product": (lambda x: to_host(x) @ to_host(x), True),
+    "vmap": (jax.vmap(to_host), True),
+    "jvp": (lambda x: jax.jvp(to_host, (x,), (x,))[1], True),
+    "grad": (jax.grad(lambda x: (to_host(x) ** 2).sum()), False),
+    "inner jit": (lambda x: jax.jit(jnp.sin)(to_host(x)), True),
+    "branches": (lambda x: lax.cond(x[0] > 0, to_host, lambda y: to_host(y) + 1, x), True),
+    "scan": (lambda x: lax.scan(lambda c, y: (c, to_host(y * x)), 0.0, x)[1], True),
+    "while": (lambda x: lax.while_loop(lambda c: c.sum() < 50, lambda c: c + 1, to_host(x)), True),
+}
+
+
+@pytest.mark.parametrize("name", IN_MEMORY)
+def test_types_say_in_which_memory_values_are(name):
+    function, on_host = IN_MEMORY[name]
+    seen = []
+    traced = jax.jit(lambda x: (seen.append(jax.typeof(function(x))), function(x))[1])
+    kind = "pinned_host" if on_host else "device"
+    for x in (X, XS):
+        if x is XS and name == "back by a sharding":  # on other devices
+            continue
+        result = traced(x)
+        assert seen[-1].memory_space.value == kind and ("<host>" in str(seen[-1])) == on_host
+        assert result.sharding.memory_kind == kind and jax.typeof(result).memory_space.value == kind
+        assert result.aval == seen[-1]
+        np.testing.assert_allclose(result, function(np.asarray(x)) if name == "by a sharding" else function(X))
+
+
+def test_results_of_what_lies_in_the_hosts_memory_lie_there():
+    for x in (to_host(XS), to_host(ON1)):
+        for result in (x * 2, jnp.sin(x), x.reshape(2, 4), jax.jit(lambda x: x)(x), jax.jit(jnp.cumsum)(x)):
+            assert result.sharding.memory_kind == "pinned_host" and result.devices() == x.devices()
+    assert str(jax.typeof(X).update(memory_space=jax.memory.Space.Any)) == "float32<any>[8]"
+    assert [d.memory("pinned_host").process_index for d in D[:1]] == [0]
+
+
 def test_layouts_that_the_compiler_chooses():
     Format, Layout = layout.Format, layout.Layout
     square = jnp.ones((8, 8))

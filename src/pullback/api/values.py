@@ -102,7 +102,7 @@ def _place(given: Any, x: Any) -> Any:
         if given is MemorySpace.Any:
             raise ValueError("device_put: memory.Space.Any is no place; give memory.Space.Device or memory.Space.Host")
         if not is_concrete(x):
-            return None
+            return given
         where = x.sharding if isinstance(x, _core.Array) else SingleDeviceSharding(default_device())
         return where.with_memory_kind(given.value)
     if isinstance(given, Format):

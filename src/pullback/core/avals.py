@@ -45,12 +45,12 @@ class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array; interned.
 
     `dtype` is a `numpy.dtype` or an extended dtype (a PRNG key type); `weak_type` says that the dtype came from a
-    Python scalar and gives way in promotion. Two more facts are there while functions are traced over meshes, and gone
-    when programs are compiled: `placing`, the NamedSharding along explicit axes, and `vma`, the axes of shard_map along
-    which a value varies (core/types.py).
+    Python scalar and gives way in promotion. Three more facts are there while functions are traced, and gone when
+    programs are compiled: `placing`, the NamedSharding along explicit axes, `vma`, the axes of shard_map along which a
+    value varies, and `memory_space`, which memory it is said to lie in (core/types.py).
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "placing", "vma", "__weakref__")
+    __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "placing", "vma", "memory_space", "__weakref__")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
@@ -58,6 +58,7 @@ class ShapedArray(AbstractValue):
     size: int
     placing: Any
     vma: frozenset
+    memory_space: MemorySpace
 
     def __new__(cls, shape, dtype, weak_type: bool = False, sharding=None, **_: Any):
         if not (isinstance(dtype, np.dtype) or dtypes.is_extended(dtype)):
@@ -80,17 +81,17 @@ class ShapedArray(AbstractValue):
 
     def __reduce__(self):
         if self.is_typed:
-            return typed, (self.untyped, self.placing, self.vma)
+            return typed, (self.untyped, self.placing, self.vma, self.memory_space)
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
     @property
     def is_typed(self) -> bool:
-        """Whether the type says anything of meshes."""
-        return self.placing is not None or bool(self.vma)
+        """Whether the type says anything of meshes, or of the host's memory."""
+        return self.placing is not None or bool(self.vma) or self.memory_space is not MemorySpace.Device
 
     @property
     def untyped(self) -> ShapedArray:
-        """The type without what it says of meshes."""
+        """The type without what it says of meshes and memory."""
         return ShapedArray(self.shape, self.dtype, self.weak_type) if self.is_typed else self
 
     def __copy__(self):
@@ -118,21 +119,17 @@ class ShapedArray(AbstractValue):
 
     mat = manual_axis_type
 
-    @property
-    def memory_space(self) -> MemorySpace:
-        """Where values of this type lie: in the one memory that there is for programs."""
-        return MemorySpace.Device
-
-    def update(self, shape=None, dtype=None, weak_type=None, **_: Any) -> ShapedArray:
+    def update(self, shape=None, dtype=None, weak_type=None, memory_space=None, **_: Any) -> ShapedArray:
         """The aval with some fields replaced; of another shape, nothing is known of how it is cut."""
         new = ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
-        if not self.is_typed:
+        if not self.is_typed and memory_space is None:
             return new
-        return typed(new, self.placing if new.shape == self.shape else None, self.vma)
+        placing = self.placing if new.shape == self.shape else None
+        return typed(new, placing, self.vma, self.memory_space if memory_space is None else memory_space)
 
     # Of arrays, what the types above them (core/high.py) have.
 
@@ -169,14 +166,17 @@ class ShapedArray(AbstractValue):
         placing = aval.placing
         if placing is None or not (placing.spec.unreduced or placing.spec.reduced):
             return aval
-        return typed(aval, placing.update(spec=of_cotangents(placing.spec)), aval.vma)
+        return typed(aval, placing.update(spec=of_cotangents(placing.spec)), aval.vma, aval.memory_space)
 
     to_ct_aval = to_cotangent_aval
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """Such as float32[2,3], or f32[2,3] with `short_dtypes`."""
         name = dtypes.short_name(self.dtype) if short_dtypes else getattr(self.dtype, "name", str(self.dtype))
-        return f"{name}[{self._extents()}]{self._varying()}"
+        return f"{name}{self._memory()}[{self._extents()}]{self._varying()}"
+
+    def _memory(self) -> str:
+        return "" if self.memory_space is MemorySpace.Device else f"<{self.memory_space.name.lower()}>"
 
     def _extents(self) -> str:
         if self.placing is None:
@@ -198,11 +198,11 @@ class ShapedArray(AbstractValue):
 
     def __str__(self):
         name = getattr(self.dtype, "name", str(self.dtype))
-        return f"{'~' if self.weak_type else ''}{name}[{self._extents()}]{self._varying()}"
+        return f"{'~' if self.weak_type else ''}{name}{self._memory()}[{self._extents()}]{self._varying()}"
 
     def __repr__(self):
         name = "float0" if self.dtype == dtypes.float0 else getattr(self.dtype, "name", self.dtype)
-        return f"ShapedArray({name}[{self._extents()}]{self._varying()}" + (
+        return f"ShapedArray({name}{self._memory()}[{self._extents()}]{self._varying()}" + (
             ", weak_type=True)" if self.weak_type else ")"
         )
 
@@ -212,28 +212,34 @@ def _names(axes: frozenset) -> str:
     return names if len(axes) == 1 else f"({names})"
 
 
-def typed(aval: ShapedArray, placing: NamedSharding | None, vma: frozenset) -> ShapedArray:
-    """The aval, saying how values are cut along explicit axes, and along which axes of shard_map they vary."""
+def typed(
+    aval: ShapedArray, placing: NamedSharding | None, vma: frozenset, memory_space: MemorySpace = MemorySpace.Device
+) -> ShapedArray:
+    """The aval, saying how values are cut along explicit axes, along which axes of shard_map they vary, and in which
+    memory they lie.
+    """
     global any_typed, any_placed
-    if placing is None and not vma:
+    if placing is None and not vma and memory_space is MemorySpace.Device:
         return aval.untyped
     any_typed = True
     any_placed = any_placed or placing is not None
-    key = (aval.shape, aval.dtype, aval.weak_type, placing, frozenset(vma))
+    key = (aval.shape, aval.dtype, aval.weak_type, placing, frozenset(vma), memory_space)
     found = _interned.get(key)
     return _intern(key) if found is None else found
 
 
 def expect_places() -> None:
-    """From now on types are asked how explicit axes cut arrays: there is one that lies so."""
+    """From now on types are asked where arrays lie: there is one along explicit axes, or in the host's memory."""
     global any_typed, any_placed
     any_typed = any_placed = True
 
 
 def placed(aval: ShapedArray, sharding: Any, whole: bool = False) -> ShapedArray:
-    """The type of an array that lies so on a mesh: along its axes of type Explicit; the aval where none cuts it, unless
-    users are to see (`whole`) over which mesh it lies.
+    """The type of an array that lies so: along the axes of type Explicit of a mesh; the aval where none cuts it, unless
+    users are to see (`whole`) over which mesh it lies; and in the host's memory.
     """
+    if getattr(sharding, "memory_kind", None) == MemorySpace.Host.value:
+        aval = aval.update(memory_space=MemorySpace.Host)
     if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
         return aval
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
@@ -243,11 +249,11 @@ def placed(aval: ShapedArray, sharding: Any, whole: bool = False) -> ShapedArray
     mesh = sharding.mesh.abstract_mesh if isinstance(sharding.mesh, Mesh) else sharding.mesh
     if not whole and not says_something(spec):
         return aval
-    return typed(aval, NamedSharding(mesh, spec), aval.vma)
+    return typed(aval, NamedSharding(mesh, spec), aval.vma, aval.memory_space)
 
 
 def _intern(key: tuple) -> ShapedArray:
-    """The one aval of a shape, dtype, weak type, and maybe placing and vma."""
+    """The one aval of a shape, dtype, weak type, and maybe placing, vma and memory space."""
     if len(_interned) > _sweep_at:
         sweep_avals()
     with _lock:
@@ -263,6 +269,7 @@ def _intern(key: tuple) -> ShapedArray:
             put(found, "size", math.prod(shape))
             put(found, "placing", key[3] if len(key) > 3 else None)
             put(found, "vma", key[4] if len(key) > 3 else _no_axes)
+            put(found, "memory_space", key[5] if len(key) > 3 else MemorySpace.Device)
             _interned[key] = found
     return found
 

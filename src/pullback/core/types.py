@@ -1,8 +1,9 @@
-"""What types say of meshes, while functions are traced: along which axes of shard_map a value varies, and along which
-explicit axes its dimensions are cut.
+"""What types say of meshes and memory, while functions are traced: along which axes of shard_map a value varies, along
+which explicit axes its dimensions are cut, and in which memory it is said to lie.
 
     x: f32[8]{V:i}    differs between the devices along i        y: f32[8]    is the same on all
     z: f32[8@x,4]     its first dimension is cut along x (partition/explicit.py)
+    h: f32<host>[8]   lies in the host's memory, as device_put has said
 
 An operation on x and y takes pvary(y): the value once for each device. So the transpose of pvary, a sum over the
 devices, is all that derivatives inside of shard_map need to know; it stands in every program, staged or not.
@@ -22,6 +23,7 @@ from pullback.core.interpreter import axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.primitive import Primitive, registry
 from pullback.sharding import PartitionSpec
+from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import of_cotangents, state_of
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
@@ -165,13 +167,31 @@ def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str
             if len(found) == len(outs):
                 each = found
                 break
+    spaces = _memory_spaces(primitive, in_avals, params, len(outs))
     places: Sequence[Any] = [None] * len(outs)
     if avals.any_placed or primitive.name == "sharding_constraint":
         places = hooks.placings(primitive, in_avals, params, outs)
     return [
-        typed(a, place, vma) if isinstance(a, ShapedArray) and (a.vma != vma or a.placing is not place) else a
-        for a, vma, place in zip(outs, each, places, strict=True)
+        typed(a, place, vma, space)
+        if isinstance(a, ShapedArray) and (a.vma != vma or a.placing is not place or a.memory_space is not space)
+        else a
+        for a, vma, place, space in zip(outs, each, places, spaces, strict=True)
     ]
+
+
+def _memory_spaces(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any], count: int) -> list[Any]:
+    """The memory of each result: that which all operands but scalars lie in, else the device's. There is one memory in
+    truth, so operands in several are no error; JAX refuses them.
+    """
+    if primitive.name == "device_put" and isinstance(params["device"], MemorySpace):
+        return [params["device"]]
+    inside = [params[LOOPS[primitive.name]]] if primitive.name in LOOPS else list(programs(params))
+    results = [found[:count] for p in inside if len(found := _typed_results(p)) >= count]
+    if results:
+        each = [{getattr(a, "memory_space", MemorySpace.Device) for a in group} for group in zip(*results, strict=True)]
+        return [group.pop() if len(group) == 1 else MemorySpace.Device for group in each]
+    spaces = {a.memory_space for a in in_avals if isinstance(a, ShapedArray) and (a.ndim or len(in_avals) == 1)}
+    return [spaces.pop() if len(spaces) == 1 else MemorySpace.Device] * count
 
 
 _asked: ContextVar[Any] = ContextVar("pullback_out_sharding", default=None)
@@ -230,8 +250,8 @@ def _results(program: Any) -> list[frozenset]:
 
 
 def concerns(in_avals: Sequence[Any], primitive: Primitive, params: dict[str, Any]) -> bool:
-    """Whether types say anything of meshes."""
-    if primitive.name == "sharding_constraint":
+    """Whether types say anything of meshes or memory."""
+    if primitive.name in ("sharding_constraint", "device_put"):
         return True
     for aval in in_avals:
         if isinstance(aval, ShapedArray) and aval.is_typed:

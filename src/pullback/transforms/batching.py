@@ -59,7 +59,7 @@ class AxisData(NamedTuple):
         mesh = inner.mesh if self.placing is None else self.placing.mesh
         front = (None,) if self.placing is None else self.placing.spec
         rest = PartitionSpec(*[None] * aval.ndim) if inner is None else inner.spec
-        return typed(new, NamedSharding(mesh, rest.update(partitions=(*front, *rest))), aval.vma)
+        return typed(new, NamedSharding(mesh, rest.update(partitions=(*front, *rest))), aval.vma, aval.memory_space)
 
 
 class BatchTracer(Tracer):
@@ -101,7 +101,7 @@ def _element(aval: ShapedArray, dim: int) -> ShapedArray:
         parts = (*placing.spec[:dim], *placing.spec[dim + 1 :])
         spec = placing.spec.update(partitions=parts)
         placing = placing.update(spec=spec) if says_something(spec) else None  # whole: no type says it
-    return typed(ShapedArray(shape, aval.dtype, aval.weak_type), placing, aval.vma)
+    return typed(ShapedArray(shape, aval.dtype, aval.weak_type), placing, aval.vma, aval.memory_space)
 
 
 def programs_in(params: dict[str, Any]) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core import current_interpreter, eval_interpreter, hooks
+from pullback.core.avals import expect_places, typeof
 from pullback.core.lowering import Elementwise, Nest
 from pullback.core.tracer import Tracer
 from pullback.lax.records.families import Case, Primitive, Samples
@@ -19,6 +20,7 @@ from pullback.lax.records.rules import batch_front, is_linear, is_zero, tangent_
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
 from pullback.sharding._layout import Format, Layout
+from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import all_names_of, names_of, of_cotangents
 from pullback.util.errors import class_shown
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
@@ -138,6 +140,16 @@ device_put_p = _identity("device_put", "x, put on a device; `src`: where it come
 device_put_p.transpose = lambda bar, x, device, src: [
     bar if is_zero(bar) else device_put_p.bind(bar, device=src, src=device)
 ]
+
+
+def _put_now(x: Any, device: Any, src: Any) -> Any:
+    x = hooks.asarray(x)
+    if isinstance(device, MemorySpace):
+        device = x.sharding.with_memory_kind(device.value)
+    return x if device is None else hooks.device_put(x, device)
+
+
+device_put_p.evaluate = _put_now
 device_put_p.batch = lambda args, dims, **params: (device_put_p.bind(*args, **params), dims[0])
 
 
@@ -147,13 +159,20 @@ def is_concrete(x: Any) -> bool:
 
 
 def put(x: Any, place: Any, source: Any = None) -> Any:
-    """An array or traced value at a Device, or a Sharding that fits it; cotangents go back to `source`, or to where the
-    value comes from.
+    """An array or traced value at a Device, a Sharding that fits it, or a traced one in a MemorySpace; cotangents go back
+    to `source`, or to where the value comes from.
     """
     if is_concrete(x):
         if isinstance(place, NamedSharding) and PartitionSpec.UNCONSTRAINED in place.spec:
             place = place.update(spec=_closed(place, x))
         return hooks.device_put(x, place)
+    if isinstance(place, MemorySpace):
+        expect_places()
+        return device_put_p.bind(x, device=place, src=typeof(x).memory_space)
+    if isinstance(place, Sharding) and place.memory_kind in (space.value for space in MemorySpace):
+        space = MemorySpace(place.memory_kind)
+        if space is not typeof(x).memory_space:
+            x = put(x, space)
     if isinstance(place, NamedSharding):
         return sharding_constraint_p.bind(x, sharding=place)
     if isinstance(place, Sharding):

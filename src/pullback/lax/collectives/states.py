@@ -50,7 +50,7 @@ def _cast_type(aval: Any, *, axes: Axes, source: str, to: str) -> Any:
     spec = PartitionSpec(*[None] * aval.ndim) if aval.placing is None else aval.placing.spec
     spec = spec.update(unreduced=found["unreduced"], reduced=found["reduced"])
     placing = NamedSharding(_mesh(axes), spec) if says_something(spec) else None
-    return typed(aval, placing, found["varying"])
+    return typed(aval, placing, found["varying"], aval.memory_space)
 
 
 def _mesh(axes: Axes) -> Any:

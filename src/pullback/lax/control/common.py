@@ -153,7 +153,7 @@ def row_type(aval: Any) -> Any:
         return row
     if placing.spec[0] is not None:
         raise ValueError(f"0th dimension of all xs should be replicated. Got {placing.spec}")
-    return typed(row, placing.update(spec=PartitionSpec(*placing.spec[1:])), aval.vma)
+    return typed(row, placing.update(spec=PartitionSpec(*placing.spec[1:])), aval.vma, aval.memory_space)
 
 
 def _lie_alike(a: Any, b: Any) -> bool:

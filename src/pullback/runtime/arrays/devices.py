@@ -29,6 +29,11 @@ class Memory(NamedTuple):
         """The device's."""
         return self.device.platform
 
+    @property
+    def process_index(self) -> int:
+        """The process that the device belongs to."""
+        return self.device.process_index
+
     def addressable_by_devices(self) -> list[Any]:
         """The devices that can read it: one."""
         return [self.device]

@@ -20,11 +20,12 @@ from pullback.core import eval_jaxpr, hooks, trace, types
 from pullback.core.avals import ShapedArray, expect_places, placed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from pullback.runtime.arrays.arrays import asarray
-from pullback.runtime.arrays.devices import Device
+from pullback.runtime.arrays.devices import Device, default_device
 from pullback.runtime.arrays.layouts import with_layout
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
+from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import names_of
 from pullback.util.memory import make_room
 
@@ -42,15 +43,16 @@ def place_of(sharding: Any) -> Any:
         return sharding
     if sharding not in _interned:
         make_room(_interned, MAX_PLACES)
-        if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        on_host = sharding.memory_kind == MemorySpace.Host.value
+        if on_host or (isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes):
             expect_places()
             _core.set_array_attribute("aval", property(_aval_of))
     return _interned.setdefault(sharding, sharding)
 
 
 def _aval_of(x: Any) -> ShapedArray:
-    """The type of an array, which says how explicit axes of a mesh cut it. Where there is none, arrays know it by
-    themselves, in less time.
+    """The type of an array, which says how explicit axes of a mesh cut it, and that it lies in the host's memory. Where
+    there is none, arrays know it by themselves, in less time.
     """
     place = x._device
     return x._aval if place is None else placed(x._aval, place)
@@ -149,6 +151,8 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         if given:
             found = tuple(written_alike(p, len(a.shape), given) for p, a in zip(found, out_avals, strict=True))
         found = tuple(map(_over_meshes_of_types, found, placing.jaxpr.outvars))
+        from_host = _all_from_host(placing, places)
+        found = tuple(in_memory(p, v.aval, from_host) for p, v in zip(found, placing.jaxpr.outvars, strict=True))
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
@@ -165,6 +169,23 @@ def _over_meshes_of_types(place: Any, out: Any) -> Any:
         return place
     devices = mesh.devices.reshape(said.mesh.axis_sizes)
     return place_of(NamedSharding(Mesh(devices, said.mesh.axis_names, axis_types=said.mesh.axis_types), said.spec))
+
+
+def in_memory(place: Any, aval: Any, from_host: bool = False) -> Any:
+    """The place of a result in the memory that its type says, or that of the host where all operands lie there."""
+    host = MemorySpace.Host
+    if not from_host and getattr(aval, "memory_space", None) is not host:
+        return place
+    if not isinstance(place, Sharding):
+        place = SingleDeviceSharding(default_device() if place is None else place)
+    return place_of(place.with_memory_kind(host.value))
+
+
+def _all_from_host(placing: Placing, places: Sequence[Any]) -> bool:
+    """Whether all arguments but scalars lie in the host's memory, and the program says nothing of where values lie."""
+    arrays = [p for p, v in zip(places, placing.arguments, strict=True) if v.aval.shape]
+    kinds = {getattr(p, "memory_kind", None) for p in arrays}
+    return kinds == {MemorySpace.Host.value} and not _says_where(placing.jaxpr)
 
 
 def check_devices(placing: Placing, places: tuple[Any, ...], name: str) -> None:
@@ -345,7 +366,7 @@ class _Rules:
         for eqn in jaxpr.eqns:
             operands = [read(a) for a in eqn.invars]
             found = next((v for v in operands if v is not None), None)
-            if eqn.primitive.name == "device_put" and not self.fixed and eqn.params["device"] is not None:
+            if eqn.primitive.name == "device_put" and not self.fixed and isinstance(eqn.params["device"], (Device, Sharding)):
                 found = eqn.params["device"]
             outs = [found] * len(eqn.outvars)
             if (inner := _called(eqn)) is not None:

@@ -22,7 +22,7 @@ from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
 from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
-from pullback.runtime.arrays.placement import is_placed, place_of, shardings_said, spec_of, written_alike
+from pullback.runtime.arrays.placement import in_memory, is_placed, place_of, shardings_said, spec_of, written_alike
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
@@ -212,7 +212,7 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
         unreduced, reduced = state_of(atom.aval)
         found.append(NamedSharding(layout.mesh, spec.update(unreduced=unreduced, reduced=reduced)))
     given = list(zip(layout.given, [len(a.shape) for a in closed.in_avals]))
-    return [written_alike(s, len(a.shape), given) for s, a in zip(found, closed.out_avals, strict=True)]
+    return [written_alike(in_memory(s, a), len(a.shape), given) for s, a in zip(found, closed.out_avals, strict=True)]
 
 
 class _Run:

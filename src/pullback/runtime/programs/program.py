@@ -241,7 +241,7 @@ class Program:
                 if source >= 0
                 else _core.from_numpy(array.reshape(aval.shape), aval)
             )
-        return place_results(Placing(self.closed.jaxpr, self.kept), tuple(inputs), results, self.name)
+        return place_results(Placing(self.typed.jaxpr, self.kept), tuple(inputs), results, self.name)
 
     # Looking at it.
 

@@ -366,8 +366,9 @@ class _Rules:
         for eqn in jaxpr.eqns:
             operands = [read(a) for a in eqn.invars]
             found = next((v for v in operands if v is not None), None)
-            if eqn.primitive.name == "device_put" and not self.fixed and isinstance(eqn.params["device"], (Device, Sharding)):
-                found = eqn.params["device"]
+            if eqn.primitive.name == "device_put" and not self.fixed:
+                said = eqn.params["device"]
+                found = said if isinstance(said, (Device, Sharding)) else found
             outs = [found] * len(eqn.outvars)
             if (inner := _called(eqn)) is not None:
                 outs = self._jaxpr(inner, dict(zip(inner.invars, operands[len(operands) - len(inner.invars) :])))

@@ -159,8 +159,8 @@ def is_concrete(x: Any) -> bool:
 
 
 def put(x: Any, place: Any, source: Any = None) -> Any:
-    """An array or traced value at a Device, a Sharding that fits it, or (traced) in a MemorySpace; cotangents go back to
-    `source`, or to where the value comes from.
+    """An array or traced value at a Device, a Sharding that fits it, or (traced) in a MemorySpace; cotangents go back
+    to `source`, or to where the value comes from.
     """
     if is_concrete(x):
         if isinstance(place, NamedSharding) and PartitionSpec.UNCONSTRAINED in place.spec:

@@ -158,6 +158,9 @@ def is_concrete(x: Any) -> bool:
     return not isinstance(x, Tracer) and current_interpreter() is eval_interpreter()
 
 
+_SPACES = {space.value: space for space in MemorySpace}  # by kinds of memory
+
+
 def put(x: Any, place: Any, source: Any = None) -> Any:
     """An array or traced value at a Device, a Sharding that fits it, or (traced) in a MemorySpace; cotangents go back
     to `source`, or to where the value comes from.
@@ -169,9 +172,9 @@ def put(x: Any, place: Any, source: Any = None) -> Any:
     if isinstance(place, MemorySpace):
         expect_places()
         return device_put_p.bind(x, device=place, src=typeof(x).memory_space)
-    if isinstance(place, Sharding) and place.memory_kind in (space.value for space in MemorySpace):
-        space = MemorySpace(place.memory_kind)
-        if space is not typeof(x).memory_space:
+    if isinstance(place, Sharding):
+        space = _SPACES.get(place.memory_kind or "")
+        if space not in (None, typeof(x).memory_space):
             x = put(x, space)
     if isinstance(place, NamedSharding):
         return sharding_constraint_p.bind(x, sharding=place)

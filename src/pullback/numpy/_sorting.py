@@ -215,7 +215,6 @@ def _goes_on(element: Any, value: Any, side: str) -> Any:
 def _by_comparing(a: Any, v: Any, side: str, index: np.dtype) -> Any:
     """How many elements go before each value, each of which is compared with all."""
     a, v = lax.stop_gradient(a), lax.stop_gradient(v)
-    a = lax.optimization_barrier(a)  # in memory: edges of bins would be computed anew for each comparison
     shape = (*v.shape, a.shape[0])
     element = lax.broadcast_in_dim(a, shape, (v.ndim,))
     value = lax.broadcast_in_dim(v, shape, tuple(range(v.ndim)))

@@ -119,8 +119,28 @@ def test_cholesky(complex_, compiled):
     assert np.array_equal(factor, np.tril(factor))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
-@pytest.mark.parametrize("n", [192, 321, 449, 769])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [28, 33, 64, 191, 300])
+def test_cholesky_factors_in_lanes(n, dtype):
+    x = matrix(3, n, n)
+    a = (x @ adjoint(x) + adjoint(x @ adjoint(x)) + n * np.eye(n)).astype(dtype)
+    a[1, n - 2, n - 2] = -1
+    a[2, n - 1, 3] = np.nan
+    for factor in (pullback.jit(linalg.cholesky)(a), [pullback.jit(linalg.cholesky)(each) for each in a]):
+        factor = np.asarray(factor)
+        assert np.array_equal(factor[0], np.tril(factor[0]))
+        error = np.abs(factor[0] @ factor[0].T - a[0]).max()
+        assert error <= 16 * np.finfo(dtype).eps * np.abs(a[0]).max()
+        assert np.isnan(factor[1:][:, *np.tril_indices(n)]).all() and (factor[1:][:, *np.triu_indices(n, 1)] == 0).all()
+    triangle = pullback.jit(lambda a: linalg.cholesky(a, symmetrize_input=False))
+    assert np.array_equal(triangle(np.where(np.tri(n, dtype=bool), a[0], np.nan)), factor[0])
+
+
+@pytest.mark.parametrize(
+    "n, dtype",
+    [(192, np.complex128), (321, np.complex128)]
+    + [(n, dtype) for n in (449, 769) for dtype in (np.float32, np.float64, np.complex128)],
+)
 def test_threads_share_the_blocks_of_one_cholesky_factor(n, dtype):
     x = matrix(n, n, complex_=dtype is np.complex128)
     a = (x @ adjoint(x) + n * np.eye(n)).astype(dtype)

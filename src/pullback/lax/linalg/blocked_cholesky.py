@@ -22,7 +22,7 @@ import numpy as np
 from pullback.lax.linalg.matrices import is_complex, letter
 from pullback.lax.records.nests import loops
 
-LEAST = 192  # rows of a matrix: below, one thread does it as fast
+LEAST = 192  # rows of a matrix: below, one thread does it as fast, of a real one for longer (lane_cholesky.py)
 LARGE = 768  # rows from which blocks are wider, so that gemm has more to do at once
 TOGETHER = 8  # rows that are substituted at once: what is read of the triangle serves all of them
 ROWS = 32  # rows that a thread substitutes at a time

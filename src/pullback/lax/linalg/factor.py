@@ -13,7 +13,7 @@ from pullback.core.dimensions import min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import NUMBER
 from pullback.core.lowering import HostCall, Nest
-from pullback.lax.linalg import blocked_cholesky, blocked_lu, small_matrices
+from pullback.lax.linalg import blocked_cholesky, blocked_lu, lane_cholesky, small_matrices
 from pullback.lax.linalg.matrices import (
     check_matrix,
     hermitian_operand,
@@ -88,13 +88,22 @@ def _cholesky_emit(ctx):
 
         one_by_one(ctx, batch, few)
         return
+    alone = math.prod(batch) == 1
+    if lane_cholesky.suits(out.dtype, n, alone):
+        size = lane_cholesky.padded(out.dtype, n)
+
+        def by_lanes(matrix, upper):
+            lane_cholesky.cholesky(ctx, matrix(ctx.operand(0)), matrix(out), upper)
+
+        for_each(ctx, batch, n**3 / 3, [scratch(aval.dtype, size, size)], by_lanes)
+        return
     ctx.copy(out, ctx.operand(0))
 
     def one(matrix, info):
         a = matrix(out)
         # Row-major lower triangle: what LAPACK sees as the upper one, of the conjugate, whose factor is the transpose
         # of ours.
-        if math.prod(batch) == 1 and n >= blocked_cholesky.LEAST:
+        if alone and n >= blocked_cholesky.LEAST:
             blocked_cholesky.cholesky(ctx, a, aval.dtype, info)
         else:
             ctx.call_fortran(letter(aval.dtype) + "potrf", "U", n, a, n, info)

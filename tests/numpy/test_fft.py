@@ -116,6 +116,8 @@ def test_frequencies_and_shifts(n, x64):
     for d in (1.0, 0.25, 3):
         check(lambda d, n=n: jnp.fft.fftfreq(n, d), lambda d, n=n: np.fft.fftfreq(n, d), np.float32(d))
         check(lambda d, n=n: jnp.fft.rfftfreq(n, d), lambda d, n=n: np.fft.rfftfreq(n, d), np.float32(d))
+    for f in (jnp.fft.fftfreq, jnp.fft.rfftfreq):
+        assert all(k == int(k) for k in f(41, 1 / 41).tolist())  # float32(1 / 41) * 41 is not 1
     assert jnp.fft.fftfreq(n).dtype == (jnp.float64 if x64 else jnp.float32)
     assert jnp.fft.fftfreq(n, dtype=jnp.float16).dtype == jnp.float16
     x = sample("rfft", (n, 3))

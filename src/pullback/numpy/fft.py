@@ -270,7 +270,8 @@ def _frequencies(name: str, numbers: Callable[[float], np.ndarray], n: Any, d: A
         dtypes.canonicalize_dtype(np.float64) if dtype is None else dtypes.check_user_dtype_supported(dtype)
     )
     values = make_array(numbers(n), target)
-    length = lax.mul(convert(d, target), const(values, n))
+    # Of numbers the product is rounded once: fftfreq(n, 1 / n) are integers.
+    length = convert(d * n, target) if isinstance(d, (int, float)) else lax.mul(convert(d, target), const(values, n))
     return place(lax.div(values, lax.broadcast_in_dim(length, values.shape, ())), device)
 
 

@@ -5,6 +5,12 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback import lax
+from pullback.loops.ir import Builder
+from pullback.loops.ir.interpret import interpret
+from pullback.loops.ir.ir import Loop
+from pullback.loops.ir.visit import statements
+from pullback.loops.passes.merge import merge
 
 RNG = np.random.default_rng(0)
 
@@ -33,3 +39,30 @@ def test_loops_whose_counters_are_read_for_something_else_stay():
     found = pullback.jit(numbered)(x)
     np.testing.assert_allclose(found[0], (want * np.arange(12)).sum(), rtol=1e-5, atol=1e-2)
     np.testing.assert_allclose(found[1], (want * np.arange(2158)[:, None]).sum(), rtol=1e-5, atol=1.0)
+
+
+@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_bounds_of_the_row_are_bounds_of_the_number(name, sign):
+    """For every place of the bound, and with what differs from step to step; equality stays a question to the row."""
+    b = Builder()
+    x, y = b.input("x", "f32", 15), b.output("y", "f32", 7 * 15)
+    with b.loop(7, "sequential") as k, b.loop(5) as i, b.loop(3) as j:
+        condition = b.op(name, i + k, 5) if sign > 0 else b.op(name, k - 1, i)
+        b.store(y, k * 15 + i * 3 + j, b.select(condition, b.load(x, i * 3 + j), 0.5))
+    function = b.function("f")
+    after = merge(function)
+    data = [np.arange(15, dtype="f4")]
+    np.testing.assert_array_equal(interpret(after, data)[0], interpret(function, data)[0])
+    assert sum(isinstance(stmt, Loop) for stmt in statements(after.body)) == (3 if name == "eq" else 2)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4"])
+@pytest.mark.parametrize("channels", [1, 2, 3, 5])
+def test_pools_of_pixels_walk_along_memory(dtype, channels):
+    x = (RNG.standard_normal((2, 9, 11, channels)) * 50).astype(dtype)
+    least = np.array(np.iinfo(dtype).min if dtype != "f4" else -np.inf, dtype)[()]
+    ours = pullback.jit(lambda x: lax.reduce_window(x, least, lax.max, (1, 3, 3, 1), (1,) * 4, "SAME"))
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=least)
+    want = np.max([padded[:, i : i + 9, j : j + 11] for i in range(3) for j in range(3)], 0)
+    np.testing.assert_array_equal(ours(x), want)

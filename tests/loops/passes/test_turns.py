@@ -177,3 +177,17 @@ def test_every_second_pixel_of_three_colours():
     x = RNG.standard_normal((26, 70, 3)).astype("f4")
     half = pullback.jit(lambda x: x[::2, ::2] + x[1::2, ::2] + x[::2, 1::2] + x[1::2, 1::2])
     np.testing.assert_array_equal(half(x), x[::2, ::2] + x[1::2, ::2] + x[::2, 1::2] + x[1::2, 1::2])
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8"])
+@pytest.mark.parametrize("kinds", [2, 3, 4, 5, 7, 8])
+def test_kinds_whose_number_is_a_variable_take_turns_to_the_last_element(kinds, dtype):
+    """Lanes read no further than to the last element that they want."""
+    x = (RNG.standard_normal((3, 130, kinds)) * 50).astype(dtype)
+    found = pullback.jit(lambda x: ((x > 60).any(1), (x[:, ::-1] > 60).argmax(1)))
+    with pullback.enable_x64(True):
+        some, first = found(x)
+        text = found.lower(x).as_text("asm")
+    np.testing.assert_array_equal(some, (x > 60).any(1))
+    np.testing.assert_array_equal(first, (x[:, ::-1] > 60).argmax(1))
+    assert text.count("pinsrb") < 16

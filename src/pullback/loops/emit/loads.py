@@ -16,7 +16,7 @@ from pullback.loops.ir.types import REAL_OF
 
 from .access import Access
 from .guards import Guard
-from .shuffles import deinterleave, read_in_turns
+from .shuffles import deinterleave, read_in_turns, shuffled
 from .square_access import square_load
 from .types import alignment, memory_type, splat, suffix
 from .values import Asm, Value, broadcast, constant
@@ -149,8 +149,8 @@ def _paired_lanes(ev: Access, buffer: Buffer, pointer: str, step: int) -> Value:
 
 
 def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
-    """Every `step`-th element, chosen from contiguous loads; None if those might leave the buffer. A negative step goes
-    backwards: the same elements, turned around.
+    """Every `step`-th element, chosen from contiguous loads; None if that cannot be. A negative step goes backwards:
+    the same elements, turned around.
     """
     vector, buffer = ev.vector, node.buffer
     assert vector is not None
@@ -160,12 +160,20 @@ def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
     base, offset = ev.base_and_offset(buffer, node.index)
     count = abs(step)
     number = offset % count  # loads of neighbours then begin at one address
-    if bounds[0] < number or bounds[1] + count - 1 - number >= buffer.size:
+    inside = bounds[0] >= number and bounds[1] + count - 1 - number < buffer.size
+    if not inside and vector.lanes < count:
         return None
+    number = number if inside else 0
     kind, lanes = memory_type(buffer.dtype, vector.lanes), vector.lanes
     first = offset - number - (count * (lanes - 1) if step < 0 else 0)
-    starts = [ev.offset(buffer, base, str(first + k * lanes)) for k in range(count)]
-    refs = deinterleave(ev.code, kind, lanes, [ev.read(kind, start, buffer) for start in starts])
+    places = [first + k * lanes for k in range(count)]
+    if not inside:  # the last one ends with the last element that is wanted
+        places[-1] -= count - 1
+    parts = [ev.read(kind, ev.offset(buffer, base, str(place)), buffer) for place in places]
+    if not inside:
+        moved = [min(k + count - 1, lanes - 1) for k in range(lanes)]
+        parts[-1] = shuffled(ev.code, kind, parts[-1], "poison", moved)
+    refs = deinterleave(ev.code, kind, lanes, parts)
     value = Value(node.dtype, ev.from_memory(buffer.dtype, refs[number], lanes), lanes)
     return ev.reversed(value) if step < 0 else value
 

@@ -16,9 +16,12 @@ from collections.abc import Sequence
 from pullback.loops.ir.affine import summands
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Read, Stmt, Store, Var, While
+from pullback.loops.ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Op, Read, Stmt, Store, Var, While
 from pullback.loops.ir.visit import Rewriter, nodes, statements, with_blocks
 from pullback.loops.schedule.apply.partials import hands_on
+
+TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+ORDERS = frozenset(TURNED)
 
 
 def merge(function: Function) -> Function:
@@ -62,14 +65,36 @@ def _merged(loop: Loop, new: Fresh) -> Loop:
 
 
 class _Along(Rewriter):
-    """Indices by the number of the iteration of both loops, where they go on from row to row as they do within one."""
+    """Indices by the number of the iteration of both loops, where they go on from row to row as they do within one, and
+    bounds of the row as bounds of the number.
+    """
 
     def __init__(self, outer: Var, inner: Var, size: int, var: Var) -> None:
         super().__init__()
         self.outer, self.inner, self.size, self.var = outer, inner, size, var
 
     def expr(self, expr: Expr) -> Expr:
-        return Load(expr.buffer, self.place(expr.index)) if isinstance(expr, Load) else expr
+        if isinstance(expr, Load):
+            return Load(expr.buffer, self.place(expr.index))
+        if isinstance(expr, Op) and expr.name in ORDERS and expr.args[0].dtype == "i64":
+            return self.compared(expr)
+        return expr
+
+    def compared(self, expr: Op) -> Expr:
+        """row + r >= 0 where number + r * size >= 0, and so for the other orders; itself if it is of another kind."""
+        found, constant = summands(make("sub", expr.args))
+        rows = [factor for term, factor in found if isinstance(term, Read) and term.var is self.outer]
+        if rows not in ([1], [-1]):
+            return expr
+        name = expr.name if rows == [1] else TURNED[expr.name]
+        constant *= rows[0]
+        if name in ("gt", "le"):  # row + r > 0 is row + r - 1 >= 0
+            name, constant = {"gt": "ge", "le": "lt"}[name], constant - 1
+        whole: Expr = Read(self.var)
+        for term, factor in found:
+            if not (isinstance(term, Read) and term.var is self.outer):
+                whole = make("add", (whole, make("mul", (term, const("i64", rows[0] * factor * self.size)))))
+        return make(name, (whole, const("i64", -constant * self.size)))
 
     def inside(self, stmt: Stmt) -> Stmt:
         stmt = super().inside(stmt)

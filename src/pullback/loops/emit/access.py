@@ -18,7 +18,7 @@ from .code import Code
 from .guards import Guard
 from .repeated import Repeated
 from .squares import Square
-from .types import alignment, element_type, memory_type, register_type
+from .types import alignment, element_type, memory_type
 from .values import Asm, Value, from_bits, from_half, to_bits, to_half
 
 
@@ -200,9 +200,9 @@ class Access:
         """A mask with each lane twice, for interleaved complex numbers."""
         return self.shuffle(Value("bool", mask, lanes), [k // 2 for k in range(2 * lanes)]).ref
 
-    def pack(self, dtype: str, refs: list[str]) -> str:
-        """One vector of scalar registers."""
-        kind, element = register_type(dtype, len(refs)), register_type(dtype)
+    def pack(self, element: str, refs: list[str]) -> str:
+        """One vector of scalars of an LLVM type."""
+        kind = f"<{len(refs)} x {element}>"
         whole = "poison"
         for k, ref in enumerate(refs):
             whole = self.code.inst(f"insertelement {kind} {whole}, {element} {ref}, i64 {k}", whole, ref)

@@ -9,6 +9,8 @@ Masked loads backwards are masked loads and shuffles (see evaluate.py for what t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pullback.loops.ir.affine import terms
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.ir import Buffer, Expr, Load, Op
@@ -129,13 +131,22 @@ def vector_load(ev: Access, node: Load) -> Value:
             return square_load(ev, node, step, along)
     if dtype == "c64":
         return _paired_lanes(ev, buffer, pointer, step or 0)
-    refs: list[list[str]] = [[], []]
-    for k in range(lanes):
-        value = _scalar_at(ev, buffer, ev.offset(buffer, pointer, str(k * (step or 0))))
-        for part, ref in zip(refs, value.parts):
-            part.append(ref)
-    packed = [ev.pack(dtype, part) for part in refs if part]
-    return Value(dtype, packed[0], lanes, packed[1] if len(packed) > 1 else None)
+    return _each(ev, buffer, [ev.offset(buffer, pointer, str(k * (step or 0))) for k in range(lanes)])
+
+
+def _each(ev: Access, buffer: Buffer, starts: Sequence[str]) -> Value:
+    """A lane for each address. They are put together as they lie in memory, and converted all at once."""
+    dtype, lanes = buffer.dtype, len(starts)
+    if dtype in REAL_OF:
+        both = [_scalar_at(ev, buffer, start).parts for start in starts]
+        re, im = (ev.pack(memory_type(dtype), [parts[k] for parts in both]) for k in (0, 1))
+        return Value(dtype, re, lanes, im)
+    kind = memory_type(dtype)
+    element = "i16" if kind == "half" else kind
+    whole = ev.pack(element, [ev.read(element, start, buffer) for start in starts])
+    if element != kind:
+        whole = ev.code.inst(f"bitcast <{lanes} x {element}> {whole} to <{lanes} x {kind}>", whole)
+    return Value(dtype, ev.from_memory(dtype, whole, lanes), lanes)
 
 
 def _paired_lanes(ev: Access, buffer: Buffer, pointer: str, step: int) -> Value:
@@ -247,7 +258,7 @@ def short_place(ev: Access, node: Load) -> Expr | None:
 
 def _one_by_one(ev: Access, node: Load, place: Expr) -> Value:
     """A gather from places of 32 bits, which the loads' addresses widen: LLVM would make 64-bit addresses in lanes."""
-    vector, buffer, dtype = ev.vector, node.buffer, node.dtype
+    vector, buffer = ev.vector, node.buffer
     assert vector is not None
     lanes = vector.lanes
     short = broadcast(ev.code, ev.value(place), lanes)
@@ -259,12 +270,8 @@ def _one_by_one(ev: Access, node: Load, place: Expr) -> Value:
     base = ev.address(buffer, alike)
     # Places of loads that are performed are inside of the buffer, so not negative; a part of one may be.
     widen = "zext" if base == ev.pointers[buffer] else "sext"
-    refs: list[list[str]] = [[], []]
+    starts = []
     for k in range(lanes):
         lane = ev.code.inst(f"extractelement {short.type} {short.ref}, i64 {k}", short.ref)
-        long = Asm(ev.code, 1).cast(widen, "i32", lane, "i64")
-        value = _scalar_at(ev, buffer, ev.offset(buffer, base, long))
-        for part, ref in zip(refs, value.parts):
-            part.append(ref)
-    packed = [ev.pack(dtype, part) for part in refs if part]
-    return Value(dtype, packed[0], lanes, packed[1] if len(packed) > 1 else None)
+        starts.append(ev.offset(buffer, base, Asm(ev.code, 1).cast(widen, "i32", lane, "i64")))
+    return _each(ev, buffer, starts)

@@ -158,7 +158,7 @@ def test_dilated_arrays(step):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", "?"])
-@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 7, 8, 10, 13])
 def test_elements_of_so_many_kinds_take_turns(step, dtype):
     """Read apart, and stored in turns, whatever the number of rows leaves to shorter vectors."""
     x = (RNG.standard_normal((203, step)) * 50).astype(dtype)
@@ -191,3 +191,15 @@ def test_kinds_whose_number_is_a_variable_take_turns_to_the_last_element(kinds, 
     np.testing.assert_array_equal(some, (x > 60).any(1))
     np.testing.assert_array_equal(first, (x[:, ::-1] > 60).argmax(1))
     assert text.count("pinsrb") < 16
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2"])
+@pytest.mark.parametrize("kinds", [9, 10, 11, 13, 14, 15])
+def test_sides_of_many_narrow_kinds(kinds, dtype):
+    """Reductions of rows, and one kind of many, as far as to the last row."""
+    x = (RNG.standard_normal((131, kinds)) * 50).astype(dtype)
+    f = lambda x: (x.max(1), x.argmax(1), (x > 0).all(1), x.sum(1), x[:, -1], x.T, x[:, ::-1].T)
+    for ours, want in zip(pullback.jit(f)(x), f(jnp.asarray(x))):
+        np.testing.assert_array_equal(ours, want) if ours.dtype.kind != "f" else np.testing.assert_allclose(ours, want)
+    text = pullback.jit(lambda x: x.max(1)).lower(x).as_text("asm")
+    assert "pinsrb" not in text or kinds > 14

@@ -41,7 +41,7 @@ from .interrupt import asks_every
 from .lanes import is_straight
 from .parts import LONG, Parts
 from .repeated import Repeated
-from .shuffles import INTERLEAVED, WIDE
+from .shuffles import INTERLEAVED, WIDE_STORED
 from .stores import emit_store, interleaved_store
 from .types import register_type
 from .values import Asm, Value, broadcast
@@ -53,7 +53,7 @@ def interleaved(vector: VectorIndex, body: Sequence[Stmt], k: int) -> list[Store
     first = body[k]
     assert isinstance(first, Store)
     step = vector.stride(first.index)
-    if step not in INTERLEAVED and step not in WIDE:
+    if step not in INTERLEAVED and step not in WIDE_STORED:
         return []
     group: list[Store] = []
     written: set[Buffer] = set()

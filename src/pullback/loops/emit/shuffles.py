@@ -18,14 +18,19 @@ from .code import Code
 # How many kinds may take turns: powers of two, for the rounds, small odd numbers, with which each kind has lanes of
 # its own in successive vectors, and twice three, for every second pixel; beyond 8 single elements are as quick.
 INTERLEAVED = (2, 3, 4, 5, 6, 7, 8)
-# The same where a good part of the kinds is read: small matrices, and points of some coordinates.
-WIDE = (9, 12, 16)
+# The same where a good part of the kinds is read, or there are lanes enough: small matrices, and points of some
+# coordinates; and how many may be stored so.
+WIDE = (9, 10, 11, 12, 13, 14, 15, 16)
+WIDE_STORED = (9, 12, 16)
 ENOUGH = 3  # times the kinds read that there may be
+MANY = 5  # times as many lanes as kinds, of which one is read
 
 
-def read_in_turns(step: int | None, kinds: Callable[[], int]) -> bool:
+def read_in_turns(step: int | None, lanes: int, kinds: Callable[[], int]) -> bool:
     """Whether elements `step` apart, of which so many neighbours are read, are better shuffled than read one by one."""
-    return step is not None and (abs(step) in INTERLEAVED or (abs(step) in WIDE and ENOUGH * kinds() >= abs(step)))
+    if step is None or abs(step) in INTERLEAVED:
+        return step is not None
+    return abs(step) in WIDE and (lanes >= MANY * abs(step) or ENOUGH * kinds() >= abs(step))
 
 
 def shuffled(code: Code, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:

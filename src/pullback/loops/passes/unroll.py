@@ -27,10 +27,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pullback.loops.emit.shuffles import INTERLEAVED, WIDE
+from pullback.loops.emit.shuffles import INTERLEAVED, WIDE_STORED
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Buffer, Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
+from pullback.loops.ir.ir import (
+    Buffer,
+    Combine,
+    Const,
+    Expr,
+    Function,
+    If,
+    Let,
+    Load,
+    Loop,
+    Op,
+    Read,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.loops.ir.visit import (
     Substitute,
@@ -54,6 +70,7 @@ from .simplify import simplify
 Varying = frozenset[Var]  # variables that differ from step to step
 
 MAX_ITERATIONS = 8
+MAX_NARROW = 14  # the same of reductions of elements of 16 bits and fewer: lanes take turns
 MAX_OPS = 96  # after unrolling
 MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
 MAX_AXIS = 16  # elements of an axis of which lanes take many at once
@@ -266,7 +283,8 @@ def _lie_together(along: Axis, stores: Sequence[tuple[int, Store]]) -> bool:
         counts[store.buffer] += times
     for _, store in stores:
         step = along.step(store.index)
-        if step not in (1, -1) and ((step not in INTERLEAVED and step not in WIDE) or counts[store.buffer] % step):
+        in_turns = step in INTERLEAVED or step in WIDE_STORED
+        if step not in (1, -1) and (not in_turns or counts[store.buffer] % step):
             return False
     return True
 
@@ -367,7 +385,10 @@ def _takes_turns(along: Axis, store: Store) -> bool:
 def _is_tiny(loop: Loop) -> bool:
     if loop.role not in ("reduce", "scan", "sequential") or not isinstance(loop.extent, Const):
         return False
-    return 1 <= loop.extent.value <= MAX_ITERATIONS and is_little(loop, loop.extent.value)
+    most = MAX_ITERATIONS
+    if loop.role == "reduce" and all(ITEMSIZE[buffer.dtype] <= 2 for buffer, _ in accessed((loop,))):
+        most = MAX_AXIS if any(isinstance(group.combine, Combine) for group in loop.carried) else MAX_NARROW
+    return 1 <= loop.extent.value <= most and is_little(loop, loop.extent.value)
 
 
 def _chooses(loop: Loop) -> bool:

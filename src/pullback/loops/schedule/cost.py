@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.loops.emit.ops import ROUNDED
-from pullback.loops.emit.shuffles import INTERLEAVED, WIDE, read_in_turns
+from pullback.loops.emit.shuffles import INTERLEAVED, WIDE, WIDE_STORED, read_in_turns
 from pullback.loops.emit.types import register_bytes
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import (
@@ -102,10 +102,10 @@ class Vector(Axis, _Lanes):
         if step is None or node.buffer.dtype in REAL_OF:
             return apart
         kinds = self.turns[type(node), node.buffer, step]
-        if type(node) is Store and (step < 0 or kinds % step):
+        if type(node) is Store and (step < 0 or kinds % step or (step in WIDE and step not in WIDE_STORED)):
             return apart
         step = abs(step)
-        if not read_in_turns(step, lambda: kinds):
+        if not read_in_turns(step, self.lanes, lambda: kinds):
             return apart
         spilled = 1.0 if step in INTERLEAVED else SPILLED ** len(self.wide)
         return min(apart, spilled * step * (1 + math.log2(step)) / (self.lanes * min(max(kinds, 1), step)))

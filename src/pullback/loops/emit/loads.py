@@ -121,7 +121,7 @@ def vector_load(ev: Access, node: Load) -> Value:
         first = ev.offset(buffer, pointer, str(1 - lanes))
         turned = None if mask is None else ev.reversed(Value("bool", mask, lanes)).ref
         return ev.reversed(_contiguous(ev, buffer, first, turned))
-    kinds = lambda: vector.kinds(buffer, step)
+    kinds = lambda: vector.kinds(buffer, step or 0)
     if step and mask is None and dtype not in REAL_OF and read_in_turns(step, lanes, kinds):
         shared = _interleaved_load(ev, node, step)
         if shared is not None:

@@ -283,8 +283,9 @@ def _lie_together(along: Axis, stores: Sequence[tuple[int, Store]]) -> bool:
         counts[store.buffer] += times
     for _, store in stores:
         step = along.step(store.index)
-        in_turns = step in INTERLEAVED or step in WIDE_STORED
-        if step not in (1, -1) and (not in_turns or counts[store.buffer] % step):
+        if step in (1, -1):
+            continue
+        if step is None or (step not in INTERLEAVED and step not in WIDE_STORED) or counts[store.buffer] % step:
             return False
     return True
 

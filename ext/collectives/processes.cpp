@@ -42,6 +42,7 @@ constexpr size_t kMost = size_t(1) << 30;  // bytes of one message of MPI's, who
 constexpr int kOneAtATime = 2;             // MPI_THREAD_SERIALIZED
 constexpr int kNote = 1, kLeft = 2;        // tags of notes
 constexpr size_t kNoteBytes = 600;
+constexpr double kLate = 5;  // seconds that one which has not come in time has to say so when all end
 constexpr double kSettled = 1.0;  // seconds after which a message that nobody waits for means that processes disagree
 
 struct Status {
@@ -219,6 +220,7 @@ bool Processes::look_around(Pending& pending, double waited, const std::string& 
     }
     if (waited > timeout) {
         std::string names;
+        for (int p : missing) given_up_[size_t(p)] = true;
         for (int p : missing) names += (names.empty() ? "" : ", ") + std::to_string(p);
         fail(what + ": process " + std::to_string(rank) + " has waited " + seconds_text(waited) + " s for process" +
              (missing.size() > 1 ? "es " : " ") + names + " (PULLBACK_COMM_TIMEOUT sets the limit)");
@@ -266,15 +268,17 @@ void Processes::part(double seconds) {
         auto* request = new Request;
         mpi.Isend(text, int(kNoteBytes), mpi.byte, p, kLeft, mpi.notes, request->handle);
     }
+    auto runs = [&](size_t p) { return !left_[p] && !(pids_[p] && kill(pid_t(pids_[p]), 0) && errno == ESRCH); };
     const auto start = Clock::now();
-    while (seconds_since(start) < seconds) {
+    for (bool all = false; !all && seconds_since(start) < seconds;) {
         hear();
-        bool all = true;
-        for (int p = 0; p < size; ++p)
-            all = all && (left_[size_t(p)] || (pids_[size_t(p)] && kill(pid_t(pids_[size_t(p)]), 0) && errno == ESRCH));
-        if (all) break;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const bool late = seconds_since(start) > kLate;
+        all = true;
+        for (size_t p = 0; p < size_t(size); ++p) all = all && (!runs(p) || (given_up_[p] && late));
+        if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    for (size_t p = 0; p < size_t(size); ++p)
+        if (pids_[p] && runs(p)) kill(pid_t(pids_[p]), SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // what was sent last is on its way
 }
 
@@ -315,6 +319,7 @@ PyObject* connect_processes(PyObject*, PyObject* args, PyObject* kwargs) {
     p.tag_limit = uint32_t(std::min<long long>(tag_limit, 1 << 28));
     p.pids_.assign(size_t(p.size), 0);
     p.left_.assign(size_t(p.size), false);
+    p.given_up_.assign(size_t(p.size), false);
     for (int k = 0; k < p.size; ++k) p.pids_[size_t(k)] = PyLong_AsLongLong(PyTuple_GET_ITEM(pids, k));
     p.reason_.clear();
     p.failed_.store(false);

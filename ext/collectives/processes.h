@@ -55,7 +55,8 @@ class Processes {
 
     // Gives up, and tells the others why, if they have not said so first.
     void fail(const std::string& reason, bool tell = true);
-    // Tells the others that this process ends after a failure; waits for theirs, or some seconds.
+    // Tells the others that this process ends after a failure; waits for theirs, or some seconds. Those of this host that
+    // hang are killed, as not all launchers do.
     void part(double seconds);
 
     double timeout = 60;
@@ -76,7 +77,8 @@ class Processes {
     std::atomic<bool> failed_{false};  // then there is a reason
     std::string reason_;
     std::vector<int64_t> pids_;  // of the processes on this host; 0 for others
-    std::vector<bool> left_;     // processes that have said that they end
+    std::vector<bool> left_;      // processes that have said that they end
+    std::vector<bool> given_up_;  // those that did not come in time
     std::string host_;
 };
 

@@ -203,7 +203,10 @@ def test_specs_that_contradict_the_types_of_arguments():
     for wrong in (jax.vmap(over(P("b"))), lambda x: jax.jvp(over(P("b")), (x,), (x,)), jax.vmap(over(P("b")), 1)):
         with pytest.raises(ValueError, match="for array 0 of"):
             wrong(x)
-    np.testing.assert_array_equal(over(P("b"), axis_names={"b"})(x), 2 * np.asarray(x))  # `a` stays explicit
+    for f in (over(P("b"), axis_names={"b"}), jax.jit(over(P("b"), axis_names={"b"}))):  # `a` stays explicit
+        both = f(jax.device_put(X[:, :4], NamedSharding(mesh, P("b", "a"))))
+        np.testing.assert_array_equal(both, 2 * np.asarray(x))
+        assert both.sharding.spec == P("b", "a") and str(jax.typeof(both)) == "float32[8@b,4@a]"
 
 
 def _in_a_scan(w, x):

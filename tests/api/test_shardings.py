@@ -526,6 +526,14 @@ def test_a_mesh_of_one_device_moves_nothing():
         assert jax.jit(lambda x: x + 1)(np.ones(3)).sharding == NamedSharding(one, P())
 
 
+@pytest.mark.parametrize("place, calls", [(WHOLE, 1), (CUT, 4), (SingleDeviceSharding(D[1]), 1)])
+def test_callbacks_are_called_for_each_device_or_once_for_the_whole(place, calls):
+    asked = []
+    made = jax.make_array_from_callback((8,), place, lambda index: (asked.append(index), np.arange(8)[index])[1])
+    assert len(asked) == calls and made.sharding == place
+    np.testing.assert_array_equal(made, np.arange(8))
+
+
 def test_arrays_of_keys_are_made_of_parts():
     keys = jax.random.split(jax.random.key(0), 8)
     made = jax.make_array_from_callback((8,), CUT, lambda index: keys[index])

@@ -67,6 +67,13 @@ def test_a_process_that_ends_without_a_word():
     assert {p for p, _ in found} == {"0", "1"} and all("process 2 is gone" in text for _, text in found), done.stdout
 
 
+def test_a_process_that_hangs_is_ended():
+    line = [sys.executable, "-m", "pullback", "launch", "-n", "3", str(HERE / "programs" / "faults.py"), "hangs"]
+    seen = environment(PULLBACK_COMM_TIMEOUT="5")
+    done = subprocess.run(line, env=seen, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0 and "is well" not in done.stdout and "has waited" in done.stdout, done.stdout
+
+
 def test_nans_are_found_on_the_process_that_has_them():
     found = errors("nan")
     assert found[1] == "FloatingPointError: invalid value (nan) encountered in log" == found[0].split("with ")[-1]

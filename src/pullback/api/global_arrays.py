@@ -87,6 +87,7 @@ def make_array_from_callback(
     shape: Sequence[int], sharding: Any, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> Any:
     """An array of this shape over the devices of a sharding; data_callback(index) gives what lies at a tuple of slices.
+    It is called for each device, or once where all have the whole.
 
     Raises ValueError for a part of another shape, or of another dtype than `dtype`.
 
@@ -98,7 +99,16 @@ def make_array_from_callback(
     sharding = _sharding("make_array_from_callback", sharding)
     if not callable(data_callback):
         raise TypeError(f"make_array_from_callback: argument 'data_callback' must be a function, got {data_callback!r}")
-    return _joined("make_array_from_callback", shape, sharding, lambda _, index: data_callback(index), dtype)
+    whole: list[Any] = []
+
+    def part(_: Any, index: Any) -> Any:
+        if not sharding.is_fully_replicated:
+            return data_callback(index)
+        if not whole:
+            whole.append(data_callback(index))
+        return whole[0]
+
+    return _joined("make_array_from_callback", shape, sharding, part, dtype)
 
 
 def make_array_from_single_device_arrays(

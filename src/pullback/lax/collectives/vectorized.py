@@ -62,6 +62,9 @@ def vectorized(params: dict[str, Any], eager: bool = False) -> Callable[..., lis
             return list(xs)
         return [put(x, NamedSharding(mesh, _open(s, x.ndim, axes, mesh))) for x, s in zip(xs, specs, strict=True)]
 
+    results = out_specs
+    if eager:  # along explicit axes that are not manual results lie as their types say
+        results = tuple(map(_with_types, out_specs, params["jaxpr"].out_avals))
     manual = mesh.abstract_mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
 
     def run(*args: Any) -> list[Any]:
@@ -70,7 +73,7 @@ def vectorized(params: dict[str, Any], eager: bool = False) -> Callable[..., lis
             with use_abstract_mesh(manual):  # the types of parts say nothing of axes that are manual
                 outs = over(axes, [_cut(x, spec, sizes, axes) for x, spec in zip(given, in_specs, strict=True)])
                 joined = [_join(y, spec, axes) for y, spec in zip(outs, out_specs, strict=True)]
-            return lying(joined, out_specs)
+            return lying(joined, results)
 
     return run
 
@@ -96,6 +99,15 @@ def _open(spec: PartitionSpec, ndim: int, axes: Sequence[Any], mesh: Mesh) -> Pa
         return spec
     parts = [*spec, *[None] * (ndim - len(spec))]
     return PartitionSpec(*[PartitionSpec.UNCONSTRAINED if p is None else p for p in parts])
+
+
+def _with_types(spec: PartitionSpec, part: Any) -> PartitionSpec:
+    """The spec of a whole result, cut also as the type of one device's part says."""
+    if part.placing is None:
+        return spec
+    inner = parts_of(part.placing.spec, part.ndim)
+    parts = [(*along, *rest) or None for along, rest in zip(parts_of(spec, part.ndim), inner, strict=True)]
+    return spec.update(partitions=tuple(p[0] if p and len(p) == 1 else p for p in parts))
 
 
 def _freed(x: Any) -> Any:

@@ -7,10 +7,10 @@
 It is the substitution of lane_solve.py with a triangle that is found on the way. A matrix whose size is no multiple of
 a vector's gets rows of the identity, so that there are no rests.
 
-Measured (one core of a Xeon with AVX-512, us), OpenBLAS's potrf and this: float32 of 33 rows 2.9 and 2.3, 60 8.7 and
-3.7, 120 36 and 16, 191 105 and 47, float64 3.7 and 2.4, 12 and 5.6, 46 and 17, 143 and 85; by blocks on two cores
-(blocked_cholesky.py) and this: float32 of 300 230 and 139, 400 313 and 279, 600 1310 and 1180, float64 391 and 313, 778
-and 693, 2100 and 2330.
+Measured (one core of a Xeon with AVX-512, us), OpenBLAS's potrf and this: float32 of 33 rows 2.9 and 2.6, 60 8.7 and
+4.1, 120 36 and 19, 191 105 and 51, float64 3.7 and 2.5, 12 and 6.4, 46 and 21, 143 and 114; by blocks on two cores
+(blocked_cholesky.py) and this: float32 of 250 146 and 124, 300 230 and 184, 350 258 and 273, float64 197 and 235, 391
+and 345, 568 and 501. Eight rows together are up to 1.3 times as quick, but take half as long again to compile.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pullback.lax.records.nests import loops
 from pullback.loops.ir import ITEMSIZE
 
 REAL = ("f32", "f64")
-LEAST, MOST = 28, 448  # rows of a matrix; of a larger one threads share blocks, if it is alone
-TOGETHER = 8  # rows that are found at once
+LEAST, MOST = 28, 320  # rows of a matrix; of a larger one threads share blocks, if it is alone
+TOGETHER = 4  # rows that are found at once
 VECTOR = 64  # bytes
 
 

@@ -27,7 +27,7 @@ def _with_slope(slope: Callable[[Any], Any]) -> Callable[[Callable[[Any], Any]],
         public = custom_jvp(jit(function))
 
         @public.defjvp
-        def rule(primals: Any, tangents: Any) -> Any:
+        def jvp(primals: Any, tangents: Any) -> Any:
             (x,), (x_dot,) = primals, tangents
             return public(x), lax.select(slope(x), x_dot, lax.full_like(x_dot, 0))
 
@@ -163,7 +163,7 @@ def selu(x: Any) -> Any:
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
 
-@functools.partial(jit, static_argnames=("approximate",))
+@functools.partial(jit, static_argnames=("approximate",), inline=True)
 def gelu(x: Any, approximate: bool = True) -> Any:
     """x Phi(x), Phi the normal distribution function.
 

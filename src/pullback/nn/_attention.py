@@ -57,9 +57,7 @@ def dot_product_attention(
             raise ValueError(f"dot_product_attention: {name} dtype should be {query.dtype}, but got {x.dtype}")
     for name, x in (("query_seq_lengths", query_seq_lengths), ("key_value_seq_lengths", key_value_seq_lengths)):
         if x is not None and (jnp.asarray(x).dtype != np.int32 or jnp.asarray(x).ndim != 1):
-            raise ValueError(
-                f"dot_product_attention: {name} should be int32[batch], got {jnp.asarray(x).aval.short()}"
-            )
+            raise ValueError(f"dot_product_attention: {name} should be int32[batch], got {jnp.asarray(x).aval.short()}")
     batched = query.ndim == 4
     query, key, value = (x if x.ndim == 4 else x[None] for x in (query, key, value))
     b, t, n, h = query.shape

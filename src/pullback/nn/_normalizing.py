@@ -52,11 +52,6 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
     Raises ValueError for an axis that x does not have.
     """
-    return _softmax(x, tuple(axis) if isinstance(axis, list) else axis, where)
-
-
-@functools.partial(jit, static_argnames=("axis",))
-def _softmax(x: Any, axis: Any, where: Any) -> Any:
     _, powers, total = _exponentials("softmax", x, axis, where)
     out = powers / total
     return out if where is None else jnp.where(where, out, 0)

@@ -17,7 +17,7 @@ import numpy as np
 from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
-from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, convert, make_array
+from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, convert, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, parse
 from pullback.util import dtypes
 from pullback.util.record import record
@@ -114,12 +114,10 @@ def normalize(index: Any, length: int, wrap: bool) -> tuple[Any, bool]:
         return convert(index, _INT32), False
     if dtypes.iinfo(index.dtype).bits < 32:
         index = convert(index, _INT32)
-    elif index.aval.weak_type:
-        index = convert(index, index.dtype)
     if wrap:
-        negative = lax.lt(index, lax.full_like(index, 0))
-        index = lax.select(negative, lax.add(index, lax.full_like(index, length)), index)
-    return index, False
+        all_of_it = lax.full_like(index, length) if isinstance(length, Dimension) else const(index, length)
+        index = lax.select(lax.lt(index, const(index, 0)), lax.add(index, all_of_it), index)
+    return (convert(index, index.dtype) if index.aval.weak_type else index), False
 
 
 def _view(x: Any, entries: list[Entry], wrap: bool) -> Any:

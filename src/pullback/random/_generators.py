@@ -40,6 +40,9 @@ class PRNGImpl:
     def __repr__(self) -> str:
         return f"<random generator {self.name}, keys of u32[{self.key_shape[0]}]>"
 
+    def __str__(self) -> str:
+        return self.tag  # as jaxprs show it, in types of keys and in parameters
+
 
 def _words_of(seed: Any) -> Any:
     """u32[2]: the upper and lower 32 bits of a scalar integer. Those of 32 bits have 0 above, also negative ones."""

@@ -9,6 +9,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.lax.collectives.sharding import out_placed
+from pullback.lax.records.operands import constant
 from pullback.random._arguments import (
     above,
     as_dtype,
@@ -82,9 +83,9 @@ def unit_interval(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.
     if drawn != width:
         raw = lax.convert_element_type(raw, word)
     one = np.array(1, dtype).view(word)[()]
-    raw = lax.bitwise_or(lax.shift_right_logical(raw, lax.full_like(raw, drawn - mantissa)), lax.full_like(raw, one))
+    raw = lax.bitwise_or(lax.shift_right_logical(raw, constant(raw, drawn - mantissa)), one)
     numbers = lax.bitcast_convert_type(raw, dtype)
-    return lax.sub(numbers, lax.full_like(numbers, 1))
+    return lax.sub(numbers, constant(numbers, 1))
 
 
 def uniform_of(
@@ -94,8 +95,8 @@ def uniform_of(
     unit = unit_interval(impl, words, shape, dtype)
     if isinstance(low, float) and isinstance(high, float) and (low, high) == (0.0, 1.0):
         return unit
-    low = jnp.broadcast_to(as_dtype(low, dtype), unit.shape)
-    high = jnp.broadcast_to(as_dtype(high, dtype), unit.shape)
+    low, high = (as_dtype(limit, dtype) for limit in (low, high))
+    low, high = (x if x.ndim == 0 else jnp.broadcast_to(x, unit.shape) for x in (low, high))
     return lax.max(low, lax.add(lax.mul(unit, lax.sub(high, low)), low))
 
 
@@ -123,9 +124,10 @@ def normal_of(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.dtyp
     if dtypes.issubdtype(dtype, np.complexfloating):
         real_dtype = dtypes.finfo(dtype).dtype
         real, imag = (normal_of(impl, half, shape, real_dtype) for half in two_keys(impl, words))
-        return lax.div(lax.complex(real, imag), lax.full_like(real, np.sqrt(2), dtype))
+        z = lax.complex(real, imag)
+        return lax.div(z, constant(z, np.sqrt(2)))
     u = uniform_of(impl, words, shape, dtype, above(-1, dtype), np.dtype(dtype).type(1))
-    return lax.mul(lax.full_like(u, np.sqrt(2)), lax.erf_inv(u))
+    return lax.mul(constant(u, np.sqrt(2)), lax.erf_inv(u))
 
 
 @jitted("impl", "shape", "dtype")

@@ -358,6 +358,42 @@ CASES = {
           in (d,) }
         """,
     ),
+    "elements at places": (
+        lambda x, i: x[i],
+        (X, np.int32(1)),
+        """
+        { lambda ; a:f32[3] b:i32[]. let
+            c:bool[] = lt b 0:i32[]
+            d:i32[] = add b 3:i32[]
+            e:i32[] = select_n c b d
+            f:f32[1] = dynamic_slice[slice_sizes=(1,)] a e
+            g:f32[] = squeeze[dimensions=(0,)] f
+          in (g,) }
+        """,
+    ),
+    "keys of words": (
+        jax.random.wrap_key_data,
+        (np.zeros(2, np.uint32),),
+        """
+        { lambda ; a:u32[2]. let b:key<fry>[] = random_wrap[impl=fry] a in (b,) }
+        """,
+    ),
+    "a function that is written in place": (
+        jax.nn.gelu,
+        (X,),
+        """
+        { lambda ; a:f32[3]. let
+            b:f32[3] = integer_pow[y=3] a
+            c:f32[3] = mul 0.044714998453855515:f32[] b
+            d:f32[3] = add a c
+            e:f32[3] = mul 0.7978845834732056:f32[] d
+            f:f32[3] = tanh e
+            g:f32[3] = add 1.0:f32[] f
+            h:f32[3] = mul 0.5:f32[] g
+            i:f32[3] = mul a h
+          in (i,) }
+        """,
+    ),
     "complex literals": (
         lambda x: x * (1 + 2j),
         (X,),
@@ -431,7 +467,7 @@ def test_transformations_are_written_around_the_scope_that_comes_next():
 
 
 def test_equations_of_functions_of_ours_have_source_info_too():
-    (inner,) = [e.params["jaxpr"] for e in jax.make_jaxpr(jax.nn.softmax)(X).eqns if e.primitive.name == "jit"]
+    (inner,) = [e.params["jaxpr"] for e in jax.make_jaxpr(jax.nn.softplus)(X).eqns if e.primitive.name == "jit"]
     eqn = inner.eqns[0]
     assert str(eqn.source_info.name_stack) == "" and eqn.replace(source_info=eqn.source_info).source is None
 

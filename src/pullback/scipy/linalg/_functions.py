@@ -184,7 +184,8 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     n = t.shape[-1]
     diagonal = jnp.diagonal(t)
     f = jnp.diag(func(diagonal)).astype(t.dtype)
-    least = jnp.min(jnp.abs(diagonal[:, None] - diagonal[None, :]) + jnp.eye(n) * np.inf) if n > 1 else 1.0
+    between = jnp.abs(diagonal[:, None] - diagonal[None, :])
+    least = jnp.min(jnp.where(jnp.eye(n, dtype=bool), np.inf, between)) if n > 1 else 1.0
     distance = jnp.arange(n)[None, :] - jnp.arange(n)[:, None]
 
     def superdiagonal(f: Any, p: Any) -> tuple[Any, None]:

@@ -269,6 +269,7 @@ def test_statics_by_keyword_only():
         (lambda x: jnp.mean(x, axis=0), (64, 64)),
         (lambda x: jnp.var(x, axis=(1, 2)), (3, 4, 4, 5)),
         (lambda x: pb.nn.standardize(x), (7, 33)),
+        (pb.nn.softmax, (33,)),
         (lambda x: jnp.vdot(x, x), (1000,)),
     ],
 )

@@ -189,6 +189,25 @@ def test_a_missing_rule_is_said(caplog):
     assert said and "test_programs.py" in said[0]
 
 
+@pytest.mark.parametrize("spec", [P("x", "y"), P("y"), P()])
+def test_a_function_of_the_user_is_called_once(spec):
+    """Whatever many devices there are; all of them get its results, of all types and to the sign of 0."""
+    seen = []
+
+    def host(a):
+        seen.append(a.shape)
+        return -a, a > 0, np.sign(a).astype(np.int8)
+
+    types = [jax.ShapeDtypeStruct(A.shape, t) for t in (A.dtype, bool, np.int8)]
+    x = jax.device_put(jnp.asarray(A).at[0, :2].set(jnp.array([0.0, jnp.inf])), NamedSharding(MESH, spec))
+    found = jax.jit(lambda x: [2 * y if y.dtype == A.dtype else y for y in jax.pure_callback(host, types, x)])(x)
+    assert seen == [A.shape]
+    for got, wanted in zip(found, host(np.asarray(x)), strict=True):
+        wanted = 2 * wanted if wanted.dtype == A.dtype else wanted
+        np.testing.assert_array_equal(got, wanted)
+    assert np.signbit(found[0][0, 0])
+
+
 def test_donated_arguments_are_gone():
     x = jax.device_put(A, NamedSharding(MESH, P("x")))
     y = jax.jit(lambda x: x + 1, donate_argnums=0)(x)

@@ -190,13 +190,14 @@ class _Writer:
 
     def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
         """What no rule cuts: on all of every operand, the same on all devices."""
+        once = eqn.primitive.name == "pure_callback"
         if eqn.primitive.name not in WATCHING and any(
             extent(axes, self.mesh) > 1 for x in operands for axes in x.cut
         ):
             warn(
                 PROGRAMS,
                 f"partitioning: {eqn.primitive.name} has no rule for operands that are cut; they are gathered, and it "
-                f"is computed on every device ({eqn.source})",
+                f"is computed on {'one' if once else 'every'} device ({eqn.source})",
             )
         inputs = [x.moved(whole(len(x.cut)), self.mesh) for x in operands]
         if eqn.primitive.name in WATCHING:  # what all devices have, one of them shows
@@ -207,8 +208,20 @@ class _Writer:
 
             lax.cond(lax.eq(number, np.int32(0)), shown, lambda *_: list[Any](), *inputs)
             return []
-        outs = self.bound(eqn, inputs, eqn.params)
+        outs = (self.called_once if once else self.bound)(eqn, inputs, eqn.params)
         return [_Value(y, whole(len(v.aval.shape)), v.aval) for y, v in zip(outs, eqn.outvars, strict=True)]
+
+    def called_once(self, eqn: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        """A function of the user's, which one device calls for all: it may be slow."""
+
+        def nothing(*_: Any) -> list[Any]:
+            return [lax.full(v.aval.shape, 0, v.aval.dtype) for v in eqn.outvars]
+
+        first = lax.eq(lax.axis_index(tuple(self.mesh)), np.int32(0))
+        outs = lax.cond(first, lambda *xs: self.bound(eqn, xs, params), nothing, *inputs)
+        for axis in self.mesh:
+            outs = [lax.pbroadcast(y, axis, 0) for y in outs]
+        return list(outs)
 
     def mapped(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
         """A function of parts, which is one device's program already."""

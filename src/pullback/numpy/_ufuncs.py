@@ -373,7 +373,7 @@ def sinc(x: Any, /) -> Any:
     near = lax.lt(size, const(size, 0.1))
     y = lax.mul(x, const(x, math.pi))
     safe = where(near, const(y, 1), y)
-    squared = lax.square(y)
+    squared = lax.square(where(near, y, const(y, 0)))  # far away it would be inf, and its cotangent nan
     series = lax.full_like(y, (-1) ** 5 / math.factorial(11))
     for k in range(4, -1, -1):  # Horner's rule for the Maclaurin series in y**2
         series = lax.add(lax.mul(series, squared), lax.full_like(y, (-1) ** k / math.factorial(2 * k + 1)))

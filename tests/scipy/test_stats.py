@@ -130,6 +130,14 @@ def test_errors():
         stats.sem(jnp.ones(3), nan_policy="perhaps")
 
 
+@pytest.mark.parametrize("name", ["logpdf", "pdf", "cdf", "logcdf", "sf", "logsf"])
+@pytest.mark.parametrize(("family", "parameters"), [(stats.expon, ()), (stats.pareto, (2.5,))])
+def test_gradients_far_outside_of_the_support_are_zero(family, parameters, name):
+    """Where what is not chosen is inf, which made them nan in reverse mode."""
+    f = jax.grad(lambda x: getattr(family, name)(x, *parameters))
+    assert [float(f(np.float32(x))) for x in (-1e30, -1e4, -3.0, 0.0 if family is stats.pareto else -1.0)] == [0.0] * 4
+
+
 NAN_DENSITIES = {
     "beta": (2.0, 3.0), "chi2": (3.0,), "expon": (), "gamma": (2.0,), "pareto": (1.5,), "truncnorm": (-1.0, 1.0),
     "norm": (), "poisson": (2.0,), "bernoulli": (0.3,), "geom": (0.3,), "nbinom": (5, 0.3), "betabinom": (5, 2.0, 3.0),

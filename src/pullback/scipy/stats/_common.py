@@ -35,3 +35,9 @@ def inside(support: Any, value: Any, outside: float = -np.inf) -> Any:
     """`value` where the mask holds, else -inf (or `outside`), without letting what is masked into derivatives'
     choice. NaN is in no support and outside of none: masks that say what is not outside leave it to the value."""
     return jnp.where(support, value, outside)
+
+
+def interior(z: Any, edge: float) -> Any:
+    """z above the edge of a support, and a number inside elsewhere: there a function may be inf, which would make the
+    cotangent nan that goes to what `where` does not choose."""
+    return jnp.where(z <= edge, edge + 1, z)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import inside, promoted_reals, weakly_promoted
+from pullback.scipy.stats._common import inside, interior, promoted_reals, weakly_promoted
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -26,21 +26,21 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """1 - exp(-z)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z <= 0, 0, -jnp.expm1(-z))
+    return jnp.where(z <= 0, 0, -jnp.expm1(-interior(z, 0)))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z <= 0, -np.inf, jnp.log1p(-jnp.exp(-z)))
+    return jnp.where(z <= 0, -np.inf, jnp.log1p(-jnp.exp(-interior(z, 0))))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """exp(-z)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z <= 0, 1, jnp.exp(-z))
+    return jnp.where(z <= 0, 1, jnp.exp(-interior(z, 0)))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -174,6 +174,10 @@ def test_numbers_that_are_not_traced_reach_functions_with_rules_and_the_rules_as
     double.defvjp(lambda n: (n * 2, None), lambda _, g: (g,))
     assert [(type(y), y) for y in map(double, (3, 1.5, 2j))] == [(int, 6), (float, 3.0), (complex, 4j)]
     assert jax.jit(double)(3).dtype == np.int32 and isinstance(double(np.float32(2)), jax.Array)
+    square = jax.custom_jvp(lambda x: x**2)
+    square.defjvp(lambda primals, dots: (square(*primals), 2 * primals[0] * dots[0]))
+    assert [type(y) for y in jax.jvp(square, (3.0,), (1.0,))] == [float, float]
+    assert jax.jvp(square, (3.0,), (1.0,)) == jax.jit(lambda x: jax.jvp(square, (x,), (1.0,)))(3.0) == (9, 6)
     sine = jax.custom_vjp(lambda x: jnp.sin(x))
     sine.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * jnp.cos(x),))
     assert all(sine(1.5).weak_type and (sine(1.5) * jnp.bfloat16(2)).dtype == jnp.bfloat16 for _ in range(3))

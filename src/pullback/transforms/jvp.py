@@ -142,7 +142,7 @@ class JVPInterpreter(Interpreter):
             with using(self.parent):  # a tracer of ours that the function closes over is an error
                 return self.parent.process_custom_jvp(custom, fun, jvp, primals)
         with using(self.parent):
-            outs, outs_dot = jvp(tuple(map(_as_array, primals)), tuple(map(_as_array, tangents)))
+            outs, outs_dot = jvp(primals, tangents)
         return [self.join(p, symbolic(t)) for p, t in zip(outs, outs_dot)]
 
     def process_custom_vjp(self, custom, fun, fwd, bwd, args):

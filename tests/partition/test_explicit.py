@@ -428,6 +428,8 @@ def test_axes_that_no_type_names_are_found():
         x = jax.device_put(A, NamedSharding(mesh, P("x", "y")))
         found = jax.jit(lambda x: jnp.sin(x) * 2)(x)
         turned = jax.jit(lambda x: x.T)(x)
+    eager = [y.sharding.spec for y in (x * 2, x.T, x.sum(0), x.sum(1), x[:, None])]
+    assert eager == [P("x", "y"), P("y", "x"), P("y"), P("x"), P("x", None, "y")]
     assert str(jax.typeof(x)) == "float32[8@x,8]" and found.sharding.spec == P("x", "y")
     assert str(jax.typeof(turned)) == "float32[8,8@x]" and turned.sharding.spec == P("y", "x")
     np.testing.assert_allclose(found, np.sin(A) * 2, rtol=1e-6)
@@ -595,6 +597,13 @@ def test_tangents_are_cut_as_primals_are():
 
 def test_tiles_without_a_mesh_in_force():
     x = jax.device_put(A, NamedSharding(MESH, P("x", None)))
+    both = jax.device_put(A, NamedSharding(MESH, P("x", "y")))
+    repeated = [jnp.repeat(both, 3, axis) for axis in (0, 1, None)]
+    assert [str(jax.typeof(y)) for y in repeated] == ["float32[24@x,8@y]", "float32[8@x,24@y]", "float32[192@(x,y)]"]
+    np.testing.assert_array_equal(repeated[0], np.repeat(A, 3, 0))
+    for wrong in (lambda: jnp.repeat(both, 0, 0), lambda: jnp.repeat(both, 2, 0, total_repeat_length=16)):
+        with pytest.raises(ValueError, match=r"pass sharding to `jnp\.repeat`"):
+            wrong()
     assert [str(jax.typeof(jnp.tile(x, n))) for n in (2, (3, 1, 1))] == ["float32[8@x,16]", "float32[3,8@x,8]"]
 
 

@@ -33,6 +33,7 @@ from pullback.numpy._arguments import broadcast_arrays as _broadcast_arrays
 from pullback.numpy._arguments import broadcast_to as _broadcast_to
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._ufuncs import remainder
+from pullback.sharding._current import get_abstract_mesh
 from pullback.util import dtypes
 from pullback.util.errors import (
     ArgumentError,
@@ -393,13 +394,16 @@ def repeat(
     kind = dtypes.dtype_of(repeats)
     if not dtypes.issubdtype(kind, np.integer) and kind != np.bool_:
         raise TypeError(f"repeat: argument 'repeats' must be integers, got {kind}")
-    if not traced and np.ndim(repeats) == 0 and total_repeat_length is None:
+    equal = not traced and np.ndim(repeats) == 0 and total_repeat_length is None
+    spec = place_of_type(type_of_operands()(a))
+    if out_sharding is None and spec is not None and spec[axis] is not None and not is_asked():
+        # JAX asks under a mesh; elsewhere only where it is not plain how many elements of the result each device has.
+        if not equal or not np.any(repeats) or not get_abstract_mesh().empty:
+            raise ValueError("Please pass sharding to `jnp.repeat` via `out_sharding` parameter.")
+    if equal:
         count = int(np.asarray(repeats))
         if count < 0:
             raise TypeError(f"repeat: argument 'repeats' is {count}; expected at least 0")
-        spec = place_of_type(type_of_operands()(a))
-        if out_sharding is None and spec is not None and spec[axis] is not None and not is_asked():
-            raise ValueError("Please pass sharding to `jnp.repeat` via `out_sharding` parameter.")
         spread_shape = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
         kept = tuple(k for k in range(len(spread_shape)) if k != axis + 1)
         return out_placed(

@@ -26,7 +26,7 @@ from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Shar
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
-from pullback.sharding._specs import names_of
+from pullback.sharding._specs import names_of, parts_of
 from pullback.util.memory import make_room
 
 SAYS = ("sharding_constraint", "device_put", "shard_map")  # primitives that say where a value lies
@@ -146,7 +146,11 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
     if placing is None:
         found: tuple[Any, ...] = tuple(_without_rules(places, mesh, len(a.shape)) for a in out_avals)
     else:
-        found = _by_types(placing, places) or _Rules(mesh, devices).results(placing, places)
+        said = _by_types(placing, places)
+        if said is None or not said or said[0].mesh.are_all_axes_explicit:
+            found = said or _Rules(mesh, devices).results(placing, places)
+        else:
+            found = tuple(map(_with_auto_axes, said, _Rules(mesh, devices).results(placing, places)))
         given = [(p, len(v.aval.shape)) for p, v in zip(places, placing.arguments) if p is not None]
         if given:
             found = tuple(written_alike(p, len(a.shape), given) for p, a in zip(found, out_avals, strict=True))
@@ -215,6 +219,17 @@ def _by_types(placing: Placing, places: Sequence[Any]) -> tuple[Any, ...] | None
         spec = aval.placing.spec if getattr(aval, "placing", None) is not None else PartitionSpec(*[None] * aval.ndim)
         found.append(place_of(NamedSharding(meshes[0], spec)))
     return tuple(found)
+
+
+def _with_auto_axes(said: NamedSharding, found: Any) -> NamedSharding:
+    """The place that a type says, cut also along those axes of other types that the rules find."""
+    if not isinstance(found, NamedSharding) or found.mesh != said.mesh:
+        return said
+    mesh, ndim = said.mesh, max(len(said.spec), len(found.spec))
+    auto = set(mesh.axis_names) - set(mesh.explicit_axes)
+    cuts = zip(parts_of(said.spec, ndim), parts_of(found.spec, ndim), strict=True)
+    spec = spec_of([(*names, *(n for n in more if n in auto)) for names, more in cuts], ndim, mesh)
+    return place_of(said.update(spec=said.spec.update(partitions=tuple(spec))))
 
 
 def place_results(placing: Placing, args: tuple, results: Sequence[Any], name: str) -> list[Any]:

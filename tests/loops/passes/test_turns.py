@@ -203,3 +203,22 @@ def test_sides_of_many_narrow_kinds(kinds, dtype):
         np.testing.assert_array_equal(ours, want) if ours.dtype.kind != "f" else np.testing.assert_allclose(ours, want)
     text = pullback.jit(lambda x: x.max(1)).lower(x).as_text("asm")
     assert "pinsrb" not in text or kinds > 14
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", "f2", "f4", "f8", "c8"])
+@pytest.mark.parametrize("n", [2, 5, 16, 23, 33])
+def test_columns_in_a_known_order(n, dtype):
+    x = (RNG.standard_normal((40, n)) * 50).astype(dtype)
+    order = RNG.permutation(n)
+    twice = RNG.integers(-n, n, 2 * n + 1)
+    with pullback.enable_x64(dtype == "f8"):
+        moved, some, flat = pullback.jit(lambda x: (x[:, order], x[:, twice], x.reshape(-1)[twice + n]))(x)
+    np.testing.assert_array_equal(moved, x[:, order])
+    np.testing.assert_array_equal(some, x[:, twice])
+    np.testing.assert_array_equal(flat, x.reshape(-1)[twice + n])
+
+
+def test_columns_in_a_known_order_are_shuffled():
+    order = RNG.permutation(11)
+    text = pullback.jit(lambda x: x[:, order]).lower(np.ones((40, 11), "i2")).as_text("asm")
+    assert "pinsrw" not in text

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 
 from pullback.loops.ir.affine import terms
 from pullback.loops.ir.fold import const, make
-from pullback.loops.ir.ir import Buffer, Expr, Load, Op
-from pullback.loops.ir.types import REAL_OF
+from pullback.loops.ir.ir import Buffer, Const, Expr, Load, Op, Read
+from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
 
-from .access import Access
+from .access import Access, VectorIndex
 from .guards import Guard
 from .shuffles import deinterleave, read_in_turns, shuffled
 from .square_access import square_load
-from .types import alignment, memory_type, splat, suffix
+from .types import alignment, memory_type, splat, suffix, whole_type
 from .values import Asm, Value, broadcast, constant
 
 HARDWARE_GATHERS = 64  # bytes of a register from which processors gather faster than by a load for each lane
@@ -110,6 +110,8 @@ def vector_load(ev: Access, node: Load) -> Value:
     guard = ev.guards.get(id(node))
     step = vector.stride(node.index)
     mask = _lane_mask(ev, node)
+    if not is_regular(step) and guard is None and mask is None and (shared := _window(ev, node)) is not None:
+        return shared
     if not is_regular(step) or (guard is not None and guard.clamp):
         return _gather(ev, node, guard is not None and guard.clamp, mask)
     if mask is not None and step not in (1, 0, -1):
@@ -142,11 +144,14 @@ def _each(ev: Access, buffer: Buffer, starts: Sequence[str]) -> Value:
         both = [_scalar_at(ev, buffer, start).parts for start in starts]
         re, im = (ev.pack(memory_type(dtype), [parts[k] for parts in both]) for k in (0, 1))
         return Value(dtype, re, lanes, im)
-    kind = memory_type(dtype)
-    element = "i16" if kind == "half" else kind
-    whole = ev.pack(element, [ev.read(element, start, buffer) for start in starts])
-    if element != kind:
-        whole = ev.code.inst(f"bitcast <{lanes} x {element}> {whole} to <{lanes} x {kind}>", whole)
+    element = whole_type(dtype)
+    return _of_whole(ev, dtype, ev.pack(element, [ev.read(element, start, buffer) for start in starts]), lanes)
+
+
+def _of_whole(ev: Access, dtype: str, whole: str, lanes: int) -> Value:
+    """Elements that were put together as they are moved, as a value."""
+    if dtype == "f16":
+        whole = ev.code.inst(f"bitcast <{lanes} x i16> {whole} to <{lanes} x half>", whole)
     return Value(dtype, ev.from_memory(dtype, whole, lanes), lanes)
 
 
@@ -215,6 +220,63 @@ def _masked_read(ev: Access, kind: str, wide: int, pointer: str, buffer: Buffer,
     ev.code.declare(f"declare {kind} @{name}(ptr, i32, <{wide} x i1>, {kind})")
     text = f"call {kind} @{name}(ptr {pointer}, i32 {align}, <{wide} x i1> {mask}, {kind} zeroinitializer)"
     return ev.code.load(text, f"{text} @{buffer.name} {ev.epoch.get(buffer, 0)}", buffer, pointer, mask)
+
+
+def _window(ev: Access, node: Load) -> Value | None:
+    """Elements at known places of a stretch of memory that two registers hold: these, and one shuffle. None if it is
+    longer, or the places are not known: columns of short rows in a constant order.
+    """
+    vector, buffer = ev.vector, node.buffer
+    assert vector is not None
+    if vector.base[0] == "%" or buffer.dtype in REAL_OF:
+        return None
+    found, offset = terms(node.index)
+    places = [offset] * vector.lanes
+    alike: Expr = const("i64", 0)
+    for term in found:
+        if not vector.depends(term):
+            alike = make("add", (alike, term))
+            continue
+        for k in range(vector.lanes):
+            known = _known(vector, term, int(vector.base) + k)
+            if known is None:
+                return None
+            places[k] += known
+    low, size = min(places), max(places) - min(places) + 1
+    n = 1 << size.bit_length() - 1
+    if n < 2 or n * ITEMSIZE[buffer.dtype] > ev.register_bytes:
+        return None
+    element = whole_type(buffer.dtype)
+    base = ev.address(buffer, alike)
+    kind = f"<{n} x {element}>"
+    x, y = (ev.read(kind, ev.offset(buffer, base, str(place)), buffer) for place in (low, low + size - n))
+    chosen = [place - low if place - low < n else place - low - size + 2 * n for place in places]
+    return _of_whole(ev, buffer.dtype, shuffled(ev.code, kind, x, y, chosen), vector.lanes)
+
+
+def _known(vector: VectorIndex, expr: Expr, at: int) -> int | None:
+    """An integer that is made of the vector loop's index and constants, in iteration `at`."""
+    match expr:
+        case Const():
+            return int(expr.value)
+        case Read():
+            if expr.var is vector.var:
+                return at
+            given = vector.definitions.get(expr.var)
+            return None if given is None else _known(vector, given, at)
+        case Load():
+            place = None if expr.buffer.data is None else _known(vector, expr.index, at)
+            return None if place is None else int(expr.buffer.data.reshape(-1)[place])  # type: ignore[union-attr]
+        case Op():
+            args: list[Expr] = []
+            for arg in expr.args:
+                value = _known(vector, arg, at) if arg.dtype == "bool" or is_int(arg.dtype) else None
+                if value is None:
+                    return None
+                args.append(const(arg.dtype, value))
+            folded = make(expr.name, tuple(args), expr.dtype)
+            return int(folded.value) if isinstance(folded, Const) else None
+    return None
 
 
 def _gather(ev: Access, node: Load, clamp: bool, mask: str | None) -> Value:

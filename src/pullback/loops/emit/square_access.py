@@ -18,7 +18,7 @@ from pullback.loops.ir.types import ITEMSIZE
 from .access import Access
 from .shuffles import transpose
 from .squares import PART, is_square_store
-from .types import alignment, memory_type
+from .types import alignment, memory_type, whole_type
 from .values import Value, broadcast
 
 
@@ -29,7 +29,7 @@ def square_load(ev: Access, node: Load, step: int, along: int) -> Value:
     side = vector.lanes
     number = square.copy if along > 0 else square.copies - 1 - square.copy
     base, offset = ev.base_and_offset(buffer, node.index)
-    element = _whole_element(dtype)
+    element = whole_type(dtype)
     n = min(side, PART // ITEMSIZE[dtype])
     first = offset - number + number // n * n  # the part of each row in which this copy's column lies
     starts = [ev.offset(buffer, base, str(first + k * step)) for k in range(side)]
@@ -54,7 +54,7 @@ def square_store(ev: Access, stores: Sequence[Store]) -> bool:
         return False
     ev.begin((stores[0].index,))
     base, offset = ev.base_and_offset(buffer, stores[0].index)
-    element, refs = _whole_element(dtype), []
+    element, refs = whole_type(dtype), []
     for square.copy, store in enumerate(stores):
         ev.begin((store.value,))
         value = broadcast(ev.code, ev.value(store.value), side)
@@ -89,8 +89,3 @@ def _bitcast(ev: Access, ref: str, before: str, after: str, lanes: int) -> str:
     if before == after:
         return ref
     return ev.code.inst(f"bitcast <{lanes} x {before}> {ref} to <{lanes} x {after}>", ref)
-
-
-def _whole_element(dtype: str) -> str:
-    """The type as which elements are moved: what LLVM has shuffles for."""
-    return {"c64": "i64", "f16": "i16"}.get(dtype, memory_type(dtype))

@@ -44,6 +44,11 @@ def element_type(dtype: str) -> str:
     return f"[2 x {_MEMORY[dtype]}]" if dtype in REAL_OF else _MEMORY[dtype]
 
 
+def whole_type(dtype: str) -> str:
+    """LLVM type as which elements are moved: what it has shuffles for."""
+    return {"c64": "i64", "f16": "i16"}.get(dtype, memory_type(dtype))
+
+
 def alignment(dtype: str) -> int:
     """Bytes at a multiple of which an element lies, and no more is asked for: those of a part for complex."""
     return ITEMSIZE[REAL_OF.get(dtype, dtype)]

@@ -222,3 +222,11 @@ def test_columns_in_a_known_order_are_shuffled():
     order = RNG.permutation(11)
     text = pullback.jit(lambda x: x[:, order]).lower(np.ones((40, 11), "i2")).as_text("asm")
     assert "pinsrw" not in text
+
+
+@pytest.mark.parametrize("order", [[0, 1, 1, 0, 2, 1], [2, 0], [-1, -2, -3]])
+def test_a_known_order_of_few_columns_is_known_in_straight_code(order):
+    x = rows(500, 3).astype("u1")
+    f = pullback.jit(lambda x: x[:, np.array(order)] * 2)
+    np.testing.assert_array_equal(f(x), x[:, order] * 2)
+    assert "c[" not in f.lower(x).as_text("nests")

@@ -23,7 +23,7 @@ from operator import is_
 
 from pullback.loops.ir.affine import Interval, interval, terms
 from pullback.loops.ir.fold import COMPARES, const, make
-from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read, Stmt, Var, While
+from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Var, While
 from pullback.loops.ir.types import is_int
 from pullback.loops.ir.visit import Rewriter, blocks, free_vars, reads, statements, with_blocks
 from pullback.loops.passes.roots import compared
@@ -66,6 +66,8 @@ class _Simplify(Rewriter):
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Read):
             return self.values.get(expr.var, expr)
+        if isinstance(expr, Load):
+            return _of_table(expr)
         if not isinstance(expr, Op):
             return expr
         if expr.name == "convert" and expr.dtype == "i64" and is_int(expr.args[0].dtype):
@@ -286,6 +288,14 @@ class _Simplify(Rewriter):
         for group in loop.carried:
             result += [Let(var, update) for var, update in zip(group.results, group.updates)]
         return result
+
+
+def _of_table(load: Load) -> Expr:
+    """An integer of a constant at a known place as itself."""
+    data, index = load.buffer.data, load.index
+    if data is None or not isinstance(index, Const) or not 0 <= index.value < data.size or not is_int(load.dtype):
+        return load
+    return const(load.dtype, data.reshape(-1)[index.value])
 
 
 def _masked(expr: Op) -> Expr:

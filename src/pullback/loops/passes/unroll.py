@@ -147,6 +147,7 @@ class _Unroll:
         for stmt in body:
             if isinstance(stmt, Loop):
                 assert isinstance(stmt.extent, Const)
+                self.asks = self.asks or any(map(_asks, stmt.body))
                 axis = Loop(stmt.var, stmt.extent, stmt.role, self.axis(stmt.body))
                 result += side_by_side(axis, _places(axis), self.new)
             else:
@@ -223,8 +224,12 @@ def _varying(steps: Stmt) -> Varying:
 
 @fact
 def _asks(stmt: Stmt) -> bool:
-    """Whether a statement itself compares indices."""
-    return any(isinstance(x, Op) and x.name in COMPARES and x.args[0].dtype == "i64" for x in nodes(stmt))
+    """Whether a statement itself compares indices, or reads a table."""
+    return any(
+        (isinstance(x, Op) and x.name in COMPARES and x.args[0].dtype == "i64")
+        or (isinstance(x, Load) and x.buffer.data is not None)
+        for x in nodes(stmt)
+    )
 
 
 def _is_short(loop: Loop) -> bool:

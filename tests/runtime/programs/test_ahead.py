@@ -23,6 +23,8 @@ def test_products_call_usual_kernels():
         sizes = set(shapes.block_sizes(dtype, target))
         found = {shapes.product_shape(dtype, m, n) for m in range(1, 70) for n in range(1, 300)}
         assert found <= sizes, found - sizes
+        grams = {shapes.gram_kernel_name(dtype, *shapes.block_shape(dtype, n, n)) for n in range(64, 600)}
+        assert grams <= set(usual_kernels(target))
 
 
 @wide

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import product
-
-from pullback.compiler.products.kernels import CHAIN, block_sizes, gram_kernel, kernel_name, panel_kernel
+from pullback.compiler.products.kernels import (
+    CHAIN,
+    block_sizes,
+    gram_kernel,
+    gram_kernel_name,
+    kernel_name,
+    panel_kernel,
+)
 from pullback.compiler.products.tile_kernels import tile_kernel
 from pullback.loops.emit.symbols import KERNEL
-from pullback.loops.ir import Function
+from pullback.loops.ir import ITEMSIZE, Function
 
 
 def kernel_of(name: str) -> Function:
@@ -32,17 +37,15 @@ def kernel_of(name: str) -> Function:
 
 def usual_kernels(vector_bytes: int) -> list[str]:
     """Symbols of the kernels of products and convolutions of floats, for CPUs with vectors of so many bytes."""
-    return [
-        kernel_name(dtype, rows, columns, inner, **kind)
-        for dtype in ("f32", "f64")
-        for rows, columns in block_sizes(dtype, vector_bytes)
-        for kind, inner in product(({}, {"near": True}, {"indexed": True}), (CHAIN, CHAIN + 1))
-    ] + [
-        kernel_name(dtype, rows, columns, CHAIN, added=True, near=near)
-        for dtype in ("f32", "f64")
-        for rows, columns in block_sizes(dtype, vector_bytes)
-        for near in (False, True)
-    ]
+    found = []
+    for dtype in ("f32", "f64"):
+        for rows, columns in block_sizes(dtype, vector_bytes):
+            for kind in ({}, {"near": True}, {"indexed": True}):
+                found += [kernel_name(dtype, rows, columns, inner, **kind) for inner in (CHAIN, CHAIN + 1)]
+            found += [kernel_name(dtype, rows, columns, CHAIN, added=True, near=near) for near in (False, True)]
+            if columns * ITEMSIZE[dtype] == 2 * vector_bytes:
+                found.append(gram_kernel_name(dtype, rows, columns))
+    return found
 
 
 __all__ = ["kernel_of", "usual_kernels"]

@@ -144,6 +144,19 @@ def deleted():
         (lambda: jnp.dot(jnp.ones((2, 3)), jnp.ones((2, 3))), TypeError, "contract"),
         (lambda: jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 4))]), TypeError, "concatenat"),
         (lambda: jnp.array(["a"]), TypeError, "valid JAX"),
+        (lambda: jnp.asarray(X) * (1, 2, 3), TypeError, r"for \*: 'Array' and 'tuple'; make the elements an array"),
+        (lambda: [1, 2, 3] + jnp.asarray(X), TypeError, r"for \+: 'list' and 'Array'; make the elements an array"),
+        (lambda: np.zeros(3).__setitem__(0, jnp.asarray(X)), ValueError, "with a sequence"),
+        (lambda: jnp.asarray(X).at[0].set(), TypeError, r"set\(\) missing 1 required positional argument: 'values'"),
+        (lambda: jnp.asarray(X).view(-1), TypeError, r"got -1; x.reshape\(shape\) changes the shape"),
+        (lambda: jnp.float8_e5m2("a"), ValueError, "could not convert string to float: 'a'"),
+        (lambda: jnp.float6_e2m3fn("a"), ValueError, "could not convert string to float: 'a'"),
+        # others
+        (lambda: jax.vjp(jnp.sin, X)[1](X, X), TypeError, "takes one argument, .* called with 2 arguments"),
+        (lambda: jax.random.randint(KEY, 0, 10, (3,)), TypeError, r"'maxval' must be an array or a number, got \(3,\)"),
+        (lambda: jax.default_device("tpu"), RuntimeError, r"Unknown backend tpu. Available backends are \['cpu'\]"),
+        (lambda: jax.pmap(lambda x, y: x)(X[:1], X[:2]), ValueError, "argument 0 has 1; argument 1 has 2"),
+        (lambda: jax.tree.leaves({"a": 1, 2: 3}), ValueError, "'a' is of type str and 2 of type int"),
     ],
 )
 def test_mistake(call, error, text):
@@ -204,6 +217,7 @@ def test_what_lies_beside_the_mistake_is_named():
         (lambda: jnp.linalg.norm(X, order=2), "did you mean 'ord'[?] norm takes x, ord, axis, keepdims$"),
         (lambda: jnp.einsum("i->", X, optimise=True), "did you mean 'optimize'[?] einsum takes subscripts"),
         (lambda: jnp.sin(X, like=0), "'like'; sin takes x$"),
+        (lambda: jnp.sum(X, dim=0), "'dim'; did you mean 'axis'[?] sum takes a, axis,"),
         (lambda: jnp.add(X, X, dtype=int), "^add[(][)] got an unexpected keyword argument 'dtype'"),
     ],
 )

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import traceback
+import types
 
 import pytest
 
@@ -174,6 +175,13 @@ def test_frames_that_are_marked():
         marked.append(ours == bool(at.tb_frame.f_locals.get("__tracebackhide__")))
         at = at.tb_next
     assert len(marked) > 2 and (all(marked) or sys.version_info < (3, 13))
+
+
+def test_notebooks_show_the_users_line_last(monkeypatch):
+    """IPython shows the last frame even where it is marked."""
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: object()))
+    shown, _ = frames(lambda: jax.jit(lambda x: bad_shape(x))(X))
+    assert shown[-1] == ("bad_shape", HERE) and {file for _, file in shown} == {HERE}
 
 
 def test_what_is_printed():

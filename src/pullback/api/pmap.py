@@ -302,18 +302,22 @@ class _Pmap:
             raise ValueError(
                 f"pmap of {self.label}: in_axes has {len(axes)} entries, but {len(args)} arguments were given"
             )
-        sizes = set() if self.axis_size is None else {self.axis_size}
+        found = {} if self.axis_size is None else {"axis_size": {self.axis_size}}
         for i, (arg, axis) in enumerate(zip(args, axes, strict=True)):
             if i not in fixed and axis is not None:
-                sizes.update(_sizes(arg, axis))
-        sizes.update(_sizes(kwargs, 0))
+                found[f"argument {i}"] = _sizes(arg, axis)
+        found.update({f"argument '{name}'": _sizes(arg, 0) for name, arg in kwargs.items()})
+        sizes = set().union(*found.values())
         if not sizes:
             raise ValueError(
                 f"pmap requires at least one argument with a mapped axis: pmap of {self.label} has none, and no "
                 "axis_size"
             )
         if len(sizes) > 1:
-            raise ValueError(f"pmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}")
+            parts = [f"{where} has {', '.join(map(str, sorted(some)))}" for where, some in found.items() if some]
+            raise ValueError(
+                f"pmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}: {'; '.join(parts)}"
+            )
         return sizes.pop()
 
 

@@ -103,8 +103,13 @@ class VJP:
         return found
 
     @api_boundary
-    def __call__(self, out_bar: Any) -> Any:
-        return self.fun(self._consts(), out_bar)
+    def __call__(self, *out_bar: Any) -> Any:
+        if len(out_bar) != 1:
+            raise TypeError(
+                "The function returned by `jax.vjp` takes one argument, the cotangent of the result (a tuple where the "
+                f"result is one); it was called with {len(out_bar)} arguments."
+            )
+        return self.fun(self._consts(), *out_bar)
 
     def _pulled(self, out_bar: Any, wanted: Sequence[bool]) -> list[Any]:
         """The cotangents of the leaves; those that are not wanted may be anything."""

@@ -5,6 +5,7 @@ promotes and broadcasts.
 """
 
 import importlib as _importlib
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.core.explain import explain_all as _explain_all
@@ -47,6 +48,7 @@ from pullback.lax.reductions.reductions import *
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.lax import PAGES as _PAGES
 from pullback.util.absent import absent_names as _absent_names
+from pullback.util.tracebacks import shorten as _shorten
 
 # Modules that are imported when one of their names is first asked for: most programs use none of them.
 _LATE = {
@@ -106,7 +108,11 @@ def __getattr__(name: str):
     if name == "linalg":
         return _importlib.import_module("pullback.lax.linalg")
     if name not in _WHERE:
-        return _not_here(name)
+        try:
+            return _not_here(name)
+        except AttributeError as error:
+            _shorten(error, _sys._getframe())
+            raise
     module = _importlib.import_module(f"pullback.lax.{_WHERE[name]}")
     for found, value in _public({each: getattr(module, each) for each in _LATE[_WHERE[name]].split()}).items():
         globals().setdefault(found, value)  # another thread may have been here

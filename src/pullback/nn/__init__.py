@@ -1,6 +1,7 @@
 """Activations, softmax and its kin, attention, and initial values of weights (`initializers`)."""
 
 import importlib as _importlib
+import sys as _sys
 
 from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
@@ -43,6 +44,7 @@ from pullback.nn._attention import (
 from pullback.nn._normalizing import log_softmax, logmeanexp, logsumexp, softmax, standardize
 from pullback.numpy import tanh
 from pullback.util.absent import no_attribute as _no_attribute
+from pullback.util.tracebacks import shorten as _shorten
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config", "glu", "hard_sigmoid", "hard_silu",
@@ -61,7 +63,11 @@ _add_pages(globals(), _PAGES)
 def __getattr__(name: str):
     if name == "initializers":  # with pullback.random, which costs as much to import as all that is here
         return _importlib.import_module("pullback.nn.initializers")
-    raise _no_attribute(__name__, name)
+    try:
+        raise _no_attribute(__name__, name)
+    except AttributeError as error:
+        _shorten(error, _sys._getframe())
+        raise
 
 
 def __dir__():

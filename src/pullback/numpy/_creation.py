@@ -73,12 +73,12 @@ def array(
     `order` than 'K'.
     """
     kind = type(object)
-    if dtype is device is out_sharding is None and not args and ndmin == 0 and (order == "K" or order is None):
-        if kind is np.ndarray:  # by far the most frequent
-            return make_array(object) if config.mesh_in_force.value is None else _over_mesh(make_array(object))
-        if kind in PYTHON_SCALAR_TYPES:
-            return as_array(object) if config.mesh_in_force.value is None else _over_mesh(as_array(object))
     try:
+        if dtype is device is out_sharding is None and not args and ndmin == 0 and (order == "K" or order is None):
+            if kind is np.ndarray:  # by far the most frequent
+                return make_array(object) if config.mesh_in_force.value is None else _over_mesh(make_array(object))
+            if kind in PYTHON_SCALAR_TYPES:
+                return as_array(object) if config.mesh_in_force.value is None else _over_mesh(as_array(object))
         return _array(object, dtype, copy, order, ndmin, args, device, out_sharding)
     except Exception as error:
         shorten(error, sys._getframe())

@@ -215,6 +215,8 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
     if dtype is None:
         return self
+    if isinstance(dtype, (int, tuple)) and not isinstance(dtype, bool):
+        raise TypeError(f"view: argument 'dtype' must be a dtype, got {dtype!r}; x.reshape(shape) changes the shape")
     target = np.dtype(dtypes.check_user_dtype_supported(dtype, "view"))
     source = self.dtype
     if source == target:

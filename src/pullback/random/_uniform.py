@@ -8,6 +8,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.explain import shown
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.records.operands import constant
 from pullback.random._arguments import (
@@ -160,11 +161,16 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, "randint")
     if not dtypes.issubdtype(dtype, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
-    batch_shape("randint", shape, minval=np.shape(minval), maxval=np.shape(maxval))
     default = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
     for name, value in (("minval", minval), ("maxval", maxval)):
+        if isinstance(value, (list, tuple)):
+            raise TypeError(
+                f"randint: argument '{name}' must be an array or a number, got {shown(value)}; the shape comes second: "
+                "randint(key, shape, minval, maxval)"
+            )
         if type(value) is int and not int(default.min) <= value <= int(default.max):
             raise OverflowError(f"randint: argument '{name}' is {value}, which does not fit into {default.dtype}")
+    batch_shape("randint", shape, minval=np.shape(minval), maxval=np.shape(maxval))
     return out_placed("randint", _randint(words, minval, maxval, impl=impl, shape=shape, dtype=dtype), out_sharding)
 
 

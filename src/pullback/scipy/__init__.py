@@ -1,9 +1,11 @@
 """SciPy's functions on arrays: special functions, statistics, linear algebra, signals, optimization, images."""
 
 import importlib as _importlib
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from pullback.util.absent import no_attribute as _no_attribute
+from pullback.util.tracebacks import shorten as _shorten
 
 if _TYPE_CHECKING:  # for editors and type checkers
     from pullback.scipy import cluster as cluster
@@ -28,7 +30,11 @@ _MODULES = (
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _importlib.import_module(f"pullback.scipy.{name}")
-    raise _no_attribute(__name__, name)
+    try:
+        raise _no_attribute(__name__, name)
+    except AttributeError as error:
+        _shorten(error, _sys._getframe())
+        raise
 
 
 def __dir__() -> list[str]:

@@ -74,6 +74,8 @@ def device(value: Any) -> Any:
             "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) "
             f"or a platform name string like 'cpu' or 'gpu', got: {value!r}"
         )
+    if isinstance(value, str) and value != "cpu":
+        raise RuntimeError(f"Unknown backend {value}. Available backends are ['cpu']: jax_default_device is {value!r}")
     return value
 
 

@@ -5,10 +5,10 @@ not those of files that libraries exclude either, as the option `jax_traceback_f
 JAX_TRACEBACK_FILTERING) says:
 
 off                   all frames stay
-tracebackhide         all stay, and ours are marked for IPython and pytest, which do not show them
+tracebackhide         all stay, and ours are marked for IPython and pytest, which leave them out (the last stays)
 remove_frames         ours go; the error's cause is one with the whole traceback
 quiet_remove_frames   ours go; a note says so
-auto                  tracebackhide in IPython, else quiet_remove_frames
+auto                  quiet_remove_frames, in IPython too, which shows the last frame whatever its mark
 """
 
 from __future__ import annotations
@@ -90,11 +90,7 @@ def _joined(parts: list[TracebackType]) -> TracebackType | None:
 
 
 def _mode() -> str:
-    mode = option.value
-    if mode != "auto":
-        return mode
-    ipython = sys.modules.get("IPython")
-    return "tracebackhide" if ipython is not None and ipython.get_ipython() else "quiet_remove_frames"
+    return "quiet_remove_frames" if option.value == "auto" else option.value
 
 
 def _before(error: BaseException) -> BaseException | None:

@@ -23,7 +23,7 @@ HEAD = """# ruff: noqa
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
-from pullback.core import Array
+from pullback.core.tracer import Array
 
 T = TypeVar("T")
 
@@ -34,8 +34,11 @@ PLAIN = (
     *("tuple[Array, Array]", "list[tuple[int, int]]", "tuple[tuple[int, ...], ...]"),
 )
 KINDS = {  # of functions of numpy that do not return an Array, or of which calls below find out nothing
-    "Any": "divmod frexp modf histogram polydiv unique_counts unique_inverse result_type promote_types load save savez "
-    "get_printoptions printoptions set_printoptions",
+    "Any": "unique_counts unique_inverse result_type promote_types load save savez get_printoptions printoptions "
+    "set_printoptions",
+    "tuple[Array, Array]": "divmod frexp modf histogram polydiv",
+    "tuple[Array, Array, Array]": "histogram2d",
+    "tuple[Array, list[Array]]": "histogramdd",
     "tuple[int, ...]": "broadcast_shapes shape",
     "int": "ndim size",
     "bool": "isscalar issubdtype iscomplexobj isrealobj can_cast iterable isdtype",
@@ -71,6 +74,8 @@ RETURNS = {
         "scipy.linalg": {
             "Array": "block_diag cho_solve cholesky det expm funm hilbert inv lu_solve solve solve_triangular sqrtm "
             "solve_sylvester toeplitz",
+            "tuple[Array, Array]": "lu_factor",
+            "tuple[Array, bool]": "cho_factor",
         },
         "scipy.ndimage": {"Array": "map_coordinates"},
         "scipy.signal": {"Array": "convolve convolve2d correlate correlate2d detrend fftconvolve"},

@@ -147,6 +147,8 @@ def main() -> float:
     values, vectors = jnp.linalg.eigh(x.T @ x)
     assert_type(vectors * values, jax.Array)
     assert_type(jax.scipy.stats.norm.logpdf(x) + jax.scipy.special.logsumexp(x), jax.Array)
+    assert_type(jnp.histogram(x), tuple[jax.Array, jax.Array])
+    assert_type(jax.scipy.linalg.lu_factor(vectors), tuple[jax.Array, jax.Array])
     transformed(ones, Params(ones.T, jnp.zeros(3)))
     return float(loss(w, x, y))
 

@@ -169,7 +169,7 @@ def track_anew(objects: list[Any]) -> None: ...
 def sweep_avals() -> None:
     """Forgets avals that nobody uses."""
 
-def call_library(function: Callable[..., Any], operands: tuple, params: dict[str, Any], /) -> Any:
+def call_library(function: Callable[..., Any], operands: tuple[Any, ...], params: dict[str, Any], /) -> Any:
     """function(*operands, **params) as in a program: results that would be denormal are zero, and forks wait."""
 
 def hold_libraries(seconds: float, /) -> None:
@@ -258,7 +258,7 @@ class Executable:
         apart: bool = False,  # has long calls that cannot be interrupted: from the main thread they run on another one
         libraries: bool = False,  # calls libraries, which forks wait for
         name: str = "",
-        plan: Sequence[tuple] | None = None,  # steps in place of machine code (ext/programs/plan.h); address is 0
+        plan: Sequence[tuple[Any, ...]] | None = None,  # steps in place of machine code (ext/programs/plan.h); address is 0
         blocks: tuple[int, int, int, int, Sequence[int]] | None = None,  # (length, elements of an operand, blocks worth
         # a thread, the kernel's scratch, bytes of an element by input and output or 0): ext/programs/blocks.h
         placing: Any = None,  # what the hook `placement` goes by
@@ -365,7 +365,7 @@ class JitFunction:
     def __new__(
         cls,
         fun: Callable[..., Any],
-        miss: Callable[[tuple, dict], tuple[Any, CacheEntry | None]],
+        miss: Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, CacheEntry | None]],
         static_argnums: Sequence[int] = (),  # negative: counted from the last positional argument
         static_argnames: Sequence[str] = (),
         maxsize: int = 4096,
@@ -375,7 +375,9 @@ class JitFunction:
         static_keywords: bool = False,  # all keyword arguments are static
         while_tracing: bool = False,  # works while the thread traces, too
         known: dict[Any, tuple[Any, Any] | Any] = ...,  # eager, where set_tracing(2) was said: jaxprs of calls by key
-        find: Callable[[tuple, tuple, dict], tuple[Any, Any] | None] = ...,  # (key, args, kwargs) -> a jaxpr not there
+        find: Callable[  # (key, args, kwargs) -> a jaxpr not there
+            [tuple[Any, ...], tuple[Any, ...], dict[str, Any]], tuple[Any, Any] | None
+        ] = ...,
     ) -> Self:
         """With `warmup` the function is eager: calls that need Python, and the first `warmup` calls of each key, go to
         `fun` itself; then `miss` is asked for an entry, and each time that it gives none, the wait doubles."""

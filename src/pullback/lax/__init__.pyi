@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
-from pullback.core import Array
+from pullback.core.tracer import Array
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ from pullback.lax import products as products
 from pullback.lax import records as records
 from pullback.lax import reductions as reductions
 from pullback.lax.records.families import AccuracyMode as AccuracyMode
-from pullback.lax.products.conv import ConvDimensionNumbers as ConvDimensionNumbers
+from pullback.lax.products.conv_shapes import ConvDimensionNumbers as ConvDimensionNumbers
 from pullback.lax.products.dot import DotAlgorithm as DotAlgorithm
 from pullback.lax.products.dot import DotAlgorithmPreset as DotAlgorithmPreset
 def DotDimensionNumbers(*args: Any, **kwargs: Any) -> Any: ...

@@ -15,6 +15,7 @@ from pullback.api import value_and_grad
 from pullback.core.explain import check
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import ARRAY
+from pullback.core.tracer import Array
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.scipy.optimize import PAGES as _PAGES
 from pullback.scipy import _parameters
@@ -35,15 +36,15 @@ class OptimizeResults(NamedTuple):
     status: 0: converged, 1: too many iterations, 3: the line search failed, 5: the function is not finite.
     """
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
-    jac: Any
-    hess_inv: Any
-    nfev: Any
-    njev: Any
-    nit: Any
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
+    hess_inv: Array
+    nfev: Array
+    njev: Array
+    nit: Array
 
 
 def minimize(

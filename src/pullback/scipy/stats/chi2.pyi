@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
-from pullback.core import Array
+from pullback.core.tracer import Array
 
 T = TypeVar("T")
 

@@ -32,8 +32,9 @@ jax.device_put(1.0).size()
 def _mypy(path: Path, tmp_path: Path) -> str:
     if find_spec("mypy") is None:
         pytest.skip("mypy is not installed (pip install mypy)")
-    command = [sys.executable, "-m", "mypy", "--config-file", "", "--follow-imports=silent", "--no-error-summary",
-               "--cache-dir", str(tmp_path / "cache"), "--ignore-missing-imports", str(path)]  # fmt: skip
+    command = [sys.executable, "-m", "mypy", "--config-file", "", "--strict", "--no-warn-return-any",
+               "--follow-imports=silent", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"),
+               "--ignore-missing-imports", str(path)]  # fmt: skip
     environment = {"MYPYPATH": str(SOURCE), "PATH": ""}
     return subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment).stdout
 

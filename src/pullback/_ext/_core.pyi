@@ -258,7 +258,7 @@ class Executable:
         apart: bool = False,  # has long calls that cannot be interrupted: from the main thread they run on another one
         libraries: bool = False,  # calls libraries, which forks wait for
         name: str = "",
-        plan: Sequence[tuple[Any, ...]] | None = None,  # steps in place of machine code (ext/programs/plan.h); address is 0
+        plan: Sequence[tuple[Any, ...]] | None = None,  # steps (ext/programs/plan.h); address is 0
         blocks: tuple[int, int, int, int, Sequence[int]] | None = None,  # (length, elements of an operand, blocks worth
         # a thread, the kernel's scratch, bytes of an element by input and output or 0): ext/programs/blocks.h
         placing: Any = None,  # what the hook `placement` goes by

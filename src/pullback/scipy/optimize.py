@@ -41,7 +41,7 @@ class OptimizeResults(NamedTuple):
     status: Array
     fun: Array
     jac: Array
-    hess_inv: Array
+    hess_inv: Array | None
     nfev: Array
     njev: Array
     nit: Array

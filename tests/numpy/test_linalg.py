@@ -100,6 +100,12 @@ def test_x64(x64):
 def test_empty():
     assert linalg.det(jnp.zeros((0, 0))) == 1
     assert linalg.slogdet(jnp.zeros((2, 0, 0))).logabsdet.tolist() == [0, 0]
+    for dtype in (jnp.float16, jnp.bfloat16):  # which LAPACK has not: two by two by formula, as in JAX
+        signs, logs = linalg.slogdet(jnp.array([[[2, 1], [1, 3]], [[0, 2], [1, 0]], [[1, 1], [1, 1]]], dtype))
+        assert signs.dtype == logs.dtype == dtype and signs.tolist() == [1, -1, 0] and logs[2] == -np.inf
+        np.testing.assert_allclose(logs[:2].astype(float), np.log([5, 2]), 4e-3)
+        with pytest.raises(NotImplementedError, match="Unsupported dtype"):
+            linalg.slogdet(jnp.eye(3, dtype=dtype))
     assert linalg.pinv(jnp.zeros((0, 3))).shape == (3, 0)
 
 

@@ -147,6 +147,9 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
     if a.shape[-1] == 0:
         return SlogdetResult(lax.full(a.shape[:-2], 1, a.dtype), lax.full(a.shape[:-2], 0, to_real_dtype(a.dtype)))
+    if method != "qr" and a.dtype.itemsize == 2 and isinstance(a.shape[-1], int) and a.shape[-1] <= 2:
+        small = _small_determinant(a)  # LAPACK knows no half precision
+        return SlogdetResult(sign(small), lax.log(lax.abs(small)))
     return SlogdetResult(*(_slogdet_qr(a) if method == "qr" else _slogdet(a)))
 
 

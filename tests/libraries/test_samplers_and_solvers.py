@@ -67,6 +67,22 @@ def test_jaxopt():
     np.testing.assert_allclose(slope, -np.linalg.solve(a.T @ a + 0.1 * np.eye(2), want).sum(), rtol=2e-2)
 
 
+def test_jaxopt_derivatives_of_quadratic_programs():
+    """Solutions on a box and their derivatives, batched: a solver's loop and a linear solve in each rule."""
+    scale, slopes = jnp.array([2.0, 4.0]), jnp.array([[-1.0, -1.0], [1.0, -8.0], [-0.5, 2.0]])
+    solver = jaxopt.OSQP(tol=1e-5)
+    sides = jnp.concatenate([-jnp.eye(2), jnp.eye(2)]), jnp.array([0.0, 0.0, 1.0, 1.0])
+
+    def solution(slope):
+        return solver.run(params_obj=(jnp.diag(scale), slope), params_ineq=sides).params.primal
+
+    free = -slopes / scale
+    np.testing.assert_allclose(jax.vmap(solution)(slopes), np.clip(free, 0, 1), atol=1e-3)
+    inside = (free > 0) & (free < 1)
+    want = -np.eye(2) * np.where(inside, 1 / scale, 0)[:, None]
+    np.testing.assert_allclose(jax.vmap(jax.jacrev(solution))(slopes), want, atol=1e-3)
+
+
 def test_tinygp():
     x = jnp.linspace(0, 3, 20)
 

@@ -40,7 +40,7 @@ def relay(x, a, w):
     me = lax.axis_index("i")
     first = lax.cond(me == 1, lambda a: work(a, w), lambda a: a, a)
     total = lax.psum(jnp.concatenate([x, first.reshape(-1)]), "i")
-    beside = lax.cond(me == 0, lambda a: work(a, w, 2), lambda a: a + 1, a)
+    beside = lax.cond(me == 0, lambda a: work(a, w, 2), lambda a: a, a + 1)
     after = lax.cond(me == 1, lambda t: work(t, w), lambda t: t, total[-a.size :].reshape(a.shape))
     return total, beside, after
 

@@ -162,13 +162,18 @@ def device_get(x: Any):
     return tree_map(on_host, x)
 
 
-@api_boundary
 def block_until_ready(x: T) -> T:
     """The tree, once all its arrays are computed."""
-    for leaf in tree_flatten(x)[0]:
+    for leaf in [x] if isinstance(x, _core.Array) else _leaves(x):
         if isinstance(leaf, _core.Array):
             leaf.block_until_ready()
     return x
+
+
+@api_boundary
+def _leaves(x: Any) -> list[Any]:
+    """The leaves of a tree; what `block_until_ready` of an array need not pay for."""
+    return tree_flatten(x)[0]
 
 
 def effects_barrier() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -26,7 +27,7 @@ from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
 from pullback.util import dtypes
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
-from pullback.util.tracebacks import api_boundary
+from pullback.util.tracebacks import api_boundary, shorten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -164,16 +165,15 @@ def device_get(x: Any):
 
 def block_until_ready(x: T) -> T:
     """The tree, once all its arrays are computed."""
-    for leaf in [x] if isinstance(x, _core.Array) else _leaves(x):
+    try:
+        leaves = [x] if isinstance(x, _core.Array) else tree_flatten(x)[0]
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
+    for leaf in leaves:
         if isinstance(leaf, _core.Array):
             leaf.block_until_ready()
     return x
-
-
-@api_boundary
-def _leaves(x: Any) -> list[Any]:
-    """The leaves of a tree; what `block_until_ready` of an array need not pay for."""
-    return tree_flatten(x)[0]
 
 
 def effects_barrier() -> None:

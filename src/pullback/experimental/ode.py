@@ -101,9 +101,7 @@ def odeint(
 
 
 def ravel_first_arg(f: Callable[..., Any], unravel: Callable[[Any], Any], debug_info: Any) -> Callable[..., Any]:
-    """f as a function whose first argument and whose result are vectors: unravel is ravel_pytree's; debug_info, what
-    errors would say of f, is not read.
-    """
+    """f as a function whose first argument and whose result are vectors; debug_info is not read: errors name f."""
     return lambda y, *args: ravel_pytree(f(unravel(y), *args))[0]
 
 

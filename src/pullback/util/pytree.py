@@ -137,9 +137,14 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
 @api_boundary
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of the tuple of trees that have the given structures."""
-    if not isinstance(treedefs, Iterable):
-        raise ArgumentError(f"treedef_tuple: argument 'treedefs' must be a sequence of PyTreeDefs, got {treedefs!r}")
-    return _native.treedef_tuple(treedefs)
+    try:
+        return _native.treedef_tuple(treedefs)
+    except TypeError:
+        if isinstance(treedefs, Iterable):
+            raise
+        raise ArgumentError(
+            f"treedef_tuple: argument 'treedefs' must be a sequence of PyTreeDefs, got {treedefs!r}"
+        ) from None
 
 
 @api_boundary

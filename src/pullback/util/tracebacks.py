@@ -150,8 +150,8 @@ def shorten(error: BaseException, boundary: FrameType) -> None:
     """Leave out frames of this package from the traceback of an error that passes a function of the API.
 
     boundary: the frame of that function. Nothing happens where another function of ours is further out. Functions are
-    `api_boundary`s; only those whose calls a wrapper would make a tenth slower (operators, indexing, jnp.array, trees) and
-    lookups of modules, which type checkers want as functions, call this themselves.
+    `api_boundary`s; only those whose calls a wrapper would make a tenth slower (operators, indexing, jnp.array, trees)
+    and lookups of modules, which type checkers want as functions, call this themselves.
     """
     mode = _mode()
     if mode == "off" or _is_within_ours(boundary.f_back):

@@ -317,7 +317,7 @@ def run_as_program(primitive, key_jaxpr: ClosedJaxpr, args: Sequence[Any], param
 
 def python_control_flow() -> bool:
     """True when jit is disabled: loops then run in Python, so that a debugger can step through them."""
-    return bool(config.config.jax_disable_jit)
+    return bool(config.value_of("jax_disable_jit"))
 
 
 def concrete_bool(pred) -> bool | None:

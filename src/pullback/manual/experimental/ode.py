@@ -20,4 +20,19 @@ Raises:
 >>> jnp.allclose(y, jnp.exp(jnp.array([0.0, -2.0])))
 Array(True, dtype=bool)
 """,
+    "ravel_first_arg": """
+Arguments:
+    f: function of a tree of arrays, and of others, that gives a tree of arrays.
+    unravel: function from a vector to the tree that f takes first, as `ravel_pytree` gives it.
+    debug_info: anything.
+Returns:
+    Function of a vector [n] and f's other arguments, which gives a vector.
+Raises:
+    Nothing itself; its result ValueError for a vector of another length.
+
+>>> flat, unravel = jax.flatten_util.ravel_pytree({"a": jnp.ones(()), "b": jnp.ones(()) + 1})
+>>> turned = jax.experimental.ode.ravel_first_arg(lambda x, t: {"a": x["b"] * t, "b": x["a"]}, unravel, None)
+>>> turned(flat, 3.0)
+Array([6., 1.], dtype=float32)
+""",
 }

@@ -13,11 +13,9 @@ or float64 compiles in 6 to 13 ms, before 9 to 45.
 
 from __future__ import annotations
 
-import concurrent.futures
 import functools
 import hashlib
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
@@ -119,6 +117,9 @@ def write(path: Path, codes: dict[str, bytes]) -> None:
 
 def main() -> int:
     """The command."""
+    import concurrent.futures  # a process that only reads kernels does without
+    import multiprocessing
+
     from pullback.compiler.products.symbols import usual_kernels
     from pullback.loops.emit.cpu.target import vector_bytes
 

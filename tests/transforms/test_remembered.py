@@ -339,3 +339,20 @@ def test_inner_axes_stay_where_they_are(monkeypatch):
         np.testing.assert_allclose(f(a, b), np.einsum("jlk,ljk->kj", a, b), rtol=1e-5, atol=1e-6)
         monkeypatch.setattr(batching.hooks, "moveaxis", lambda *args: moved.append(args))  # would fail if it were asked
     assert not moved
+
+
+def test_programs_of_64_bits_run_where_those_are_switched_off():
+    """What a function computes in float64 is remembered, and runs again one equation after the other."""
+    x, one = (jnp.float32(0.5),) * 3, (jnp.float32(1.0),) * 3
+    first = pb.jvp(pb.scipy.special.hyp1f1, x, one)
+    np.testing.assert_array_equal(pb.jvp(pb.scipy.special.hyp1f1, x, one), first)
+
+
+@pytest.mark.parametrize("value", [np.float64(0.1), np.int64(2**40), np.complex128(0.1j), np.uint64(2**40)], ids=str)
+def test_literals_of_64_bits_keep_them(value):
+    with pb.enable_x64(True):
+        closed = pb.make_jaxpr(lambda x: (x + value, value))(value)
+        given = jnp.asarray(value)
+    added, same = pb.core.eval_jaxpr(closed.jaxpr, closed.consts, given)
+    assert added.dtype == same.dtype == value.dtype
+    assert np.asarray(added)[()] == value + value and np.asarray(same)[()] == value

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pullback._ext import _core
 from pullback.core.avals import typeof
-from pullback.core.hooks import hooks
 
 
 class Var:
@@ -46,12 +46,15 @@ class Literal:
 
     @property
     def operand(self):
-        """The value as an operand of a primitive: its type is exactly `aval`, also where that is weak."""
-        if not self.aval.weak_type:
-            return self.val
-        if self._operand is None:
-            self._operand = hooks.asarray(self.val, dtype=self.aval.dtype, weak_type=True)
-        return self._operand
+        """The value as an operand of a primitive: its type is exactly `aval`, also where that is weak, or has 64 bits
+        that jax_enable_x64 does not give NumPy's values now."""
+        operand = self._operand
+        if operand is None:
+            operand, aval = self.val, self.aval
+            if aval.weak_type or aval.dtype.itemsize >= 8:
+                operand = _core.copy_of(np.asarray(operand, aval.dtype), aval.dtype, aval.weak_type, None)
+            self._operand = operand
+        return operand
 
     @property
     def hash(self):

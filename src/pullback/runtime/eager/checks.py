@@ -78,7 +78,7 @@ def _blame(closed: ClosedJaxpr, inputs: Sequence[Any]) -> None:
     """Raise FloatingPointError at the first equation that makes a bad value of good ones."""
     env: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts)) | dict(zip(closed.jaxpr.invars, inputs))
     for eqn in closed.jaxpr.eqns:
-        operands = [a.val if isinstance(a, Literal) else env[a] for a in eqn.invars]
+        operands = [a.operand if isinstance(a, Literal) else env[a] for a in eqn.invars]
         if jaxprs_in_params(eqn.params):  # a loop is a program of its own, of which it would be the first bad equation
             with _without_checks():
                 outs = eqn.primitive.bind(*operands, **eqn.params)

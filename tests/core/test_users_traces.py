@@ -259,3 +259,15 @@ def test_kinds_of_tracers_have_names():
     kinds = jax.interpreters.partial_eval.DynamicJaxprTracer, jax.interpreters.batching.BatchTracer
     kinds += (jax.interpreters.ad.JVPTracer,)
     assert [[isinstance(x, kind) for kind in kinds] for x in seen] == np.eye(3, dtype=bool).tolist()
+
+
+def test_a_shape_rule_that_asks_another_ones():
+    """Its error is not taken for one of the primitive's own operands, which go together as they are."""
+    asked = jex.Primitive("asks_of_add")
+
+    @asked.def_abstract_eval
+    def _(_x):
+        return jax.lax.add_p.abstract_eval(jax.typeof(jnp.zeros((1, 3))), jax.typeof(jnp.zeros((2, 1))))
+
+    with pytest.raises(TypeError, match="add: operands of a primitive"):
+        jax.make_jaxpr(asked.bind)(X)

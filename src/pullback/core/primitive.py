@@ -18,7 +18,8 @@ what a user reads who needs the rule, and what the coverage table prints. Rule s
         "own types" that the shape rule says how results vary and are cut over meshes (core/types.py);
         "added by plans" that plans add in another order than the reference: they do eager work from the first call on;
         "transposes zeros" that the transpose rule is asked even where all cotangents vanish;
-        "mixed" that under vmap, as in JAX, an element of a batch is not what it is by itself
+        "mixed" that under vmap, as in JAX, an element of a batch is not what it is by itself;
+        "once" that one device calls it for all that share the work: it runs a function of the user's, which may be slow
 
 Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, custom rules) fill:
 
@@ -105,12 +106,12 @@ def is_undefined_primal(x) -> bool:
 class Misaligned(TypeError):
     """Raised by a shape rule for operands that go together once those with axes of size 1 are broadcast.
 
-    `align(args)`: the operands so; `bind` does that and goes on.
+    `align(args)`: the operands so; `bind` of the primitive `name` does that and goes on.
     """
 
-    def __init__(self, message: str, align: Callable[[Sequence[Any]], Sequence[Any]]):
+    def __init__(self, name: str, message: str, align: Callable[[Sequence[Any]], Sequence[Any]]):
         super().__init__(message)
-        self.align = align
+        self.name, self.align = name, align
 
 
 not_mapped = None
@@ -219,6 +220,8 @@ class Primitive:
         try:
             return current_interpreter().process(self, args, params)
         except Misaligned as error:
+            if error.name != self.name:  # of a primitive that a rule used
+                raise
             return self.bind(*error.align(args), **params)
 
     def bind_with_trace(self, trace: Any, args: Any, *rest: Any) -> Any:

@@ -218,6 +218,7 @@ def _misaligned(name: str, avals: Sequence[Any]) -> TypeError:
     shape = _common_shape(name, avals)
     shown = ", ".join(a.short() for a in avals)
     return Misaligned(
+        name,
         f"{name}: operands of a primitive in a program must have one shape or be scalars, got {shown}",
         lambda args: [spread(as_array(x, name), shape) if np.shape(x) else x for x in args],
     )

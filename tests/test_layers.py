@@ -25,6 +25,7 @@ LEVELS = {
     "lax.records": 4,
     "lax": 5,
     "compiler.graph": 6,
+    "compiler.hlo": 6,
     "partition": 7,
     "compiler.lower": 7,
     "compiler.products": 7,

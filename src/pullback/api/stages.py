@@ -208,7 +208,7 @@ class Traced:
 
     def _hlo(self) -> Any:
         """The program as it was traced, written as HLO."""
-        from pullback.compiler.graph.hlo import HloModule  # few ask
+        from pullback.compiler.hlo import HloModule  # few ask
 
         return HloModule(discharged(self.jaxpr)[0], self.fun_name, self.arg_names)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph.hlo.text import INDEX, TRUTH, Computation, braces, plain
+from pullback.compiler.hlo.text import INDEX, TRUTH, Computation, braces, plain
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 

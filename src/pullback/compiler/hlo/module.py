@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pullback.compiler.graph.hlo.rules import write
-from pullback.compiler.graph.hlo.text import Computation, Module, plain, shape_text
+from pullback.compiler.hlo.rules import write
+from pullback.compiler.hlo.text import Computation, Module, plain, shape_text
 from pullback.core.jaxpr import ClosedJaxpr
 
 

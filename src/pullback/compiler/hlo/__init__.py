@@ -13,6 +13,6 @@ would need a long program there that nobody reads (sorts by several keys, places
     }
 """
 
-from pullback.compiler.graph.hlo.module import HloModule
+from pullback.compiler.hlo.module import HloModule
 
 __all__ = ["HloModule"]

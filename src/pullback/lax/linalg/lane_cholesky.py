@@ -7,21 +7,22 @@
 It is the substitution of lane_solve.py with a triangle that is found on the way. A matrix whose size is no multiple of
 a vector's gets rows of the identity, so that there are no rests.
 
-Measured (one core of a Xeon with AVX-512, us), OpenBLAS's potrf and this: float32 of 33 rows 2.9 and 2.6, 60 8.7 and
-4.1, 120 36 and 19, 191 105 and 51, float64 3.7 and 2.5, 12 and 6.4, 46 and 21, 143 and 114; by blocks on two cores
-(blocked_cholesky.py) and this: float32 of 250 146 and 124, 300 230 and 184, 350 258 and 273, float64 197 and 235, 391
-and 345, 568 and 501. Eight rows together are up to 1.3 times as quick, but take half as long again to compile.
+Measured (one core of a Xeon with AVX-512, us), OpenBLAS's potrf and this: float32 of 33 rows 2.9 and 2.7, 60 8.9 and
+4.4, 120 36 and 18, 191 106 and 58, float64 3.8 and 2.5, 12 and 6.7, 45 and 21, 176 and 109; by blocks on two cores
+(blocked_cholesky.py) and this: float32 of 250 137 and 122, 300 183 and 187, float64 212 and 224, 311 and 328. Eight
+rows together are up to 1.3 times as quick, but take half as long again to compile.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from pullback.lax.linalg.lane_solve import less_products, solve_rows
 from pullback.lax.records.nests import loops
 from pullback.loops.ir import ITEMSIZE
 
 REAL = ("f32", "f64")
-LEAST, MOST = 28, 320  # rows of a matrix; of a larger one threads share blocks, if it is alone
+LEAST, MOST = 28, 240  # rows of a matrix; of a larger one threads share blocks, if it is alone
 TOGETHER = 4  # rows that are found at once
 VECTOR = 64  # bytes
 
@@ -60,22 +61,20 @@ def cholesky(ctx: Any, a: Any, out: Any, upper: Any) -> None:
         loops(b, (size - n, size), pad)
     ctx.store(info, (0,), 0)
 
-    def taken(total: Any, *factors: Any) -> Any:
-        return b.let(b.sub(total, b.term(*factors)))
-
-    def less_products(start: Any, column: Any) -> list[Any]:
+    def less_earlier(start: Any, column: Any) -> list[list[Any]]:
         """The block's elements in a column, less what the rows before `start` take."""
-        begin = [ctx.load(upper, (start + q, column)) for q in of_block]
-        with b.carried_loop(start, [((value,), None) for value in begin]) as k:
-            value = b.let(ctx.load(upper, (k.i, column)))
-            factors = [b.let(ctx.load(upper, (k.i, start + q))) for q in of_block]
-            k.update(*[taken(total, factor, value) for total, factor in zip(k.vars, factors)])
-        return list(k.results)
+        return less_products(
+            b,
+            [[ctx.load(upper, (start + q, column))] for q in of_block],
+            start,
+            lambda k: [ctx.load(upper, (k, start + q)) for q in of_block],
+            lambda k: [ctx.load(upper, (k, column))],
+        )
 
     with b.loop(size // TOGETHER, "sequential", "block") as block:
         start = b.let(block * TOGETHER)
         with b.loop(TOGETHER, "vector", "j", (("lanes", TOGETHER),)) as j:
-            for q, value in enumerate(less_products(start, start + j)):
+            for q, (value,) in enumerate(less_earlier(start, start + j)):
                 ctx.store(corner, (q, j), value)
         rows = {(q, t): b.let(ctx.load(corner, (q, t))) for q in of_block for t in of_block if t >= q}
         scales, bad = [], ctx.load(info, (0,))
@@ -88,7 +87,7 @@ def cholesky(ctx: Any, a: Any, out: Any, upper: Any) -> None:
                 rows[q, t] = b.let(b.mul(rows[q, t], scales[q]))
             for s in range(q + 1, TOGETHER):
                 for t in range(s, TOGETHER):
-                    rows[s, t] = taken(rows[s, t], rows[q, s], rows[q, t])
+                    rows[s, t] = b.let(b.sub(rows[s, t], b.term(rows[q, s], rows[q, t])))
         for (q, t), value in rows.items():
             ctx.store(upper, (start + q, start + t), value)
         ctx.store(info, (0,), bad)
@@ -97,14 +96,11 @@ def cholesky(ctx: Any, a: Any, out: Any, upper: Any) -> None:
         panels = b.loop(b.index(size // width) - first, "sequential", "panel")
         with panels as panel, b.loop(width, "vector", "j", (("lanes", width),)) as j:
             column = (first + panel) * width + j
-            totals = less_products(start, column)
-            for q in of_block:
-                totals[q] = b.let(b.mul(totals[q], scales[q]))
-                for later in range(q + 1, TOGETHER):
-                    totals[later] = taken(totals[later], rows[q, later], totals[q])
-            for q in of_block:
+            solved = less_earlier(start, column)
+            solve_rows(b, solved, scales, lambda later, q: rows[q, later])
+            for q, (value,) in enumerate(solved):
                 old = ctx.load(upper, (start + q, column))
-                ctx.store(upper, (start + q, column), b.select(b.op("ge", column, behind), totals[q], old))
+                ctx.store(upper, (start + q, column), b.select(b.op("ge", column, behind), value, old))
 
     failed = b.let(b.op("ne", ctx.load(info, (0,)), 0))
 

@@ -6,12 +6,13 @@ straight code. Each element of X is computed by the same additions in the same o
 the last panel and the last rows may overlap those before: they are found again, with the same values.
 
 Measured (two cores of a Xeon with AVX-512, as many right-hand sides as unknowns, us), OpenBLAS's trsm, by halves from
-128 unknowns on, and this: float32 of 40 3.7 and 0.9, 60 9.4 and 2.5, 120 41 and 9, 250 257 and 72, 500 1600 and 500,
-1000 17,500 and 6,000; complex64 of 40 8 and 6, 120 110 and 68.
+128 unknowns on, and this: float32 of 40 3.8 and 0.8, 60 9.4 and 2.4, 120 42 and 8, 250 218 and 67, 500 1,010 and 455,
+1000 5,060 and 4,120; complex64 of 40 8 and 6, 120 111 and 67.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.lax.linalg import blocked_solve
@@ -25,6 +26,35 @@ REGISTER = 64  # bytes of a row of a panel that are one vector
 def suits(dtype: str, n: int, right_sides: int) -> bool:
     """Whether lanes are filled; halves of large complex systems, whose products are OpenBLAS's, are quicker."""
     return right_sides * ITEMSIZE[dtype] >= REGISTER and (dtype in REAL or n < blocked_solve.LEAST)
+
+
+def _less(b: Any, total: Any, factor: Any, value: Any) -> Any:
+    return b.let(b.sub(total, b.term(factor, value)))
+
+
+def less_products(
+    b: Any, rows: Sequence[Sequence[Any]], extent: Any, factors: Callable[[Any], list], values: Callable[[Any], list]
+) -> list[list[Any]]:
+    """Rows of vectors less the sum over k < extent of factors(k), one for each row, times values(k), one row."""
+    begin = [value for row in rows for value in row]
+    with b.carried_loop(extent, [((value,), None) for value in begin]) as k:
+        found, each = [b.let(x) for x in values(k.i)], [b.let(x) for x in factors(k.i)]
+        pairs = [(factor, value) for factor in each for value in found]
+        k.update(*[_less(b, total, *pair) for total, pair in zip(k.vars, pairs)])
+    results, width = list(k.results), len(rows[0])
+    return [results[start : start + width] for start in range(0, len(results), width)]
+
+
+def solve_rows(b: Any, rows: list[list[Any]], scales: Sequence[Any], factor: Callable[[int, int], Any]) -> None:
+    """Rows of vectors become the solution: each times its scale (None: 1), and then factor(later, q) times row q is
+    taken from those after it.
+    """
+    for q, row in enumerate(rows):
+        if scales[q] is not None:
+            row[:] = [b.let(b.mul(value, scales[q])) for value in row]
+        for later in range(q + 1, len(rows)):
+            times = factor(later, q)
+            rows[later] = [_less(b, total, times, value) for total, value in zip(rows[later], row)]
 
 
 def substitute(
@@ -46,8 +76,8 @@ def substitute(
         value = ctx.load(a, (j, i) if turned else (i, j))
         return b.let(b.op("conj", value) if conjugate else value)
 
-    def taken(total: Any, factor: Any, value: Any) -> Any:
-        return b.let(b.sub(total, b.term(factor, value)))
+    def scale(at: Any) -> Any:
+        return None if unit else b.let(b.op("div", b.const(out.dtype, 1), element(at, at)))
 
     role, grain = ("threads", (("grain", 1),)) if threads else ("sequential", ())
     with b.loop(-(-count // (parts * width)), role, "panel", grain) as panel:
@@ -56,22 +86,19 @@ def substitute(
             start = b.let(b.op("min", block * rows, b.index(n - rows)))
             with b.loop(width, "vector", "j", (("lanes", width),)) as j:
                 places = [column + part * width + j for part in range(parts)]
-                begin = [ctx.load(source, (row(start + q), place)) for q in range(rows) for place in places]
-                with b.carried_loop(start, [((value,), None) for value in begin]) as k:
-                    found = [b.let(ctx.load(out, (row(k.i), place))) for place in places]
-                    factors = [element(start + q, k.i) for q in range(rows)]
-                    pairs = [(factor, value) for factor in factors for value in found]
-                    k.update(*[taken(total, *pair) for total, pair in zip(k.vars, pairs)])
-                totals = [list(k.results[q * parts : (q + 1) * parts]) for q in range(rows)]
-                for q, solved in enumerate(totals):
-                    if not unit:
-                        scale = b.let(b.op("div", b.const(out.dtype, 1), element(start + q, start + q)))
-                        solved[:] = [b.let(b.mul(value, scale)) for value in solved]
-                    for later in range(q + 1, rows):
-                        factor = element(start + later, start + q)
-                        totals[later] = [taken(total, factor, value) for total, value in zip(totals[later], solved)]
-                    for place, value in zip(places, solved):
+                begin = [[ctx.load(source, (row(start + q), place)) for place in places] for q in range(rows)]
+                solved = less_products(
+                    b,
+                    begin,
+                    start,
+                    lambda k: [element(start + q, k) for q in range(rows)],
+                    lambda k: [ctx.load(out, (row(k), place)) for place in places],
+                )
+                scales = [scale(start + q) for q in range(rows)]
+                solve_rows(b, solved, scales, lambda later, q: element(start + later, start + q))
+                for q, values in enumerate(solved):
+                    for place, value in zip(places, values):
                         ctx.store(out, (row(start + q), place), value)
 
 
-__all__ = ["substitute", "suits"]
+__all__ = ["less_products", "solve_rows", "substitute", "suits"]

@@ -110,6 +110,10 @@ COMPARES: dict[str, Callable[[int, int], bool]] = {
 }
 
 
+# x < y is y > x.
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
 def make(name: str, args: tuple[Expr, ...], dtype: str | None = None, attrs: tuple = ()) -> Expr:
     """The op applied to `args`, folded where that is exact; TypeError if the types do not fit."""
     dtype = result_dtype(name, tuple([arg.dtype for arg in args]), dtype)

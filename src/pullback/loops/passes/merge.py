@@ -14,14 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pullback.loops.ir.affine import summands
-from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fold import MIRRORED, const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Carried, Const, Expr, Function, If, Load, Loop, Op, Read, Stmt, Store, Var, While
 from pullback.loops.ir.visit import Rewriter, nodes, statements, with_blocks
 from pullback.loops.schedule.apply.partials import hands_on
-
-TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-ORDERS = frozenset(TURNED)
 
 
 def merge(function: Function) -> Function:
@@ -76,7 +73,7 @@ class _Along(Rewriter):
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Load):
             return Load(expr.buffer, self.place(expr.index))
-        if isinstance(expr, Op) and expr.name in ORDERS and expr.args[0].dtype == "i64":
+        if isinstance(expr, Op) and expr.name in MIRRORED and expr.args[0].dtype == "i64":
             return self.compared(expr)
         return expr
 
@@ -86,7 +83,7 @@ class _Along(Rewriter):
         rows = [factor for term, factor in found if isinstance(term, Read) and term.var is self.outer]
         if rows not in ([1], [-1]):
             return expr
-        name = expr.name if rows == [1] else TURNED[expr.name]
+        name = expr.name if rows == [1] else MIRRORED[expr.name]
         constant *= rows[0]
         if name in ("gt", "le"):  # row + r > 0 is row + r - 1 >= 0
             name, constant = {"gt": "ge", "le": "lt"}[name], constant - 1

@@ -15,22 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from pullback.loops.ir.fold import const, make
+from pullback.loops.ir.fold import MIRRORED, const, make
 from pullback.loops.ir.ir import Const, Expr, Op
 from pullback.loops.ir.types import REAL_OF
 
-_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 MODERATE = {"f32": (2.0**-40, 2.0**40), "f64": (2.0**-400, 2.0**400)}
 _TYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64}
 
 
 def compared(expr: Op) -> Expr | None:
     """What a comparison of a root with a number means without the root; None if it is none."""
-    if expr.name not in _MIRRORED:
+    if expr.name not in MIRRORED:
         return None
     name, (x, bound) = expr.name, expr.args
     if isinstance(x, Const):
-        name, x, bound = _MIRRORED[name], bound, x
+        name, x, bound = MIRRORED[name], bound, x
     if not (isinstance(bound, Const) and isinstance(x, Op) and x.dtype in MODERATE):
         return None
     low, high = MODERATE[x.dtype]

@@ -46,6 +46,7 @@ from pullback.compiler.graph.closed_forms.write_forms import (
 )
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
+from pullback.loops.ir.fold import MIRRORED
 
 
 class _Step(NamedTuple):
@@ -316,7 +317,7 @@ def _replaced(r: Rewriter, eqn: JaxprEqn, found: list[Any], wanted: list[bool]) 
 
 # How often a while loop runs.
 
-_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "ne": "ne"}
+_MIRRORED = {**MIRRORED, "ne": "ne"}
 
 
 def _count(r: Rewriter, loop: _Loop, cond: ClosedJaxpr, consts: list[Any]) -> tuple[int | None, Any]:

@@ -35,6 +35,7 @@ from pullback.util.errors import (
     UnhashableArgumentError,
     class_shown,
 )
+from pullback.util.other_arrays import ARGUMENTS_OF_TORCH
 from pullback.util.static import is_hashable
 from pullback.util.tracebacks import shorten
 
@@ -193,7 +194,6 @@ def _name_function(error: Exception, fun: Callable[..., Any], name: str, args: t
         return
 
 
-_OF_TORCH = {"dim": "axis", "dims": "axis", "dim0": "axis1", "dim1": "axis2", "repeats": "reps"}
 _UNKNOWN = re.compile(r"(?:\w+\.)?(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 
 
@@ -207,7 +207,7 @@ def _name_parameters(error: Exception, fun: Callable[..., Any]) -> None:
     public = [p for p in inspect.signature(fun).parameters.values() if p.name[0] != "_" and p.name != "self"]
     keywords = [p.name for p in public if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     close = difflib.get_close_matches(found[2], keywords, n=1)
-    other = _OF_TORCH.get(found[2])
+    other = ARGUMENTS_OF_TORCH.get(found[2])
     close = close or [name for name in keywords if name == other]
     meant = f"did you mean '{close[0]}'? " if close else ""
     taken = ", ".join([str(p.replace(annotation=p.empty, default=p.empty)) for p in public])

@@ -1,8 +1,5 @@
 """Activations, softmax and its kin, attention, and initial values of weights (`initializers`)."""
 
-import importlib as _importlib
-import sys as _sys
-
 from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
@@ -43,8 +40,7 @@ from pullback.nn._attention import (
 )
 from pullback.nn._normalizing import log_softmax, logmeanexp, logsumexp, softmax, standardize
 from pullback.numpy import tanh
-from pullback.util.absent import no_attribute as _no_attribute
-from pullback.util.tracebacks import shorten as _shorten
+from pullback.util.absent import late_modules as _late_modules
 
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config", "glu", "hard_sigmoid", "hard_silu",
@@ -59,15 +55,8 @@ _remember_all(globals(), _parameters.NN, _parameters.NN_OWN, skip=("get_scaled_d
 _explain_all(globals(), _parameters.NN, _parameters.NN_OWN)
 _add_pages(globals(), _PAGES)
 
-
-def __getattr__(name: str):
-    if name == "initializers":  # with pullback.random, which costs as much to import as all that is here
-        return _importlib.import_module("pullback.nn.initializers")
-    try:
-        raise _no_attribute(__name__, name)
-    except AttributeError as error:
-        _shorten(error, _sys._getframe())
-        raise
+# With pullback.random, which costs as much to import as all that is here.
+__getattr__ = _late_modules(__name__, ["initializers"])
 
 
 def __dir__():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
@@ -33,8 +33,9 @@ from pullback.numpy._dtypes import astype
 from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._products import dot, matmul
 from pullback.util import dtypes
+from pullback.util.absent import NotHere
 from pullback.util.errors import AbsentAttributeError
-from pullback.util.other_arrays import INSTEAD, NotHere, without_those
+from pullback.util.other_arrays import INSTEAD
 from pullback.util.tracebacks import api_boundary, shorten
 
 _ACCEPTED = (Array, Tracer, int, float, complex, np.ndarray, np.generic, AnyArray)
@@ -438,6 +439,11 @@ _OF_ARRAYS_ALONE: dict[str, Any] = {
 }
 
 
+def _has(self: object) -> Iterable[str]:
+    """The names of the attributes that an array has; `dir` and completion show them."""
+    return [name for name in object.__dir__(self) if name not in INSTEAD]
+
+
 def install() -> None:
     """Give arrays and tracers their operators and methods."""
     install_operators(OPERATORS)
@@ -448,4 +454,4 @@ def install() -> None:
     for cls in (_core.Array, Tracer):
         for name, instead in INSTEAD.items():
             setattr(cls, name, NotHere(name, instead))
-        cls.__dir__ = lambda self: without_those(object.__dir__(self))  # type: ignore[method-assign]
+        cls.__dir__ = _has  # type: ignore[method-assign]

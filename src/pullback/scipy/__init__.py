@@ -1,11 +1,8 @@
 """SciPy's functions on arrays: special functions, statistics, linear algebra, signals, optimization, images."""
 
-import importlib as _importlib
-import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from pullback.util.absent import no_attribute as _no_attribute
-from pullback.util.tracebacks import shorten as _shorten
+from pullback.util.absent import late_modules as _late_modules
 
 if _TYPE_CHECKING:  # for editors and type checkers
     from pullback.scipy import cluster as cluster
@@ -26,15 +23,7 @@ _MODULES = (
     "special", "stats",
 )  # fmt: skip
 
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return _importlib.import_module(f"pullback.scipy.{name}")
-    try:
-        raise _no_attribute(__name__, name)
-    except AttributeError as error:
-        _shorten(error, _sys._getframe())
-        raise
+__getattr__ = _late_modules(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

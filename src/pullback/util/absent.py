@@ -10,9 +10,10 @@ parameters are functions.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from .absent_table import REASONS, TABLE
@@ -48,6 +49,22 @@ class _AbsentValue:
 
     def __repr__(self) -> str:
         return f"<{self.__doc__}>"
+
+
+class NotHere:
+    """An attribute that arrays do not have: asking for it says what to write.
+
+    It raises AttributeError, so `hasattr` says no, and attributes that are there cost nothing.
+    """
+
+    __slots__ = ("instead", "name")
+
+    def __init__(self, name: str, instead: str) -> None:
+        self.name, self.instead = name, instead
+
+    @api_boundary
+    def __get__(self, array: Any, cls: type) -> NoReturn:
+        raise AttributeError(f"'{cls.__name__}' object has no attribute '{self.name}'; here one writes {self.instead}")
 
 
 def _function(name: str, parameters: str, why: str) -> Callable[..., NoReturn]:
@@ -105,4 +122,16 @@ def absent_names(module: str) -> Callable[[str], Any]:
     return __getattr__
 
 
-__all__ = ["absent_names", "listed", "no_attribute"]
+def late_modules(package: str, names: Sequence[str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that imports these modules of its own when they are first asked for."""
+
+    @api_boundary
+    def __getattr__(name: str) -> Any:
+        if name not in names:
+            raise no_attribute(package, name)
+        return importlib.import_module(f"{package}.{name}")
+
+    return __getattr__
+
+
+__all__ = ["NotHere", "absent_names", "late_modules", "listed", "no_attribute"]

@@ -1,15 +1,6 @@
-"""What arrays of PyTorch, TensorFlow, NumPy and pandas can do and arrays here cannot: each name says what to write.
-
-The names are attributes of the classes that raise AttributeError, so `hasattr` says no, `dir` does not show them, and
-those that are there cost nothing.
-"""
+"""What arrays of PyTorch, TensorFlow, NumPy and pandas can do and arrays here cannot: each name with what to write."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
-from typing import Any, NoReturn
-
-from .tracebacks import api_boundary
 
 # By what is written here, with x the array.
 _WRITTEN_HERE = {
@@ -94,25 +85,22 @@ _WRITTEN_HERE = {
     },
 }  # fmt: skip
 
+# What PyTorch's users call, and arrays here have as attributes.
+CALLED_BY_TORCH = {
+    "size": "a number; the length of an axis is x.shape[axis]",
+    "shape": "a tuple; the length of an axis is x.shape[axis]",
+    "ndim": "a number",
+    "dtype": "the type of the elements; x.astype(dtype) converts them",
+    "T": "the transposed array",
+    "mT": "the array with its last two axes exchanged",
+    "real": "an array",
+    "imag": "an array",
+    "nbytes": "a number",
+}
+
+# Names of arguments in PyTorch, and here.
+ARGUMENTS_OF_TORCH = {"dim": "axis", "dims": "axis", "dim0": "axis1", "dim1": "axis2", "repeats": "reps"}
+
 INSTEAD = {name: written for written, names in _WRITTEN_HERE.items() for name in names.split()}
 
-
-class NotHere:
-    """An attribute that arrays do not have: asking for it says what to write."""
-
-    __slots__ = ("instead", "name")
-
-    def __init__(self, name: str, instead: str) -> None:
-        self.name, self.instead = name, instead
-
-    @api_boundary
-    def __get__(self, array: Any, cls: type) -> NoReturn:
-        raise AttributeError(f"'{cls.__name__}' object has no attribute '{self.name}'; here one writes {self.instead}")
-
-
-def without_those(names: Iterable[str]) -> list[str]:
-    """The names of attributes that arrays have."""
-    return [name for name in names if name not in INSTEAD]
-
-
-__all__ = ["INSTEAD", "NotHere", "without_those"]
+__all__ = ["ARGUMENTS_OF_TORCH", "CALLED_BY_TORCH", "INSTEAD"]

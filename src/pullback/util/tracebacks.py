@@ -21,6 +21,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+from .other_arrays import CALLED_BY_TORCH
+
 P = ParamSpec("P")
 R = TypeVar("R")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -120,20 +122,6 @@ def _without_ours(error: BaseException) -> None:
         last.__cause__ = None  # its context is not shown either then
 
 
-# What PyTorch's users call, and arrays here have as attributes.
-_ATTRIBUTES = {
-    "size": "a number; the length of an axis is x.shape[axis]",
-    "shape": "a tuple; the length of an axis is x.shape[axis]",
-    "ndim": "a number",
-    "dtype": "the type of the elements; x.astype(dtype) converts them",
-    "T": "the transposed array",
-    "mT": "the array with its last two axes exchanged",
-    "real": "an array",
-    "imag": "an array",
-    "nbytes": "a number",
-}
-
-
 def _explain_call(error: BaseException) -> None:
     """Add what x.size() and its like should be to Python's error that a number cannot be called."""
     if type(error) is not TypeError or not str(error).endswith("object is not callable"):
@@ -141,9 +129,9 @@ def _explain_call(error: BaseException) -> None:
     import traceback
 
     line = traceback.extract_tb(error.__traceback__)[-1].line or ""
-    called = re.search(rf"\.({'|'.join(_ATTRIBUTES)})\(", line)
+    called = re.search(rf"\.({'|'.join(CALLED_BY_TORCH)})\(", line)
     if called:
-        error.add_note(f".{called[1]} of arrays is no method but {_ATTRIBUTES[called[1]]}.")
+        error.add_note(f".{called[1]} of arrays is no method but {CALLED_BY_TORCH[called[1]]}.")
 
 
 def shorten(error: BaseException, boundary: FrameType) -> None:

@@ -190,7 +190,7 @@ class _Writer:
 
     def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
         """What no rule cuts: on all of every operand, the same on all devices."""
-        once = eqn.primitive.name == "pure_callback"
+        once = "once" in eqn.primitive.traits
         if eqn.primitive.name not in WATCHING and any(
             extent(axes, self.mesh) > 1 for x in operands for axes in x.cut
         ):
@@ -212,7 +212,7 @@ class _Writer:
         return [_Value(y, whole(len(v.aval.shape)), v.aval) for y, v in zip(outs, eqn.outvars, strict=True)]
 
     def called_once(self, eqn: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """A function of the user's, which one device calls for all: it may be slow."""
+        """What one device calls for all of them."""
 
         def nothing(*_: Any) -> list[Any]:
             return [lax.full(v.aval.shape, 0, v.aval.dtype) for v in eqn.outvars]

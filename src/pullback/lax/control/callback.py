@@ -384,7 +384,7 @@ pure_callback_p = Primitive(
     batch=NoRule("use batch_axis"),
     batch_axis=_pure_batch,
     lower=HostCall(),
-    traits={"opaque"},
+    traits={"opaque", "once"},
 )
 io_callback_p = Primitive(
     "io_callback",

@@ -262,6 +262,8 @@ def test_derivatives_at_special_points():
         (-80.0, 0.0): (np.exp(-80), 1),
     }.items():
         np.testing.assert_allclose(grad(jnp.logaddexp, (0, 1))(*pair), shares, 1e-6)
+    for function in (jnp.logaddexp, jnp.logaddexp2):  # of numbers, which `jvp` gives rules as they are
+        np.testing.assert_allclose(pullback.jvp(function, (0.5, 0.5), (1.0, 2.0))[1], 1.5, 1e-6)
     np.testing.assert_allclose(grad(lambda x: jnp.maximum(x, 0.0))(0.0), 0.5)
     assert grad(lambda x: x**2)(0.0) == 0.0
     np.testing.assert_allclose(grad(lambda x: jnp.frexp(x)[0])(8.0), 1 / 16)

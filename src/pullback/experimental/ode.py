@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback import api_util, lax
+from pullback import api_util as api_util  # bijx, which solves with fixed steps, takes it and ravel_first_arg here
+from pullback import lax
 from pullback.api import vjp, vmap
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.source import located
@@ -27,7 +28,7 @@ from pullback.util.pytree import tree_flatten, tree_map, tree_unflatten
 
 __getattr__ = absent_names(__name__)
 
-__all__ = ["api_util", "odeint", "ravel_first_arg"]  # the last and the first for bijx, which solves with fixed steps
+__all__ = ["odeint", "ravel_first_arg"]
 
 NODES = (0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 STAGES = (

@@ -4,11 +4,11 @@
 
 A file for each level of x86-64 that has vectors worth it, beside the extension: a line of JSON (the digest of the
 sources that made it, and where each kernel lies), then object code. Such code runs on every CPU of the level, as fast
-as code for that very CPU: its vectors are written down (float32 and float64 of 64 to 1,000, Xeon with AVX-512: 0.97 to
-1.03). A file of other sources is not used, so an edited checkout compiles its own.
+as code for that very CPU: its vectors are written down (float32 and float64 of 64 to 1,000, Xeon with AVX-512: 0.95 to
+1.02). A file of other sources is not used, so an edited checkout compiles its own.
 
-Measured (Xeon with AVX-512): 956 kernels of 2 KB take 15 s to compile, 412 for AVX2 2.7 s. A first product of float32
-or float64 compiles in 6 to 13 ms, before 9 to 45.
+Measured (Xeon with AVX-512): 956 kernels of 2 KB take 14.5 s of processor time, 412 for AVX2 3 s. A first product of
+float32 or float64 compiles in 6 to 13 ms, before 9 to 45.
 """
 
 from __future__ import annotations

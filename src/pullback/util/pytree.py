@@ -134,17 +134,20 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     return treedef.from_iterable_tree(xs)
 
 
-@api_boundary
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of the tuple of trees that have the given structures."""
     try:
-        return _native.treedef_tuple(treedefs)
-    except TypeError:
-        if isinstance(treedefs, Iterable):
-            raise
-        raise ArgumentError(
-            f"treedef_tuple: argument 'treedefs' must be a sequence of PyTreeDefs, got {treedefs!r}"
-        ) from None
+        try:
+            return _native.treedef_tuple(treedefs)
+        except TypeError:
+            if isinstance(treedefs, Iterable):
+                raise
+            raise ArgumentError(
+                f"treedef_tuple: argument 'treedefs' must be a sequence of PyTreeDefs, got {treedefs!r}"
+            ) from None
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
 
 
 @api_boundary

@@ -64,6 +64,12 @@ def test_other_comparisons_stay_products():
         assert "dot_general" in names(f, i, x)
 
 
+def test_counts_of_one_value():
+    x = RNG.integers(0, 4, (20, 30)).astype("i4")
+    np.testing.assert_array_equal(pb.jit(lambda x: (x == 1).sum(0))(x), (x == 1).sum(0))
+    np.testing.assert_array_equal(pb.jit(lambda x: (x == 1).astype("i4") @ x.T)(x), (x == 1) @ x.T)
+
+
 def is_scatter(f, *args, want):
     found = names(f, *args)
     assert "scatter-add" in found and "dot_general" not in found and "reduce_sum" not in found

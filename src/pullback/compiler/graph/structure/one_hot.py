@@ -102,8 +102,8 @@ def _equal(r: Rewriter, atom: Any, axis: int) -> Any:
         return None if inner is None else r.reshape(inner, (*shape[:axis], *shape[axis + 1 :]))
     for counting, other in (eqn.invars, reversed(eqn.invars)):
         dtype = counting.aval.dtype
-        if dtype.kind not in "iu" or counting.aval.shape[axis] - 1 > np.iinfo(dtype).max:
-            continue
+        if not counting.aval.ndim or dtype.kind not in "iu" or counting.aval.shape[axis] - 1 > np.iinfo(dtype).max:
+            continue  # a scalar is compared with all elements
         if counts_along(r, counting) == axis and (found := _without(r, other, axis)) is not None:
             return found
     return None

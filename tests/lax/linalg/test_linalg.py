@@ -6,8 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import pullback
+import pullback.numpy as jnp
 from pullback import lax
 from pullback._ext import _core
 from pullback.lax import linalg
@@ -93,7 +95,7 @@ def test_blocks_of_one_qr_pass_on_what_is_not_a_number():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
-@pytest.mark.parametrize("m, n", [(64, 64), (97, 65), (70, 131), (449, 449), (500, 385), (769, 770)])
+@pytest.mark.parametrize("m, n", [(210, 210), (97, 65), (70, 131), (449, 449), (500, 385), (769, 770)])
 def test_threads_share_the_blocks_of_one_lu(m, n, dtype):
     a = matrix(m, n, complex_=dtype is np.complex128).astype(dtype)
     a[:, n // 2] = a[:, n // 4]  # singular, and nothing is divided by its zero
@@ -108,6 +110,28 @@ def test_threads_share_the_blocks_of_one_lu(m, n, dtype):
     for i, j in enumerate(pivots):
         order[[i, j]] = order[[j, i]]
     np.testing.assert_array_equal(order, permutation)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [13, 16, 33, 64, 209])
+def test_lu_factors_in_lanes(n, dtype):
+    a = matrix(5, n, n).astype(dtype)
+    a[1, :, n // 2] = a[1, :, 2]  # singular, and nothing is divided by its zero
+    a[2] = 0
+    a[3, n - 1, 1], a[4] = np.nan, np.nan
+    program = pullback.jit(linalg.lu).lower(a).compile()
+    assert "getrf" not in program.as_text("loops")
+    for factors, pivots, permutation in (map(np.asarray, program(a)), zip(*map(pullback.jit(linalg.lu), a))):
+        for x, lu, swaps, order in zip(a[:3], factors, pivots, permutation):
+            lower, upper = np.tril(lu, -1) + np.eye(n), np.triu(lu)
+            assert np.abs(lower).max() <= 1
+            assert np.abs(lower @ upper - x[order]).max() <= 16 * np.finfo(dtype).eps * n
+            np.testing.assert_array_equal(linalg.lu_pivots_to_permutation(np.array(swaps), n), order)
+        np.testing.assert_array_equal(pivots[0], scipy.linalg.lu_factor(a[0])[1])
+        np.testing.assert_array_equal(pivots[4], np.arange(n))
+        assert np.isnan(factors[3]).any() and np.isnan(factors[4]).all()
+        assert all(sorted(np.array(order)) == list(range(n)) for order in permutation)
+    assert pullback.jit(jnp.linalg.det)(a[2]) == 0 and np.isnan(pullback.jit(jnp.linalg.det)(a[4]))
 
 
 @pytest.mark.parametrize("complex_", [False, True])

@@ -13,7 +13,7 @@ from pullback.core.dimensions import min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import NUMBER
 from pullback.core.lowering import HostCall, Nest
-from pullback.lax.linalg import blocked_cholesky, blocked_lu, lane_cholesky, small_matrices
+from pullback.lax.linalg import blocked_cholesky, blocked_lu, lane_cholesky, lane_lu, small_matrices
 from pullback.lax.linalg.matrices import (
     check_matrix,
     hermitian_operand,
@@ -238,13 +238,18 @@ def _lu_emit(ctx):
 
         one_by_one(ctx, batch, few)
         return
-    memory = [scratch(aval.dtype, n, m), scratch(np.int32, 1), scratch(np.int32, k), scratch(np.int32, m)]
+    alone = math.prod(batch) == 1
+    by_lanes = lane_lu.suits(lu.dtype, m, n, alone)
+    shape = lane_lu.scratch_shape(lu.dtype, n) if by_lanes else (n, m)
+    memory = [scratch(aval.dtype, *shape), scratch(np.int32, 1), scratch(np.int32, k), scratch(np.int32, m)]
 
     def one(matrix, turned_copy, info, swaps, order):
         loops(b, (m,), lambda index: ctx.store(order, index, b.convert(index[0], "i32")))
-        if k:
+        if by_lanes:
+            lane_lu.lu(ctx, matrix(source), matrix(lu), swaps, turned_copy)
+        elif k:
             ctx.copy(turned_copy, matrix(source).transposed((1, 0)))
-            if math.prod(batch) == 1 and k >= blocked_lu.LEAST:
+            if alone and k >= blocked_lu.LEAST:
                 blocked_lu.lu(ctx, turned_copy, aval.dtype, swaps)
             else:
                 ctx.call_fortran(letter(aval.dtype) + "getrf", m, n, turned_copy, m, swaps, info)

@@ -17,25 +17,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from pullback.lax.linalg.lane_solve import less_products, solve_rows
+from pullback.lax.linalg.lane_solve import VECTOR, framed, less_products, padded, solve_rows
 from pullback.lax.records.nests import loops
 from pullback.loops.ir import ITEMSIZE
 
 REAL = ("f32", "f64")
 LEAST, MOST = 28, 240  # rows of a matrix; of a larger one threads share blocks, if it is alone
 TOGETHER = 4  # rows that are found at once
-VECTOR = 64  # bytes
 
 
 def suits(dtype: str, n: int, alone: bool) -> bool:
     """Whether it is quicker than a call of LAPACK, or than blocks."""
     return dtype in REAL and n >= LEAST and not (alone and n >= MOST)
-
-
-def padded(dtype: str, n: int) -> int:
-    """Rows of the scratch matrix of a factor of n rows."""
-    width = VECTOR // ITEMSIZE[dtype]
-    return -(-n // width) * width
 
 
 def cholesky(ctx: Any, a: Any, out: Any, upper: Any) -> None:
@@ -46,19 +39,7 @@ def cholesky(ctx: Any, a: Any, out: Any, upper: Any) -> None:
     corner = ctx.local(dtype, (TOGETHER, TOGETHER), "corner")
     of_block = range(TOGETHER)
 
-    def read(index: tuple[Any, Any]) -> None:
-        i, j = index
-        ctx.store(upper, index, ctx.load(a, (j, i)))
-
-    def pad(index: tuple[Any, Any]) -> None:
-        i, j = b.let(index[0] + n), index[1]
-        one, zero = b.const(dtype, 1), b.const(dtype, 0)
-        ctx.store(upper, (i, j), b.select(b.eq(i, j), one, zero))
-        ctx.store(upper, (j, i), b.select(b.eq(i, j), one, zero))
-
-    loops(b, (n, n), read)
-    if size > n:
-        loops(b, (size - n, size), pad)
+    framed(ctx, a.transposed((1, 0)), upper)
     ctx.store(info, (0,), 0)
 
     def less_earlier(start: Any, column: Any) -> list[list[Any]]:

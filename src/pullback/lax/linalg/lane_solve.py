@@ -16,16 +16,38 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.lax.linalg import blocked_solve
+from pullback.lax.records.nests import loops
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE
 
 REAL = ("f32", "f64")
-REGISTER = 64  # bytes of a row of a panel that are one vector
+VECTOR = 64  # bytes of a row of a panel that are one vector
 
 
 def suits(dtype: str, n: int, right_sides: int) -> bool:
     """Whether lanes are filled; halves of large complex systems, whose products are OpenBLAS's, are quicker."""
-    return right_sides * ITEMSIZE[dtype] >= REGISTER and (dtype in REAL or n < blocked_solve.LEAST)
+    return right_sides * ITEMSIZE[dtype] >= VECTOR and (dtype in REAL or n < blocked_solve.LEAST)
+
+
+def padded(dtype: str, n: int) -> int:
+    """Rows of a square matrix of n rows whose rows are whole vectors."""
+    width = VECTOR // ITEMSIZE[dtype]
+    return -(-n // width) * width
+
+
+def framed(ctx: Any, a: Any, held: Any) -> None:
+    """held[:n, :n] = a[n, n]; its other rows and columns are those of the identity."""
+    b, n, size = ctx.b, a.shape[0], held.shape[0]
+
+    def pad(index: tuple[Any, Any]) -> None:
+        i, j = b.let(index[0] + n), index[1]
+        one, zero = b.const(a.dtype, 1), b.const(a.dtype, 0)
+        ctx.store(held, (i, j), b.select(b.eq(i, j), one, zero))
+        ctx.store(held, (j, i), b.select(b.eq(i, j), one, zero))
+
+    loops(b, (n, n), lambda index: ctx.store(held, index, ctx.load(a, index)))
+    if size > n:
+        loops(b, (size - n, size), pad)
 
 
 def _less(b: Any, total: Any, factor: Any, value: Any) -> Any:
@@ -62,8 +84,8 @@ def substitute(
 ) -> None:
     """out = op(a)^-1 source; op(a) is the transpose if `turned`; `lower` says which triangle of a is read."""
     b, (n, count) = ctx.b, out.shape
-    wide = current_target().vector_bytes == REGISTER
-    width = REGISTER // ITEMSIZE[out.dtype]
+    wide = current_target().vector_bytes == VECTOR
+    width = VECTOR // ITEMSIZE[out.dtype]
     parts = 2 if wide and count >= 2 * width else 1
     rows = min(8 if wide else 4, n)
     first_to_last = lower != turned
@@ -101,4 +123,4 @@ def substitute(
                         ctx.store(out, (row(start + q), place), value)
 
 
-__all__ = ["less_products", "solve_rows", "substitute", "suits"]
+__all__ = ["VECTOR", "framed", "less_products", "padded", "solve_rows", "substitute", "suits"]

@@ -64,6 +64,13 @@ def lu(ctx: Any, a: Any, out: Any, swaps: Any, held: Any) -> None:
             lambda k: [ctx.load(held, (k, column))],
         )
 
+    def solve(row: Any, column: Any) -> None:
+        """Some rows' elements of U in a column behind the block of these rows."""
+        solved = less_earlier(row, row, column)
+        solve_rows(b, solved, [None] * some, lambda later, q: ctx.load(held, (row + later, row + q)))
+        for q, (value,) in enumerate(solved):
+            ctx.store(held, (row + q, column), value)
+
     with b.loop(size // width, "sequential", "block") as block:
         start = b.let(block * width)
         with b.loop(b.floordiv(b.index(n + some - 1) - start, b.index(some)), "sequential", "rows") as group:
@@ -86,11 +93,7 @@ def lu(ctx: Any, a: Any, out: Any, swaps: Any, held: Any) -> None:
             for first in range(0, width, some):
                 row = b.let(start + first)
                 with b.loop(width, "vector", "j", lanes) as j:
-                    column = behind + panel * width + j
-                    solved = less_earlier(row, row, column)
-                    solve_rows(b, solved, [None] * some, lambda later, q: ctx.load(held, (row + later, row + q)))
-                    for q, (value,) in enumerate(solved):
-                        ctx.store(held, (row + q, column), value)
+                    solve(row, behind + panel * width + j)
     loops(b, (n, n), lambda index: ctx.store(out, index, ctx.load(held, index)))
 
 

@@ -137,7 +137,7 @@ def _eliminate(ctx: Any, held: Any, start: Any, column: Any, n: int, found: Any,
         # No factor is larger than 1: what is before the column stays as it is.
         upper = b.let(b.select(b.lt(column, j), ctx.load(held, (diagonal, start + j)), zero))
         with b.carried_loop(count, [(begin, None)] * CHAINS) as rows:
-            noted = []
+            noted: list[Any] = []
             for chain in range(CHAINS):
                 row = b.let(first + rows.i * CHAINS + chain)
                 factor = b.let(b.op("div", ctx.load(held, (row, diagonal)), pivot))

@@ -42,11 +42,15 @@ def test_modules_are_the_same_objects():
         jax.image  # loaded when it is asked for
         assert sys.modules["jax.sharding"] is pullback.sharding and sys.modules["jax.image"] is pullback.image
         assert jax.version.__version_info__ == jax.__version_info__ and jax.version.__version__ == jax.__version__
-        print(pullback.numpy.__spec__.name, pullback.numpy.__name__, pullback.installed_as_jax())
+        print(pullback.numpy.__spec__.name, pullback.installed_as_jax())
+        # SciPy and scikit-learn see by its name whose a namespace is
+        print(*(m.__name__ for m in (jax, jnp, jnp.linalg, jax.random, jax.image, jax.scipy.stats.norm)))
         """)
     assert lines[0] == "True True True True" and lines[1] == "True True"
     assert lines[2] == "0.10.2 (0, 10, 2) 0.10.2 0.10.2"
-    assert lines[3] == "pullback.numpy pullback.numpy True"
+    assert lines[3] == "pullback.numpy True"
+    names = "jax jax.numpy jax.numpy.linalg jax.random jax.image jax.scipy.stats.norm"
+    assert lines[4] == names
 
 
 def test_old_spellings():
@@ -97,7 +101,7 @@ def test_installed_jax_is_not_used(tmp_path):
         import pullback
         pullback.install_as_jax()
         import jax
-        print(jax.__name__)
+        print(jax.__spec__.name)
         """, cwd=tmp_path) == ["pullback"]  # fmt: skip
 
 
@@ -150,11 +154,11 @@ def test_run_a_file(tmp_path):
 
 def test_run_a_module_and_code(tmp_path):
     (tmp_path / "program.py").write_text(
-        "import sys, jax\nprint(__name__, sys.argv[1:], jax.__name__, sys.argv[0][-10:])"
+        "import sys, jax\nprint(__name__, sys.argv[1:], jax.__spec__.name, sys.argv[0][-10:])"
     )
     done = pullback("run", "-m", "program", "a", cwd=tmp_path)
     assert done.stdout == "__main__ ['a'] pullback program.py\n", done.stderr
-    done = pullback("run", "-c", "import sys, jax; print(__name__, sys.argv, jax.__name__)", "b")
+    done = pullback("run", "-c", "import sys, jax; print(__name__, sys.argv, jax.__spec__.name)", "b")
     assert done.stdout == "__main__ ['-c', 'b'] pullback\n", done.stderr
 
 

@@ -250,8 +250,8 @@ def _found(name: str):
     if name in _LAZY:
         try:
             found = _importlib.import_module(f"pullback.{name}")
-            if _sys.modules.get("jax") is _sys.modules[__name__]:
-                _sys.modules.setdefault(f"jax.{name}", found)  # libraries look there for what `import jax` has loaded
+            if _sys.modules.get("jax") is _sys.modules["pullback"]:
+                _importlib.import_module(f"jax.{name}")  # libraries look there for what `import jax` has loaded
             return found
         except ModuleNotFoundError as error:
             if error.name != f"pullback.{name}":

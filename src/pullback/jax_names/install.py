@@ -43,10 +43,11 @@ def _target(name: str) -> str | None:
 
 
 class _Loader(importlib.abc.Loader):
-    """Gives an existing module under a second name, and leaves what it knows of itself alone."""
+    """Gives an existing module under a second name, which `__name__` then is: by it SciPy, scikit-learn and others, all
+    that go by the standard of array libraries, see that a namespace is JAX's. Its spec and loader stay its own."""
 
-    def __init__(self, target: str) -> None:
-        self.target = target
+    def __init__(self, name: str, target: str) -> None:
+        self.name, self.target = name, target
 
     def create_module(self, _spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         module = importlib.import_module(self.target)
@@ -55,6 +56,8 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__, module.__loader__ = self.saved
+        if self.target == self.name.replace("jax", "pullback", 1):  # the place it has in JAX, too
+            module.__name__ = self.name
         if module is sys.modules.get("jax"):
             read_environment()
             for name in _LOADED_WITH_JAX:
@@ -78,7 +81,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(
                 f"No module named {fullname!r}: pullback stands in for jax, and has no module {mapped!r}", name=fullname
             ) from None
-        spec = importlib.machinery.ModuleSpec(fullname, _Loader(mapped), is_package=hasattr(module, "__path__"))
+        loader = _Loader(fullname, mapped)
+        spec = importlib.machinery.ModuleSpec(fullname, loader, is_package=hasattr(module, "__path__"))
         spec.origin = getattr(module, "__file__", None)
         return spec
 
@@ -100,8 +104,8 @@ _OLD_TREE_NAMES = (
 
 # What is loaded anyway: libraries look in sys.modules for what `import jax` has loaded.
 _LOADED_WITH_JAX = (
-    "jaxlib", "jax.core", "jax.dtypes", "jax.lax", "jax.numpy", "jax.numpy.fft", "jax.numpy.linalg", "jax.sharding",
-    "jax.tree", "jax.tree_util", "jax.version",
+    "jaxlib", "jax.core", "jax.dtypes", "jax.lax", "jax.numpy", "jax.numpy.fft", "jax.numpy.linalg", "jax.random",
+    "jax.sharding", "jax.tree", "jax.tree_util", "jax.version",
 )  # fmt: skip
 
 _finder: _Finder | None = None

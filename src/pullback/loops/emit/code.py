@@ -40,11 +40,14 @@ class Code:
         looks_up: int = 0,
         dots_pairs: bool = False,
         multiplies_tiles: bool = False,
+        fuses: bool = False,
     ) -> None:
         self.converts_halves = converts_halves  # the CPU has instructions for it
         self.looks_up = looks_up  # entries of the tables that one instruction looks up
         self.dots_pairs = dots_pairs  # the same
         self.multiplies_tiles = multiplies_tiles  # the same
+        self.fuses = fuses  # the same: products and sums rounded once
+        self.terms: dict[str, tuple[str, str]] = {}  # factors of products that sums take in unrounded
         lines: list[Line] = []
         self.entry: list[Line] = []  # allocas
         self.scopes = [Scope(lines, lines, True, True, frozenset())]

@@ -111,7 +111,8 @@ class FunctionEmitter:
     def __init__(self, module: Surroundings) -> None:
         self.module = module
         target = module.target
-        self.code = Code(target.converts_halves, target.looks_up, target.dots_pairs, target.multiplies_tiles)
+        has = target.converts_halves, target.looks_up, target.dots_pairs, target.multiplies_tiles, target.fuses
+        self.code = Code(*has)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes, module.repeated)
         self._writes: dict[int, Set[Buffer]] = {}
         self._loops = 0  # that are counted for the user

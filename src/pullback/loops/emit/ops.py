@@ -72,15 +72,42 @@ def _has_short_nans(op: Op) -> bool:
     return op.name != "convert" or SHORT_NANS in op.attrs or type_class(op.args[0].dtype) != "float"
 
 
-def _product(op: Op) -> str:
-    """Only terms of contractions are rounded together with the sum that they go into; LLVM asks both for the flag."""
-    return "fmul contract" if TERM in op.attrs else "fmul"
+def _product(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """Only terms of contractions are rounded together with the sums that they go into.
+
+    Here, not by LLVM, which would go by how often a product is used, and in which block. It may fuse for processors of
+    which no features are given, and asks both operations for the flag, by which such products differ from others.
+    """
+    term = TERM in op.attrs
+    ref = a.op("fmul contract" if term else "fmul", element_of(x.dtype), x.ref, y.ref)
+    if term and a.code.fuses:
+        a.code.terms[ref] = x.ref, y.ref
+    return ref
 
 
-def _first_rounded(op: Op, x: Value, y: Value) -> tuple[str, str]:
-    """What a sum adds, so that of two terms the first is rounded, as BLAS does it: LLVM rounds the operand behind."""
-    terms = [isinstance(arg, Op) and TERM in arg.attrs for arg in op.args]
-    return (y.ref, x.ref) if all(terms) else (x.ref, y.ref)
+def _add(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    """Of two terms the first is rounded, as BLAS does it."""
+    element, terms = element_of(x.dtype), a.code.terms
+    if x.ref == a.imm(element, -0.0):  # where sums start
+        return y.ref
+    for term, other in ((y.ref, x.ref), (x.ref, y.ref)):
+        if term in terms:
+            return a.call("llvm.fma", element, *terms[term], other)
+    return a.op("fadd" if a.code.fuses else "fadd contract", element, x.ref, y.ref)
+
+
+def _sub(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+    element, terms = element_of(x.dtype), a.code.terms
+    if x.ref in terms:
+        return a.call("llvm.fma", element, *terms[x.ref], _negative(a, x.type, y.ref))
+    if y.ref in terms:
+        p, q = terms[y.ref]
+        return a.call("llvm.fma", element, _negative(a, x.type, p), q, x.ref)
+    return a.op("fsub" if a.code.fuses else "fsub contract", element, x.ref, y.ref)
+
+
+def _negative(a: Asm, kind: str, ref: str) -> str:
+    return a.code.inst(f"fneg {kind} {ref}", ref)
 
 
 def _int(opcode: str) -> Rule:
@@ -98,10 +125,10 @@ def _float_call(name: str) -> Rule:
 TABLE.update({
     **{(name, kind): _int(name) for name in ("add", "sub", "mul") for kind in ("signed", "unsigned")},
     **{(name, kind): _int(name) for name in ("and", "or", "xor") for kind in ("signed", "unsigned", "bool")},
-    ("add", "float"): lambda a, op, x, y: a.op("fadd contract", element_of(x.dtype), *_first_rounded(op, x, y)),
-    ("sub", "float"): _float("fsub contract"),
+    ("add", "float"): _add,
+    ("sub", "float"): _sub,
     **{(name, "float"): _float(f"f{name}") for name in ("div", "rem")},
-    ("mul", "float"): lambda a, op, x, y: a.op(_product(op), element_of(x.dtype), x.ref, y.ref),
+    ("mul", "float"): _product,
     ("min", "signed"): lambda a, op, x, y: a.call("llvm.smin", element_of(x.dtype), x.ref, y.ref),
     ("max", "signed"): lambda a, op, x, y: a.call("llvm.smax", element_of(x.dtype), x.ref, y.ref),
     ("min", "unsigned"): lambda a, op, x, y: a.call("llvm.umin", element_of(x.dtype), x.ref, y.ref),
@@ -117,8 +144,8 @@ TABLE.update({
     ("abs", "float"): _float_call("llvm.fabs"),
     ("fma", "float"): _float_call("llvm.fma"),
     ("abs", "unsigned"): lambda a, op, x: x.ref,
-    ("neg", "float"): lambda a, op, x: a.code.inst(f"fneg {x.type} {x.ref}", x.ref),
-    ("square", "float"): lambda a, op, x: a.op(_product(op), element_of(x.dtype), x.ref, x.ref),
+    ("neg", "float"): lambda a, op, x: _negative(a, x.type, x.ref),
+    ("square", "float"): lambda a, op, x: _product(a, op, x, x),
     ("not", "bool"): lambda a, op, x: a.not_(x.ref),
     ("real", "float"): lambda a, op, x: x.ref,
     ("conj", "float"): lambda a, op, x: x.ref,
@@ -579,12 +606,10 @@ def _square_complex(a: Asm, op: Op, x: Value) -> Refs:
 
 @rule("neg", "complex")
 def _neg_complex(a: Asm, op: Op, x: Value) -> Refs:
-    re, im = (a.code.inst(f"fneg {x.type} {ref}", ref) for ref in x.parts)
+    re, im = (_negative(a, x.type, ref) for ref in x.parts)
     return re, im
 
 
 @rule("conj", "complex")
 def _conj(a: Asm, op: Op, x: Value) -> Refs:
-    return x.ref, a.code.inst(f"fneg {x.type} {x.parts[1]}", x.parts[1])
-
-
+    return x.ref, _negative(a, x.type, x.parts[1])

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core import ShapedArray, current_interpreter, eval_interpreter, hooks
+from pullback.core.avals import placed
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.layouts import rows
@@ -37,7 +38,7 @@ class GlobalArray(Tracer):
     def __init__(self, aval: ShapedArray, sharding: Sharding, stacked: Any) -> None:
         self.interpreter = eval_interpreter()
         self.source = None
-        self.aval = aval
+        self.aval = placed(aval.untyped, sharding)
         self._sharding = sharding
         self._stacked = stacked
 

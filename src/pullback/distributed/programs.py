@@ -12,7 +12,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.mesh_collectives import mesh_collectives
-from pullback.core import ClosedJaxpr, Jaxpr, hooks
+from pullback.core import ClosedJaxpr, Jaxpr, hooks, types
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import DebugInfo, JaxprEqn, Var
 from pullback.distributed import connection
@@ -161,9 +161,9 @@ def check_committed(args: Sequence[Any], places: Sequence[Any], name: str | None
 
 
 def evaluate(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """The result of one primitive on such arrays."""
-    avals = [typeof(x) for x in args]
-    key = (primitive, *avals, *params.items())
+    """The result of one primitive on such arrays, whose types say how it is cut along explicit axes."""
+    avals = list(map(types.type_of_operands(), args))
+    key = (primitive, types.asked_for(), *avals, *params.items())
     try:
         closed = _eager.get(key)
     except TypeError:  # a parameter without a hash
@@ -171,6 +171,8 @@ def evaluate(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> A
     if closed is None:
         out = primitive.rule("abstract_eval")(*avals, **params)
         outs = list(out) if primitive.multiple_results else [out]
+        if types.in_use() and types.concerns(avals, primitive, params):
+            outs = types.result_types(primitive, avals, params, outs)
         invars, outvars = [Var(a) for a in avals], [Var(a) for a in outs]
         eqn = JaxprEqn(invars, outvars, primitive, params)
         name = params.get("name") or primitive.name

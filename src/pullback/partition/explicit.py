@@ -31,7 +31,7 @@ _RESIZED = {
     *("reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"),
 }
 # Reductions along dimensions that are made whole before, where they are cut.
-_WHOLE_REDUCTIONS = ("argmax", "argmin", "reduce_prod", "reduce_xor", "reduce_or", "reduce_and")
+_WHOLE_REDUCTIONS = ("argmax", "argmin", "reduce", "reduce_prod", "reduce_xor", "reduce_or", "reduce_and")
 # What the host is given, it is given whole, and what it gives is whole.
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 # Over manual axes, inside of shard_map: each operand becomes a result that is cut along explicit axes as it was.
@@ -146,7 +146,7 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
     if not any(axes for cut in cuts for axes in cut) or name in _CALLBACKS:
         return [whole(len(a.shape)) for a in outs]
     if name in _WHOLE_REDUCTIONS:
-        gone = {a % len(cuts[0]) for a in params["axes"]}
+        gone = {a % len(cuts[0]) for a in params["dimensions" if name == "reduce" else "axes"]}
         return [tuple(axes for d, axes in enumerate(cuts[0]) if d not in gone)] * len(outs)
     if name == "conv_general_dilated":
         return _convolved(in_avals, params, outs, mesh, primitive, cuts)

@@ -19,6 +19,8 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp
+from pullback.core import typeof
+from pullback.core.types import cut_as
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import static_int
 from pullback.random._arguments import as_dtype, batch_shape, check_parameters, float_dtype, shape_of, smallest_normal
@@ -106,7 +108,8 @@ def _marsaglia_tsang(impl: PRNGImpl, words: Any, a: Any, log_space: bool) -> Any
 
 @partial(custom_jvp, nondiff_argnums=(0, 1))
 def _standard_gamma(impl: PRNGImpl, log_space: bool, words: Any, a: Any) -> Any:
-    """Gamma variables of the shape parameters a[...] from one key."""
+    """Gamma variables of the shape parameters a[...] from one key; over explicit axes, those of all elements are whole."""
+    a = cut_as(a, typeof(a).untyped)
     if impl is threefry and config.value_of("jax_threefry_partitionable") and a.dtype in (np.float32, np.float64):
         return lax.reshape(threefry_gamma_p.bind(words, lax.reshape(a, (a.size,)), log_space=log_space), a.shape)
     keys = impl.split(words, (math.prod(a.shape),))

@@ -140,6 +140,10 @@ explicit = jax.make_mesh((n,), ("i",), axis_types=(jax.sharding.AxisType.Explici
 with jax.set_mesh(explicit):
     typed = jax.make_array_from_callback((2 * n, 3), NamedSharding(explicit, P("i")), lambda index: table[index])
     assert jax.typeof(typed).sharding.spec == P("i", None)
+    assert np.array_equal(whole(jax.grad(lambda x: (x**2).sum())(typed)), 2 * table)  # eager, as on one process
+    raises(jax.errors.ShardingTypeError, lambda: jnp.sort(typed, 0), "unsharded over the sorting dimension")
+zeros = jnp.zeros_like(typed)  # where the array lies, with no mesh in force
+assert jax.typeof(zeros).sharding.spec == P("i", None) and zeros.addressable_data(0).shape == (2, 3)
 key = jax.random.key(0)
 normal = jax.jit(lambda key: jax.random.normal(key, (n,)), out_shardings=rows)
 assert np.array_equal(whole(normal(key)), jax.random.normal(key, (n,)))

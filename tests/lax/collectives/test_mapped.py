@@ -73,6 +73,24 @@ def test_second_derivatives(check):
     np.testing.assert_allclose(jax.jacfwd(jax.grad(run))(X), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_cotangents_of_what_is_equal_on_all_devices_and_stacked(check):
+    def total(x):  # each device has the sum; the results of all lie one after the other
+        return lax.psum(x, "i"), lax.scan(lambda c, v: (c + lax.psum(v, "i"), c), jnp.zeros(()), x)[0][None]
+
+    f = mapped(total, out_specs=(P("i"), P("i")), check_vma=check)
+
+    def weighted(sums, last):
+        return (sums * jnp.cos(X)).sum() + (last * jnp.sin(X[:4])).sum()
+
+    def plain(x):
+        sums = x.reshape(4, 2).sum(0)
+        return weighted(jnp.tile(sums, 4), jnp.tile(sums.sum(), 4))
+
+    for grad in (jax.grad, lambda g: jax.jit(jax.grad(g))):
+        np.testing.assert_allclose(grad(lambda x: weighted(*f(x)))(X), jax.grad(plain)(X), rtol=1e-5)
+
+
 def test_spmd_axis_name():
     grid = AbstractMesh((4, 2), ("x", "y"))
     run = mapped(lambda x: x * 2, P("x"), P("x"), grid)

@@ -21,7 +21,7 @@ from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Inline
 from pullback.core.primitive import NoRule
 from pullback.core.types import CheckedAxis, vma_of
-from pullback.lax.collectives.sums import psum_p
+from pullback.lax.collectives.sums import psum_invariant_p, psum_p
 from pullback.lax.collectives.vectorized import vectorized, vectorized_jaxpr
 from pullback.lax.records.families import *
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
@@ -226,7 +226,9 @@ def _transpose(outs_bar: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         backwards, nonzero_out = transpose_jaxpr(closed, linear, outs_bar)
         bar_specs = _where(outs, nonzero)
         found_specs = _where(_where(ins, linear), nonzero_out)
-        if not params["check_vma"]:
+        if params["check_vma"]:
+            backwards = _with_varying_bars(backwards, params, bar_specs)
+        else:
             backwards = _with_sums(backwards, params, bar_specs, found_specs)
     found = iter(
         shard_map_p.bind(
@@ -245,6 +247,30 @@ def _transpose(outs_bar: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         (next(found) if next(nonzeros) else Zero(a.aval.to_cotangent_aval())) if lin else None
         for a, lin in zip(args, linear)
     ]
+
+
+def _with_varying_bars(backwards: ClosedJaxpr, params: dict[str, Any], bar_specs: Sequence[Any]) -> ClosedJaxpr:
+    """A result that is the same on some devices, but is cut over them, has a cotangent on each: theirs are added up."""
+    mesh, axes = params["mesh"], params["newly_manual_axes"]
+    first = len(backwards.in_avals) - len(bar_specs)
+    lacking = [
+        tuple(axes_of(mesh, axes.intersection(all_names_of(spec)) - vma_of(aval)))
+        for aval, spec in zip(backwards.in_avals[first:], bar_specs, strict=True)
+    ]
+    if not any(lacking):
+        return backwards
+
+    def run(*args: Any) -> list[Any]:
+        bars = [
+            psum_invariant_p.bind(bar, axes=names)[0] if names else bar
+            for bar, names in zip(args[first:], lacking, strict=True)
+        ]
+        return eval_jaxpr(backwards.jaxpr, backwards.consts, *args[:first], *bars)
+
+    avals = [
+        typed(a, a.placing, vma_of(a).union(names)) for a, names in zip(backwards.in_avals[first:], lacking, strict=True)
+    ]
+    return trace(run, [*backwards.in_avals[:first], *avals], backwards.jaxpr.debug_info)
 
 
 def _with_sums(

@@ -17,7 +17,7 @@ from pullback.lax.records.families import Case, Primitive, Samples
 from pullback.lax.records.nests import copy_into
 from pullback.lax.records.operands import as_array
 from pullback.lax.records.rules import batch_front, is_linear, is_zero, tangent_zero
-from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
+from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh, on_current_mesh, operations
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-def _identity(name: str, doc: str, samples: dict[str, Any]) -> Primitive:
+def _identity(name: str, doc: str, samples: dict[str, Any], evaluate: Any = None) -> Primitive:
     def jvp(primals, tangents, **params):
         out = p.bind(*primals, **params)
         return out, tangent_zero(out) if is_zero(tangents[0]) else p.bind(*tangents, **params)
@@ -48,12 +48,22 @@ def _identity(name: str, doc: str, samples: dict[str, Any]) -> Primitive:
         lower=Elementwise(lambda b, x, **params: x),
         traits={"elementwise", "linear", "identity"},
         samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32),), samples)]),
+        evaluate=evaluate,
     )
     return p
 
 
+def _constraint_evaluate(x: Any, sharding: Any) -> Any:
+    """x; in parts where types say how it is cut over the mesh of several processes that is in force."""
+    mesh = current_mesh()
+    if isinstance(sharding, NamedSharding) and isinstance(mesh, Mesh) and mesh.is_multi_process:
+        if isinstance(sharding.mesh, AbstractMesh) and sharding.mesh.shape_tuple == mesh.shape_tuple:
+            return hooks.device_put(x, sharding.update(mesh=mesh))
+    return sharding_constraint_p.run(x, sharding=sharding)
+
+
 sharding_constraint_p = _identity(
-    "sharding_constraint", "x, said to be laid out over devices in some way.", {"sharding": None}
+    "sharding_constraint", "x, said to be laid out over devices in some way.", {"sharding": None}, _constraint_evaluate
 )
 
 

@@ -155,6 +155,7 @@ linear_solve_p = Primitive(
     batch=NoRule("use batch_axis"),
     batch_axis=_solve_batch,
     lower=Inline(_whole),
+    traits={"own types"},  # those of the user's solution
 )
 
 

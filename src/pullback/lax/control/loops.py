@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks, typeof
+from pullback.core.types import place_of_type, type_on_mesh
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import common_length, scan
 from pullback.util.errors import ArgumentError
@@ -29,6 +30,13 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None):
     if not leaves:
         raise ValueError("map: argument 'xs' has no arrays")
     length = common_length(xs, leaves, None)
+    for leaf in leaves:
+        spec = place_of_type(type_on_mesh(leaf))
+        if spec is not None and spec[0] is not None:
+            raise ValueError(
+                "0th dimension of leaf passed to `jax.lax.map` should be replicated. Got "
+                f"{type_on_mesh(leaf).str_short(True)}"
+            )
     batched = hooks.vmap(f)
     count, rest = divmod(length, int(batch_size))
     parts = []

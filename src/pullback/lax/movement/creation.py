@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback._ext import _core
-from pullback.core import extended, hooks, typeof
+from pullback.core import eval_interpreter, extended, hooks, typeof
 from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.primitive import registry
@@ -188,18 +188,23 @@ def full_extended(name: str, shape: tuple[int, ...], fill_value: Any, dtype: Any
 
 def cut_like(filled: Any, x: Any) -> Any:
     """`filled`, cut and varying along axes of meshes as a traced value of its shape, where nobody says otherwise."""
-    if not isinstance(x, Tracer) or x.shape != filled.shape or is_asked():
+    if not _is_traced(x) or x.shape != filled.shape or is_asked():
         return filled
     more = vma_of(x.aval) - vma_of(typeof(filled))
     filled = cut_as(filled, x.aval)
     return registry["pvary"].bind(filled, axes=tuple(sorted(more, key=str))) if more else filled
 
 
+def _is_traced(x: Any) -> bool:
+    """Whether x has no value here; an array that lies on several processes has."""
+    return isinstance(x, Tracer) and x.interpreter is not eval_interpreter()
+
+
 def sharding_said(x: Any) -> Sharding | None:
     """How x says that it lies, an array or something like one with a `sharding`; None where it is not committed."""
     if isinstance(x, _core.Array):
         return None if x._device is None else x.sharding
-    said = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+    said = None if _is_traced(x) else getattr(x, "sharding", None)
     if not isinstance(said, Sharding) or not getattr(x, "committed", True):
         return None
     return None if isinstance(getattr(said, "mesh", None), AbstractMesh) else said

@@ -108,7 +108,7 @@ def _marsaglia_tsang(impl: PRNGImpl, words: Any, a: Any, log_space: bool) -> Any
 
 @partial(custom_jvp, nondiff_argnums=(0, 1))
 def _standard_gamma(impl: PRNGImpl, log_space: bool, words: Any, a: Any) -> Any:
-    """Gamma variables of the shape parameters a[...] from one key; over explicit axes, those of all elements are whole."""
+    """Gamma variables of the shape parameters a[...] from one key; whole, where explicit axes cut a."""
     a = cut_as(a, typeof(a).untyped)
     if impl is threefry and config.value_of("jax_threefry_partitionable") and a.dtype in (np.float32, np.float64):
         return lax.reshape(threefry_gamma_p.bind(words, lax.reshape(a, (a.size,)), log_space=log_space), a.shape)

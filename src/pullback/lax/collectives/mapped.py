@@ -267,10 +267,9 @@ def _with_varying_bars(backwards: ClosedJaxpr, params: dict[str, Any], bar_specs
         ]
         return eval_jaxpr(backwards.jaxpr, backwards.consts, *args[:first], *bars)
 
-    avals = [
-        typed(a, a.placing, vma_of(a).union(names)) for a, names in zip(backwards.in_avals[first:], lacking, strict=True)
-    ]
-    return trace(run, [*backwards.in_avals[:first], *avals], backwards.jaxpr.debug_info)
+    given, bars = backwards.in_avals[:first], backwards.in_avals[first:]
+    varying = [typed(a, a.placing, vma_of(a).union(names)) for a, names in zip(bars, lacking, strict=True)]
+    return trace(run, [*given, *varying], backwards.jaxpr.debug_info)
 
 
 def _with_sums(

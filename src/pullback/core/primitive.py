@@ -103,17 +103,6 @@ def is_undefined_primal(x) -> bool:
     return type(x) is UndefinedPrimal
 
 
-class Misaligned(TypeError):
-    """Raised by a shape rule for operands that go together once those with axes of size 1 are broadcast.
-
-    `align(args)`: the operands so; `bind` of the primitive `name` does that and goes on.
-    """
-
-    def __init__(self, name: str, message: str, align: Callable[[Sequence[Any]], Sequence[Any]]):
-        super().__init__(message)
-        self.name, self.align = name, align
-
-
 not_mapped = None
 
 _UNSET = NoRule("none was given")
@@ -217,12 +206,7 @@ class Primitive:
 
     def process(self, *args: Any, **params: Any):
         """`bind` in Python, for calls that no plan is remembered for."""
-        try:
-            return current_interpreter().process(self, args, params)
-        except Misaligned as error:
-            if error.name != self.name:  # of a primitive that a rule used
-                raise
-            return self.bind(*error.align(args), **params)
+        return current_interpreter().process(self, args, params)
 
     def bind_with_trace(self, trace: Any, args: Any, *rest: Any) -> Any:
         """`bind` under a given interpreter; the last argument has the parameters, before it may stand the types."""
@@ -240,10 +224,7 @@ class Primitive:
         return self.process(*args, **params), hooks.remember(self, args, params, "bind")
 
     def _find(self, key: tuple, args: tuple, params: dict[str, Any]) -> tuple[Any, Any] | None:
-        try:
-            return hooks.application(self, key, args, params)
-        except Misaligned:  # no jaxpr of one equation: `process` broadcasts
-            return None
+        return hooks.application(self, key, args, params)
 
     def rule(self, field: str) -> Callable:
         """The rule in `field`, or NotImplementedError with the reason for which there is none."""

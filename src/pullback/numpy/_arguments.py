@@ -248,7 +248,7 @@ def promote_numeric(name: str, *args: Any) -> list[Any]:
 
 
 def align_ranks(name: str, args: list[Any]) -> list[Any]:
-    """Arrays broadcast to one shape, but for scalars, which lax takes beside arrays of any shape.
+    """Arrays of one rank, by leading axes of size 1, but for scalars, which lax takes beside arrays of any shape.
 
     Raises ValueError if the shapes cannot be broadcast, TypeError if they cannot although their ranks are equal.
     """
@@ -262,13 +262,13 @@ def align_ranks(name: str, args: list[Any]) -> list[Any]:
     if len(nonscalar) < 2:
         return args
     try:
-        shape = broadcast_shapes_of(name, shapes)
+        rank = len(broadcast_shapes_of(name, shapes))
     except ValueError:
         if len({len(s) for s in nonscalar}) == 1:
             text = ", ".join(str(s) for s in shapes)
             raise TypeError(f"{name} got incompatible shapes for broadcasting: {text}.") from None
         raise
-    return [broadcast_to(x, shape) if x.shape else x for x in args]
+    return [broadcast_to(x, (1,) * (rank - x.ndim) + x.shape) if x.shape else x for x in args]
 
 
 def broadcast_shapes_of(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -313,20 +313,13 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
     if x.ndim > rank:
         raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={x.shape} shape={shape}")
     offset = rank - x.ndim
-    kept = []
     for axis, length in enumerate(x.shape):
-        if length != shape[offset + axis]:
-            if length != 1:
-                raise ValueError(
-                    f"Incompatible types for broadcasting: input type={x.dtype}{list(x.shape)} and requested "
-                    f"type={x.dtype}{list(shape)}: length {length} cannot become {shape[offset + axis]}"
-                )
-        else:
-            kept.append(axis)
-    if len(kept) < x.ndim:
-        dropped = tuple(axis for axis in range(x.ndim) if axis not in kept)
-        x = lax.squeeze(x, dropped)
-    return lax.broadcast_in_dim(x, shape, tuple(offset + axis for axis in kept))
+        if length != shape[offset + axis] and length != 1:
+            raise ValueError(
+                f"Incompatible types for broadcasting: input type={x.dtype}{list(x.shape)} and requested "
+                f"type={x.dtype}{list(shape)}: length {length} cannot become {shape[offset + axis]}"
+            )
+    return lax.broadcast_in_dim(x, shape, range(offset, rank))
 
 
 def broadcast_arrays(name: str, *args: Any) -> list[Any]:

@@ -127,8 +127,10 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     axis = canonical_axis("stack", axis, len(shapes[0]) + 1)
     if dtype is None:
         parts = promote_dtypes(*parts)
-    parts = [lax.expand_dims(as_array(p), (axis,)) for p in parts]
-    return _concatenate("stack", parts, axis, dtype)
+    else:
+        target = dtypes.check_user_dtype_supported(dtype, "stack")
+        parts = [convert(as_array(p), target) for p in parts]
+    return lax.stack(parts, axis)
 
 
 def _checked(name: str, *args: Any) -> list[Any]:
@@ -141,7 +143,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     if x.ndim == 0:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
     axis = canonical_axis("unstack", axis, x.ndim)
-    return tuple(lax.index_in_dim(x, k, axis, keepdims=False) for k in range(x.shape[axis]))
+    return lax.unstack(x, axis)
 
 
 def _stacker(name: str, prepare: Callable[[Any], Any], axis_of: Callable[[Any], int], doc: str) -> Callable[..., Any]:
@@ -242,9 +244,7 @@ def _cut(name: str, ary: Any, where: Any, axis: int, uneven: bool) -> list[Any]:
             )
         sizes = [(n + sections - 1 - k) // sections for k in range(sections)]  # the first ones longer by one
         bounds = list(accumulate(sizes))[:-1]
-    starts = [0, *bounds]
-    stops = [*bounds, n]
-    return [lax.slice_in_dim(ary, a, b, axis=axis) for a, b in zip(starts, stops)]
+    return list(lax.split(ary, [b - a for a, b in pairwise([0, *bounds, n])], axis))
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:

@@ -350,14 +350,12 @@ def tile(A: Any, reps: Any) -> Any:
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (rank - A.ndim) + A.shape
-    if all(c == 1 for c in counts):
-        return A if shape == A.shape else lax.reshape(A, shape)
+    placing = getattr(type_of_operands()(A), "placing", None)
+    if placing is None:
+        return lax.tile(_broadcast_to(A, shape), counts)
     paired = tuple(n for c, d in zip(counts, shape) for n in (c, d))
     spread = lax.broadcast_in_dim(lax.reshape(A, shape), paired, tuple(range(1, 2 * rank, 2)))
     tiled = tuple(c * d for c, d in zip(counts, shape))
-    placing = getattr(type_of_operands()(A), "placing", None)
-    if placing is None:
-        return lax.reshape(spread, tiled)
     parts = (*(None,) * (rank - A.ndim), *placing.spec)
     for axis, (count, part) in enumerate(zip(counts, parts)):
         if count != 1 and part is not None:

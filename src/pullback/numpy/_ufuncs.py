@@ -19,6 +19,8 @@ from pullback.numpy._arguments import (
     arrays,
     as_array,
     broadcast_arrays,
+    broadcast_shapes_of,
+    broadcast_to,
     check_arraylike,
     const,
     convert,
@@ -46,13 +48,10 @@ def has_kind(x: Any, kind: Any) -> bool:
 
 
 def where(condition: Any, on_true: Any, on_false: Any) -> Any:
-    """lax.select of which the condition and each of the cases may be a scalar."""
-    shape = condition.shape or on_true.shape or on_false.shape
-    return lax.select(condition, _fill(on_true, shape), _fill(on_false, shape))
-
-
-def _fill(x: Any, shape: tuple[int, ...]) -> Any:
-    return x if x.shape == shape else lax.broadcast_in_dim(x, shape, ())
+    """lax.select whose operands broadcast as those of other operations do; a condition may stay a scalar."""
+    shape = broadcast_shapes_of("where", [condition.shape, on_true.shape, on_false.shape])
+    condition = broadcast_to(condition, shape) if condition.shape else condition
+    return lax.select(condition, broadcast_to(on_true, shape), broadcast_to(on_false, shape))
 
 
 # ---- arithmetic

@@ -117,10 +117,16 @@ class Computation:
         return self.emit("constant", aval, "constant", [constant_text(shown)])
 
     def spread(self, operand: str, aval: Any, shape: Sequence[Any]) -> str:
-        """An operand of an operation on elements of arrays of this shape, which scalars are spread over."""
+        """An operand of an operation on elements of arrays of this shape, which scalars and axes of size 1 are spread
+        over."""
         if tuple(aval.shape) == tuple(shape):
             return operand
-        return self.emit("broadcast", ShapedArray(shape, aval.dtype), "broadcast", [operand], "dimensions={}")
+        kept = [k for k, (m, n) in enumerate(zip(aval.shape, shape)) if m == n]
+        if aval.shape:
+            sizes = ShapedArray([shape[k] for k in kept], aval.dtype)
+            operand = self.emit("reshape", sizes, "reshape", [operand])
+        dimensions = "dimensions={" + ",".join(map(str, kept)) + "}"
+        return self.emit("broadcast", ShapedArray(shape, aval.dtype), "broadcast", [operand], dimensions)
 
     def read(self, atom: Any) -> str:
         """An operand of an equation."""

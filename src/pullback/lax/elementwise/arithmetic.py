@@ -7,7 +7,8 @@ from typing import Any
 
 from pullback.lax.records import quotients
 from pullback.lax.records.families import *
-from pullback.lax.records.families import FLOAT_EDGES
+from pullback.lax.records.families import FLOAT_EDGES, common_shape
+from pullback.lax.records.rules import batch_nary, spread
 from pullback.util.tracebacks import api_boundary
 
 __all__ = [
@@ -69,8 +70,9 @@ def op(name: str):
 
 
 def where(pred, x, y):
-    """`select` that takes scalars for either branch; for rules."""
-    return lax.select_n_p.bind(pred, y, x)
+    """`select` whose operands broadcast as those of all other operations do; for rules."""
+    shape = common_shape("select", (pred, x, y))
+    return lax.select_n_p.bind(*[v if v.shape in ((), shape) else spread(v, shape) for v in (pred, y, x)])
 
 
 def is_complex(x) -> bool:
@@ -457,6 +459,7 @@ clamp_p = nary(
     lower=lambda b, lo, x, hi: b.op("min", b.op("max", x, lo), hi),
     samples=Samples(low=(-1, -3, 0), high=(0, 3, 1), ulp=0, dtypes=("float32", "float64", "int32", "uint8")),
 )
+clamp_p.batch = batch_nary(clamp_p.bind, same_shapes=True)
 
 
 # ---------------------------------------------------------------------------------------------------- public functions

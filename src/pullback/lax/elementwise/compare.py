@@ -182,7 +182,7 @@ select_n_p = Primitive(
     traits={"elementwise", "selection", "inside"},
     samples=Samples(cases=_select_cases),
 )
-select_n_p.batch = batch_nary(select_n_p.bind)
+select_n_p.batch = batch_nary(select_n_p.bind, same_shapes=True)
 
 eq = binary_function(eq_p, keys=True)
 ne = binary_function(ne_p, keys=True)

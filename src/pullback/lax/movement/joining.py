@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core import trace
 from pullback.core.dimensions import index as size_of
-from pullback.core.lowering import Nest, Pointwise
+from pullback.core.lowering import InlineFunction, Nest, Pointwise
 from pullback.lax.records.families import *
-from pullback.lax.records.nests import copy_into, loops
+from pullback.lax.records.nests import copy_into
 
 __all__ = [
     "concatenate",
@@ -320,13 +322,11 @@ def _stack_batch(args, dims, axis):
     return stack_p.bind(*[batch_front(x, d, size) for x, d in zip(args, dims)], axis=axis + 1), 0
 
 
-def _stack_at(ctx, index):
-    b, axis = ctx.b, ctx.params["axis"]
-    inner = (*index[:axis], *index[axis + 1 :])
-    out = ctx.operand(len(ctx.in_avals) - 1, inner)
-    for k in reversed(range(len(ctx.in_avals) - 1)):
-        out = b.select(b.op("le", index[axis], k), ctx.operand(k, inner), out)
-    return out
+def _stack_written_out(avals, params):
+    def concatenated(*operands):
+        return [lax.concatenate([lax.expand_dims(x, (params["axis"],)) for x in operands], params["axis"])]
+
+    return trace(concatenated, avals)
 
 
 stack_p = Primitive(
@@ -337,7 +337,7 @@ stack_p = Primitive(
     jvp=_stack_jvp,
     transpose=_stack_transpose,
     batch=_stack_batch,
-    lower=Pointwise(_stack_at, moves=True, cost=2),
+    lower=InlineFunction(trace=_stack_written_out),
     traits={"movement", "linear"},
     samples=Samples(
         cases=lambda rng: [
@@ -391,18 +391,11 @@ def _unstack_batch(args, dims, axis):
     return outs, [d - (axis < d)] * len(outs)
 
 
-def _unstack_emit(ctx):
-    axis = ctx.params["axis"]
-    source = ctx.operand(0)
-    for k in range(source.shape[axis]):
-        _copy_slab(ctx, source, ctx.result(k), axis, k)
+def _unstack_written_out(avals, params):
+    def slices(x):
+        return [lax.index_in_dim(x, k, params["axis"], keepdims=False) for k in range(x.shape[params["axis"]])]
 
-
-def _copy_slab(ctx, source, target, axis, k):
-    def body(index):
-        ctx.store(target, index, ctx.load(source, (*index[:axis], ctx.b.const("i64", k), *index[axis:])))
-
-    loops(ctx.b, target.shape, body)
+    return trace(slices, avals)
 
 
 unstack_p = Primitive(
@@ -413,7 +406,7 @@ unstack_p = Primitive(
     reference=lambda x, axis: [np.take(x, k, axis) for k in range(x.shape[axis])],
     transpose=_unstack_transpose,
     batch=_unstack_batch,
-    lower=Nest(_unstack_emit, strided=True),
+    lower=InlineFunction(trace=_unstack_written_out),
     traits={"movement", "linear", "stacked"},
     samples=Samples(
         cases=lambda rng: [Case((rng.normal(size=(2, 3)).astype(np.float32),), {"axis": a}) for a in (0, 1)]
@@ -454,11 +447,13 @@ def _split_batch(args, dims, sizes, axis):
     return split_p.bind(x, sizes=sizes, axis=axis + (axis >= d)), [d] * len(sizes)
 
 
-def _split_emit(ctx):
-    offset = [0] * len(ctx.in_avals[0].shape)
-    for k, size in enumerate(ctx.params["sizes"]):
-        copy_into(ctx, ctx.operand(0), ctx.result(k), offset)
-        offset[ctx.params["axis"]] += size
+def _split_written_out(avals, params):
+    stops = list(itertools.accumulate(params["sizes"]))
+
+    def slices(x):
+        return [lax.slice_in_dim(x, a, b, axis=params["axis"]) for a, b in itertools.pairwise([0, *stops])]
+
+    return trace(slices, avals)
 
 
 split_p = Primitive(
@@ -469,7 +464,7 @@ split_p = Primitive(
     reference=lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis),
     transpose=_split_transpose,
     batch=_split_batch,
-    lower=Nest(_split_emit, strided=True),
+    lower=InlineFunction(trace=_split_written_out),
     traits={"movement", "linear", "stacked"},
     samples=Samples(
         cases=lambda rng: [

@@ -13,7 +13,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core import trace
 from pullback.core.dimensions import index as size_of
+from pullback.core.lowering import InlineFunction
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.movement.broadcast import canonical_shape, expand_dims
 from pullback.lax.records.families import *
@@ -510,17 +512,16 @@ def _tile_batch(args, dims, reps):
     return tile_p.bind(x, reps=(*reps[:d], 1, *reps[d:])), d
 
 
-def _tile_at(ctx, index):
-    b = ctx.b
-    return ctx.operand(
-        0,
-        tuple(
-            [
-                i if r == 1 else b.const("i64", 0) if n == 1 else b.op("floormod", i, n)
-                for i, r, n in zip(index, ctx.params["reps"], ctx.in_avals[0].shape)
-            ]
-        ),
-    )
+def _tile_written_out(avals, params):
+    """The operand broadcast along a new axis before each, reshaped."""
+
+    def repeated(x):
+        reps = params["reps"]
+        paired = tuple([n for pair in zip(reps, x.shape) for n in pair])
+        spread = lax.broadcast_in_dim(x, paired, range(1, 2 * x.ndim, 2))
+        return [lax.reshape(spread, tuple([r * n for r, n in zip(reps, x.shape)]))]
+
+    return trace(repeated, avals)
 
 
 tile_p = movement(
@@ -530,7 +531,7 @@ tile_p = movement(
     reference=lambda x, reps: np.tile(x, reps),
     transpose=_tile_transpose,
     batch=_tile_batch,
-    at=_tile_at,
+    lower=InlineFunction(trace=_tile_written_out),
     samples=Samples(
         cases=lambda rng: [
             Case((rng.normal(size=(2, 3)).astype(np.float32),), {"reps": r}) for r in [(1, 2), (3, 1), (2, 2)]

@@ -1,7 +1,8 @@
 """Families of primitives: what the members of a family share, so that a member's record is a handful of lines.
 
     unary(name, ...)      out[i] = f(x[i])
-    nary(name, n, ...)    out[i] = f(x[i], y[i], ...); an operand is a scalar (rank 0) or has the shape of the result
+    nary(name, n, ...)    out[i] = f(x[i], y[i], ...); an operand is a scalar (rank 0) or has axes of the result's
+                          sizes or of size 1
     reduction(name, ...)  out[i] = fold of x over params['axes']
     movement(name, ...)   every result element is an operand element: linear, a view
 
@@ -20,7 +21,6 @@ import numpy as np
 
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, UndefinedPrimal, Zero, typeof
 from pullback.core.lowering import Elementwise, Pointwise, Reduction
-from pullback.core.primitive import Misaligned
 from pullback.lax.records.operands import (
     ANY,
     BITS,
@@ -194,12 +194,7 @@ def _nary_shape_rule(name, arity, accepts, result, weak):
             check_kind(name, aval.dtype, kind, i if arity > 1 else None)
         if same_dtypes:
             check_dtypes(name, *avals)
-        shape = ()
-        for aval in avals:
-            if aval.shape and aval.shape != shape:
-                if shape:
-                    raise _misaligned(name, avals)
-                shape = aval.shape
+        shape = common_shape(name, avals)
         return ShapedArray(shape, result(avals[0].dtype, **params), weak and all(a.weak_type for a in avals))
 
     def abstract_eval(*avals, **params):
@@ -213,18 +208,7 @@ def _nary_shape_rule(name, arity, accepts, result, weak):
     return abstract_eval
 
 
-def _misaligned(name: str, avals: Sequence[Any]) -> TypeError:
-    """What to raise for operands of several shapes."""
-    shape = _common_shape(name, avals)
-    shown = ", ".join(a.short() for a in avals)
-    return Misaligned(
-        name,
-        f"{name}: operands of a primitive in a program must have one shape or be scalars, got {shown}",
-        lambda args: [spread(as_array(x, name), shape) if np.shape(x) else x for x in args],
-    )
-
-
-def _common_shape(name: str, operands: Sequence[Any]) -> tuple[int, ...]:
+def common_shape(name: str, operands: Sequence[Any]) -> tuple[int, ...]:
     """The shape of the result: that of the operands that are not scalars, where axes of size 1 broadcast."""
     shape: tuple[int, ...] = ()
     for x in operands:
@@ -332,7 +316,7 @@ def nary(
 
     `accepts`: kinds of all operands, which then have one dtype, or kinds per operand. `jvp`: ZERO, or one rule per
     operand, `rule(x_dot, out, *primals)`, each of which may be ZERO. `transpose(out_bar, *operands)` as in the
-    record. An operand is of rank 0 or has the shape of the result.
+    record. An operand is of rank 0, or of the result's rank with axes of its sizes or of size 1.
     """
     p = Primitive(
         name,
@@ -436,7 +420,7 @@ def binary_function(
 
 
 def broadcast_operands(name: str, *operands: Any, same_dtypes: bool = True, accepts: Sequence[str] = ()) -> list[Any]:
-    """Array-likes as operands of an n-ary primitive: of one dtype, each of rank 0 or of the common shape.
+    """Array-likes as operands of an n-ary primitive: of one dtype, and of shapes that have a common one.
 
     Numbers of Python stay what they are, as interpreters of libraries expect it.
     """
@@ -445,9 +429,8 @@ def broadcast_operands(name: str, *operands: Any, same_dtypes: bool = True, acce
         check_kind(name, x.dtype, kinds, i)
     if same_dtypes:
         check_dtypes(name, *arrays)
-    shape = _common_shape(name, arrays)
-    spreads = [spread(x, shape) if x.shape else x for x in arrays]
-    return [given if type(given) in PYTHON_SCALARS else x for given, x in zip(operands, spreads)]
+    common_shape(name, arrays)
+    return [given if type(given) in PYTHON_SCALARS else x for given, x in zip(operands, arrays)]
 
 
 def _named(function: Callable, name: str, doc: str) -> Callable:
@@ -544,15 +527,16 @@ def movement(
     reference: Callable,
     transpose: Callable,
     batch: Callable,
-    at: Callable,
+    at: Callable | None = None,
+    lower: Any = None,
     samples: Samples | None = None,
     is_view: bool = True,
     traits: Sequence[str] = (),
 ) -> Primitive:
     """The record of a one-operand rearrangement of any dtype.
 
-    `shape(aval, **params) -> shape` checks and raises; `at(ctx, index)` gives the result's element at an index;
-    `transpose(x_bar, aval, **params) -> cotangent`.
+    `shape(aval, **params) -> shape` checks and raises; `at(ctx, index)` gives the result's element at an index, or
+    `lower` is a lowering of another kind; `transpose(x_bar, aval, **params) -> cotangent`.
     """
 
     def abstract_eval(aval, **params):
@@ -565,7 +549,7 @@ def movement(
         reference=reference,
         transpose=_unary_transpose(transpose),
         batch=batch,
-        lower=Pointwise(at, is_view=is_view),
+        lower=lower or Pointwise(at, is_view=is_view),
         samples=samples,
         traits={"movement", "linear", *traits},
     )

@@ -14,15 +14,9 @@ def loops(b: Any, shape: Sequence[int], body: Callable[[tuple[Any, ...]], None],
         body(index)
 
 
-def copy_into(ctx: Any, source: Any, target: Any, offset: Sequence[int] | None = None) -> None:
-    """target[i] = source[i + offset] for all i of the target."""
-    b = ctx.b
-
-    def body(index):
-        place = index if offset is None else tuple(b.op("add", i, o) if o else i for i, o in zip(index, offset))
-        ctx.store(target, index, ctx.load(source, place))
-
-    loops(b, target.shape, body)
+def copy_into(ctx: Any, source: Any, target: Any) -> None:
+    """target[i] = source[i] for all i."""
+    loops(ctx.b, target.shape, lambda index: ctx.store(target, index, ctx.load(source, index)))
 
 
 def two_sum(b: Any, x: Any, y: Any) -> tuple[Any, Any]:

@@ -79,10 +79,13 @@ def tangent_zero(x: Any) -> Zero:
 
 
 def unbroadcast(x_bar: Any, aval: Any) -> Any:
-    """The cotangent of an operand that was broadcast from rank 0."""
-    if aval.ndim == 0 and x_bar.ndim:
+    """The cotangent of an operand that was broadcast from rank 0, or along axes of size 1."""
+    if x_bar.shape == aval.shape:
+        return x_bar
+    if aval.ndim == 0:
         return lax.reduce_sum_p.bind(x_bar, axes=tuple(range(x_bar.ndim)))
-    return x_bar
+    axes = tuple(k for k, (m, n) in enumerate(zip(aval.shape, x_bar.shape)) if m != n)
+    return lax.reshape_p.bind(lax.reduce_sum_p.bind(x_bar, axes=axes), new_sizes=aval.shape, dimensions=None)
 
 
 def spread(x: Any, shape: tuple[int, ...]) -> Any:
@@ -126,9 +129,9 @@ def batch_unary(bind):
     return batch
 
 
-def batch_nary(bind):
-    """All mapped operands alike: nothing moves. Otherwise batch axes go first, and operands of lower rank are
-    broadcast.
+def batch_nary(bind, same_shapes: bool = False):
+    """All mapped operands alike: nothing moves. Otherwise batch axes go first, and operands of lower rank get axes of
+    size 1; with `same_shapes` they are broadcast, for operations whose operands have one shape.
     """
 
     def batch(args, dims, **params):
@@ -150,9 +153,11 @@ def batch_nary(bind):
                 continue
             if d is not None:
                 x = move_batch_axis(x, d, 0)
-            if x.shape != out:
+            if x.ndim != len(out) or (same_shapes and x.shape != out):
                 kept = (0,) if d is not None and x.ndim == 1 else tuple(range(len(out) - x.ndim, len(out)))
-                x = lax.broadcast_in_dim_p.bind(x, shape=out, broadcast_dimensions=kept)
+                sizes = dict(zip(kept, x.shape))
+                shape = out if same_shapes else tuple(sizes.get(k, 1) for k in range(len(out)))
+                x = lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=kept)
             operands.append(x)
         return bind(*operands, **params), 0
 

@@ -11,17 +11,18 @@ from pullback.partition.rules import Naming, shape_of
 
 
 def elementwise(eqn: Any) -> Factors | None:
-    """A factor for each dimension; scalars have none."""
+    """A factor for each dimension; scalars have none, nor have dimensions of size 1 that are broadcast."""
     shape = shape_of(eqn.outvars[0])
-    if any(shape_of(v) != shape for v in eqn.outvars) or any(shape_of(a) not in (shape, ()) for a in eqn.invars):
+    if any(shape_of(v) != shape for v in eqn.outvars):
         return None
     naming = Naming()
     dims = naming.dims(range(len(shape)), shape)
-    return Factors(
-        tuple(naming.sizes),
-        tuple(dims if shape_of(a) == shape else () for a in eqn.invars),
-        (dims,) * len(eqn.outvars),
-    )
+    operands = []
+    for operand in map(shape_of, eqn.invars):
+        if operand and (len(operand) != len(shape) or any(m not in (1, n) for m, n in zip(operand, shape))):
+            return None
+        operands.append(tuple(dim if m == n else () for dim, m, n in zip(dims, operand, shape)))
+    return Factors(tuple(naming.sizes), tuple(operands), (dims,) * len(eqn.outvars))
 
 
 def _bitcast(eqn: Any) -> Factors:

@@ -197,15 +197,6 @@ def _concatenate(b: Any, eqn: Any, *operands: Value) -> Value:
     return out
 
 
-@_rule("stack")
-def _stack(b: Any, eqn: Any, *operands: Value) -> Value:
-    axis, out = eqn.params["axis"], b.target(eqn.outvars[0])
-    strides = out.strides[:axis] + out.strides[axis + 1 :]
-    for k, x in enumerate(operands):
-        b.copy(x, replace(out, shape=x.shape, strides=strides, offset=out.offset + k * out.strides[axis]))
-    return out
-
-
 @_rule("pad")
 def _pad(b: Any, eqn: Any, x: Value, padding: Value) -> Value:
     config = eqn.params["padding_config"]

@@ -55,8 +55,7 @@ log10 = unary("log10", _log10, TO_INEXACT, "Logarithm of base 10, elementwise.")
 log1p = unary("log1p", lax.log1p, TO_INEXACT, "log(1 + x), elementwise, accurate near 0.")
 
 
-@custom_jvp
-def _logaddexp(x1: Any, x2: Any) -> Any:
+def _logaddexp_value(x1: Any, x2: Any) -> Any:
     if has_kind(x1, np.complexfloating):
         # The larger real part comes out; the imaginary part is brought back to (-pi, pi].
         first = lax.ge(lax.real(x1), lax.real(x2))
@@ -73,6 +72,10 @@ def _logaddexp(x1: Any, x2: Any) -> Any:
     # Equal infinities have no difference.
     undefined = lax.ne(difference, difference)
     return where(undefined, lax.add(x1, x2), lax.add(large, lax.log1p(lax.exp(lax.neg(lax.abs(difference))))))
+
+
+_logaddexp_value.__name__ = "logaddexp"  # which jaxprs show
+_logaddexp = custom_jvp(_logaddexp_value)
 
 
 def where_pair(first: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -98,7 +101,6 @@ def _share(x: Any, total: Any, exponential: Any = lax.exp) -> Any:
 def _logaddexp_jvp(primals: Any, tangents: Any) -> Any:
     x1, x2 = primals
     t1, t2 = tangents
-    x1, x2, t1, t2 = spread(x1, x2, t1, t2)
     total = _logaddexp(x1, x2)
     first, second = (_real_shares if not has_kind(x1, np.complexfloating) else _shares)(x1, x2, total)
     return total, lax.add(lax.mul(t1, first), lax.mul(t2, second))
@@ -117,13 +119,7 @@ def _real_shares(x1: Any, x2: Any, total: Any) -> tuple[Any, Any]:
     return where(both, one, lax.logistic(lax.sub(x1, x2))), where(both, one, lax.logistic(lax.sub(x2, x1)))
 
 
-def spread(*args: Any) -> list[Any]:
-    """The arguments broadcast against each other."""
-    return broadcast_arrays("logaddexp", *args)
-
-
 def _logaddexp2(x1: Any, x2: Any) -> Any:
-    x1, x2 = spread(x1, x2)
     if not has_kind(x1, np.complexfloating):
         return _real_logaddexp2(x1, x2)
     scale = const(x1, math.log(2))
@@ -145,11 +141,7 @@ def _real_logaddexp2_jvp(primals: Any, tangents: Any) -> Any:
     return total, lax.add(lax.mul(t1, first), lax.mul(t2, second))
 
 
-def _logaddexp_call(x1: Any, x2: Any) -> Any:
-    return _logaddexp(*spread(x1, x2))
-
-
-logaddexp_ = binary("logaddexp", _logaddexp_call, TO_INEXACT, "log(exp(x1) + exp(x2)), elementwise, without overflow.")
+logaddexp_ = binary("logaddexp", _logaddexp, TO_INEXACT, "log(exp(x1) + exp(x2)), elementwise, without overflow.")
 logaddexp2_ = binary(
     "logaddexp2", _logaddexp2, TO_INEXACT, "log2(2**x1 + 2**x2), elementwise, without overflow.", apart=True
 )

@@ -218,6 +218,7 @@ class BatchInterpreter(Interpreter):
         def batched_jvp(primals, tangents):
             return custom.batch_jvp(jvp, self.axis, primals, tangents, dims, front)
 
+        batched, batched_jvp = called_as(batched, fun), called_as(batched_jvp, jvp)
         outs = self.parent.process_custom_jvp(custom, batched, batched_jvp, values)
         return [self.join(v, front.dim) for v in outs]
 
@@ -231,8 +232,14 @@ class BatchInterpreter(Interpreter):
             return front.moved(*run_batched(fun, self.axis, xs, dims), self.axis.size)
 
         batched_fwd, batched_bwd = custom.batch_fwd_bwd(fwd, bwd, self.axis, dims, front)
-        outs = self.parent.process_custom_vjp(custom, batched, batched_fwd, batched_bwd, values)
+        outs = self.parent.process_custom_vjp(custom, called_as(batched, fun), batched_fwd, batched_bwd, values)
         return [self.join(v, front.dim) for v in outs]
+
+
+def called_as(batched: Any, fun: Any) -> Any:
+    """A function on batches with the name of the one on elements, which jaxprs show."""
+    batched.__name__ = getattr(fun, "__name__", batched.__name__)
+    return batched
 
 
 class Front:

@@ -34,7 +34,7 @@ from pullback.core import (
 from pullback.core.avals import Reference
 from pullback.core.interpreter import WrittenOut
 from pullback.core.lowering import Inline
-from pullback.transforms.batching import Front, batch_jaxpr, move_batch_axis, run_batched, to_front
+from pullback.transforms.batching import Front, batch_jaxpr, called_as, move_batch_axis, run_batched, to_front
 from pullback.transforms.discharge import discharged, is_differentiated, note, values_of, with_leading
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tangent
@@ -215,7 +215,7 @@ class CustomVJP:
             return args_bar
 
         batched_fwd.symbolic_zeros = getattr(fwd, "symbolic_zeros", False)  # type: ignore[attr-defined]
-        return batched_fwd, batched_bwd
+        return called_as(batched_fwd, fwd), called_as(batched_bwd, bwd)
 
 
 def _call_reference(*args, call_jaxpr, **_params):
@@ -247,7 +247,8 @@ def _custom_jvp_batch(axis, args, dims, *, call_jaxpr, jvp, num_consts):
     def batched_jvp(primals, tangents):
         return CustomJVP.batch_jvp(jvp, axis, primals, tangents, arg_dims, Front([0]))
 
-    outs = custom_jvp_call_p.bind(*values, call_jaxpr=closed, jvp=batched_jvp, num_consts=num_consts)
+    rule = called_as(batched_jvp, jvp)
+    outs = custom_jvp_call_p.bind(*values, call_jaxpr=closed, jvp=rule, num_consts=num_consts)
     return outs, [0 if m else None for m in mapped]
 
 

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pullback._ext import _core

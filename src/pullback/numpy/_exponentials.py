@@ -10,7 +10,6 @@ import numpy as np
 from pullback import lax
 from pullback.api import custom_jvp
 from pullback.numpy._arguments import (
-    broadcast_arrays,
     const,
     convert,
     of_scalars,

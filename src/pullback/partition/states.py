@@ -20,7 +20,7 @@ from pullback.util.errors import ShardingTypeError
 _LINEAR = {
     *("add", "add_any", "broadcast_in_dim", "concatenate", "conj", "convert_element_type", "copy", "device_put"),
     *("expand_dims", "imag", "name", "optimization_barrier", "pad", "pvary", "real", "reduce_precision", "reduce_sum"),
-    *("reduce_scatter", "reshape", "select_n", "slice", "split", "squeeze", "transpose"),
+    *("reduce_scatter", "reshape", "select_n", "slice", "split", "squeeze", "stack", "tile", "transpose", "unstack"),
 }
 _NONE: State = (frozenset(), frozenset())
 

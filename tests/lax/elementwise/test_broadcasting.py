@@ -35,9 +35,9 @@ def test_values_and_derivatives(function):
             np.testing.assert_allclose(jax.vmap(function, axes)(*given)[1], one, rtol=1e-6)
         if expected.dtype != jnp.float32 or function is lax.igamma:
             continue
-        for f in (jax.grad, lambda f, n: jax.jit(jax.grad(f, n)), jax.hessian):
-            found = f(lambda *a: function(*a).sum(), (0, 1))(*xs)
-            wanted = f(lambda *a: whole(function, shape)(*a).sum(), (0, 1))(*xs)
+        given, spread = (lambda *a, f=f: f(*a).sum() for f in (function, whole(function, shape)))
+        for derivative in (jax.grad, lambda f, n: jax.jit(jax.grad(f, n)), jax.hessian):
+            found, wanted = derivative(given, (0, 1))(*xs), derivative(spread, (0, 1))(*xs)
             jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6), found, wanted)
 
 

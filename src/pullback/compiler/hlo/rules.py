@@ -11,6 +11,7 @@ import numpy as np
 from pullback.compiler.hlo.text import INDEX, TRUTH, Computation, braces, plain
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
+from pullback.core.lowering import InlineFunction
 
 # Primitives that are one operation without attributes; its name, where it is not the primitive's own.
 _OPERATIONS = {
@@ -66,6 +67,8 @@ def write(c: Computation, eqn: JaxprEqn) -> None:
         outs = c.results(name, avals, "compare", operands, f"direction={name.upper()}")
     elif name in _OPERATIONS:
         outs = c.results(name, avals, _OPERATIONS[name] or name, operands)
+    elif isinstance(eqn.primitive.lower, InlineFunction) and "movement" in eqn.primitive.traits:
+        outs = c.run(eqn.primitive.lower.body(eqn), operands)
     else:
         outs = _call(c, eqn, operands, avals)
     c.values.update(zip(eqn.outvars, outs, strict=True))

@@ -549,7 +549,7 @@ def movement(
         reference=reference,
         transpose=_unary_transpose(transpose),
         batch=batch,
-        lower=lower or Pointwise(at, is_view=is_view),
+        lower=lower if at is None else Pointwise(at, is_view=is_view),
         samples=samples,
         traits={"movement", "linear", *traits},
     )

@@ -113,3 +113,27 @@ def test_rows_are_stored_in_whole_lines(n, dtype):
     for found, wanted in both(function, [sample(dtype, ROWS * n), sample(dtype, n)]):
         np.testing.assert_array_equal(found, wanted)
     assert "smax.i64" in build_module(function, {}, Target("x86_64-unknown-linux-gnu", "skylake-avx512", "", 64)).text
+
+
+def chunks(n, inner=3):
+    """A sum of n rows of products, in chunks of 64 rows; of the last one the extent is not known."""
+    b = Builder()
+    x, y = b.input("x", "f32", n + inner), b.output("y", "f32", -(-n // 64))
+    with b.loop(-(-n // 64), "sequential") as c:
+        extent = b.op("min", b.index(64), b.index(n) - c * 64)
+        with b.carried_loop(extent, [((b.const("f32", 0.5),), "add")], "vector") as r:
+            with b.carried_loop(inner, [((r.var,), "add")], "reduce") as k:
+                k.update(k.var + b.load(x, c * 64 + r.i) * b.load(x, n + k.i))
+            r.update(k.result)
+        b.store(y, c, r.result)
+    return b.function("chunks")
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 16, 63, 64, 65, 64 + 28, 127])
+def test_chunks_with_loops_inside_end_in_shorter_vectors(n):
+    x = np.random.default_rng(n).normal(size=n + 3).astype("f4")
+    y = np.zeros(-(-n // 64), "f4")
+    code = compile_function(chunks(n), {}, verify=True)
+    assert code([x], [y]) == 0
+    want = [0.5 + np.outer(x[c : min(c + 64, n)].astype("f8"), x[n:]).sum() for c in range(0, n, 64)]
+    np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)

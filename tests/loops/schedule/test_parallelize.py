@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -188,3 +189,14 @@ def test_few_long_rows_are_cut_into_blocks(rows):
     assert f"threads{{grain=1}} chunk < {rows} " not in program.lower(x, y).as_text("nests")
     assert "threads{grain=1} chunk" in program.lower(x, y).as_text("nests")
     np.testing.assert_array_equal(program(x, y), np.maximum(x, y) * y)
+
+
+@pytest.mark.parametrize("n", [110, 1500])
+def test_reductions_with_loops_inside_are_cut_into_whole_vectors(n):
+    """Chunks of 62 rows, one after the other, took 15 times as long as lanes for all of them."""
+    x = np.random.default_rng(0).standard_normal((n, 5)).astype("f4")
+    y = np.random.default_rng(1).standard_normal((20_000, 3)).astype("f4")
+    program = pullback.jit(lambda x, y: abs(1.5 * x[:, :1] - y[:, 0]).sum())
+    (size,) = re.findall(r"vector r\w* < select\(eq\(\w+, \d+\), \d+, (\d+)\)", program.lower(x, y).as_text("nests"))
+    assert int(size) == (32 if n == 110 else 64)
+    np.testing.assert_allclose(program(x, y), abs(1.5 * x[:, :1].astype("f8") - y[:, 0]).sum(), rtol=1e-5)

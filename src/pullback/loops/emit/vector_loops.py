@@ -40,11 +40,13 @@ class VectorFunctionEmitter(FunctionEmitter):
     def vector_loop(self, loop: Loop) -> bool:
         if not (scannable(loop) if loop.role == "scan" else vectorizable(loop)):
             return False
-        lanes = lane_count(loop, self.module.target)
+        ev = self.eval
+        lanes, bounds = lane_count(loop, self.module.target), ev.interval(loop.extent)
+        if loop.carried and bounds is not None:
+            while lanes > max(bounds[1], 1):
+                lanes //= 2
         if lanes < 2:
             return False
-        ev = self.eval
-        bounds = ev.interval(loop.extent)
         if bounds is not None:
             ev.ranges[loop.var] = 0, max(bounds[1] - 1, 0)
         ev.begin(expressions(loop)[: 1 + sum(len(group.inits) for group in loop.carried)])
@@ -188,10 +190,16 @@ class VectorFunctionEmitter(FunctionEmitter):
         partial = self.counted(loop, done, end, lanes, partial, self._body(loop, lanes, 1))
         # The rest comes to the partial results of the first lanes: added to their sum, it would lose more.
         parts: list[tuple[int, list[Value]]] = [(lanes, partial)]
-        for first, few in self._rest(loop, int(end), int(n)) if n[0] != "%" else []:
-            sides = [broadcast(self.code, value, few) for value in neutrals]
-            parts.append((few, self._body(loop, few, 1)(str(first), sides)))
-            end = str(first + few)
+        if n[0] == "%":
+            for few in shorter(loop, lanes, register_lanes(loop, self.module.target), None):
+                first, end = end, self._floor(n, few)
+                sides = [broadcast(self.code, value, few) for value in neutrals]
+                parts.append((few, self.counted(loop, first, end, few, sides, self._body(loop, few, 1))))
+        else:
+            for at, few in self._rest(loop, int(end), int(n)):
+                sides = [broadcast(self.code, value, few) for value in neutrals]
+                parts.append((few, self._body(loop, few, 1)(str(at), sides)))
+                end = str(at + few)
         results = [v for group in loop.carried for v in group.results]
         if end != n:
             self.scalar_loop(loop, end, n, neutrals)

@@ -42,6 +42,7 @@ from pullback.loops.schedule.space import around, extent_of
 
 LEAST = 64  # elements that are worth a partial result
 MOST = 256  # partial results
+WHOLE = 64  # iterations with loops inside that fill lanes: of fewer, each may take as long as all
 FEW = 2 * CORES  # iterations of a reduction, of which each is cut if there is a longer one inside
 
 
@@ -97,7 +98,7 @@ class _Parallelize:
         if not all(isinstance(each.extent, Const) for each in (*rows, loop)):
             return loop
         n, count_of_rows = extent_of(loop), math.prod(map(extent_of, rows))
-        unit = 64 if any(isinstance(stmt, Loop) for stmt in loop.body) else 1024
+        unit = WHOLE if any(isinstance(stmt, Loop) for stmt in loop.body) else 1024
         pieces = -(-even_pieces(time, n * count_of_rows) // count_of_rows)
         size = -(-n // (pieces * unit)) * unit
         if size * 2 > n:
@@ -150,10 +151,17 @@ class _Parallelize:
         count = max(2, min(MOST // rows, even_pieces(time / 2 / rows, n), n // least))
         if n < 2 * least:
             return None
+        size = n // count
+        if inner.role == "vector" and any(isinstance(stmt, Loop) for stmt in inner.body):
+            sizes = [-(-n // (count * unit)) * unit for unit in (WHOLE, WHOLE // 2, WHOLE // 4)]
+            size = next((size for size in sizes if 2 * size <= n), n)
+            count = -(-n // size)
+            if count < 2:
+                return None
         carried = [v for group in reduce.carried for v in group.vars]
         partials = [self.new.buffer("partial", v.dtype, rows * count * outer) for v in carried]
         chunk = self.new.var(Var("chunk", "i64"))
-        first = self._partial(chain, lets, short, inner, starts, partials, chunk, count)
+        first = self._partial(chain, lets, short, inner, starts, partials, chunk, (count, size))
         again = self.new.var(Var("chunk", "i64"))
         flat = make("add", (make("mul", (Read(again), const("i64", outer))), _flat(chain)))
         loaded = iter([Load(buffer, flat) for buffer in partials])
@@ -172,17 +180,17 @@ class _Parallelize:
         starts: list,
         partials: list[Buffer],
         number: Var,
-        count: int,
+        chunks: tuple[int, int],
     ) -> Loop:
         """threads number { chain { lets; reduce over a chunk; store the results } }, with variables of its own: numbers
-        go through the chunks of each iteration of the `short` reductions around."""
-        n, rows = extent_of(reduce), math.prod(map(extent_of, short))
-        size, outer = n // count, partials[0].size // (rows * count)
+        go through the chunks, (how many, their size), of each iteration of the `short` reductions around."""
+        n, rows, (count, size) = extent_of(reduce), math.prod(map(extent_of, short)), chunks
+        outer = partials[0].size // (rows * count)
         inner = self.new.var(reduce.var)
         chunk, places = _places(Read(number), count, short)
         last = make("eq", (chunk, const("i64", count - 1)))
         extent: Expr = const("i64", size)
-        if n % count:
+        if n != count * size:
             extent = make("select", (last, const("i64", n - (count - 1) * size), extent))
         index = make("add", (make("mul", (chunk, const("i64", size))), Read(inner)))
         places[reduce.var] = index

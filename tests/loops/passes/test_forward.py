@@ -99,3 +99,13 @@ def test_running_results_of_short_rows(width, dtype):
     np.testing.assert_allclose(back, np.cumsum(x[:, ::-1], 1)[:, ::-1], **loose)
     if dtype != "f2":
         np.testing.assert_allclose(products, np.cumprod(x + 1, 1) - x, **loose)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_scratch_space_of_straight_code_is_not_stored_to(dtype):
+    """Exponentials that the result would round are in scratch space of a row, and in registers of a short one."""
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((700, 7)) * 3).astype(dtype)
+    f = lambda x: jax.nn.softmax(x.astype("float32")).astype(dtype)
+    assert "row[" not in jax.jit(f).lower(x).as_text("nests")
+    wanted = jax.nn.softmax(np.asarray(x).astype("f4")).astype(dtype)
+    np.testing.assert_allclose(*(np.asarray(y).astype("f4") for y in (jax.jit(f)(x), wanted)), rtol=2**-7)

@@ -395,6 +395,21 @@ def test_indices_that_are_taken_apart_are_two_axes(part):
         np.testing.assert_array_equal(before, now)
 
 
+@pytest.mark.parametrize("n, m, parts", [(20, 31, False), (20, 33, True), (7, 130, True)])
+def test_reductions_over_long_parts_are_two(n, m, parts):
+    """Statistics of whole arrays whose rows do not follow each other."""
+    x = np.random.default_rng(0).normal(size=(n, 3, m)).astype("f4")
+    moments = pullback.jit(lambda x: (x[:, 1].ravel().sum(), x[:, 1].std(), x[:, 1].max()))
+    assert ("_d2" in moments.lower(x).as_text("nests")) == parts
+    np.testing.assert_allclose(moments(x), [f(x[:, 1].astype("f8")) for f in (np.sum, np.std, np.max)], rtol=1e-5)
+    largest = pullback.jit(lambda x: jnp.argmax(x[:, 1]))
+    assert ("_d2" in largest.lower(x).as_text("nests")) == (m >= 128)
+    for place in (0, n * m // 2, n * m - 1):
+        x[:, 1].flat[...] = 0
+        x[np.unravel_index(place, (n, m))[0], 1, place % m] = np.nan if place else 1
+        assert largest(x) == np.argmax(x[:, 1])
+
+
 def test_short_parts_stay_in_one_axis():
     x = jnp.arange(3.0 * 4 * 500).reshape(4, 500, 3)
     text = pullback.jit(lambda x: x.transpose(1, 2, 0).reshape(500, 12) + 1).lower(x).as_text("nests")

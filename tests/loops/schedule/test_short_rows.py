@@ -75,3 +75,14 @@ def test_elements_outside_of_the_array_are_not_copied():
         return jnp.exp(y - m) / jnp.exp(y - m).sum(-1, keepdims=True)
 
     np.testing.assert_allclose(jax.jit(windows)(x), windows(jnp.asarray(x)), rtol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_scratch_space_of_a_row(dtype):
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((700, 11)) * 9).astype(dtype)
+
+    softmax = lambda x: 100 * jax.nn.softmax(x.astype("float32"))
+    f = lambda x: softmax(x).astype(x.dtype)
+    assert "local row" in nests_of(f, x) and "vector j" in nests_of(f, x)
+    got, wanted = (np.asarray(y).astype("f4") for y in (jax.jit(f)(x), softmax(np.asarray(x))))
+    np.testing.assert_allclose(got, wanted, rtol=2**-7, atol=1 if dtype == "int8" else 0)

@@ -5,15 +5,16 @@
     y[i*2] = div(y[i*2], s)                            y[i*2] = div(a', s)
     y[i*2 + 1] = div(y[i*2 + 1], s)                    y[i*2 + 1] = div(b', s)
 
-Lanes then store what takes turns in memory at once, and do not wait for what they stored. Part of `unroll`, which makes
-such code of rows of a few elements.
+Lanes then store what takes turns in memory at once, and do not wait for what they stored; scratch space that nothing
+else reads is not needed. Part of `unroll`, which makes such code of rows of a few elements.
 
 Measured: softmax of 100,000 rows of 4 took 2.5 times as long as by columns, running sums of rows of 3 2.9 times.
+Softmax of 20,000 rows of 7 bfloat16, whose exponentials are in scratch space, took 334 us, now 50.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from pullback.loops.ir.affine import terms
 from pullback.loops.ir.fresh import Fresh
@@ -24,8 +25,9 @@ _Place = tuple[Buffer, frozenset, int]
 _SHORT = frozenset({"f16", "bf16"})  # rounded where they are stored
 
 
-def forwarded(body: Sequence[Stmt], new: Fresh) -> tuple[Stmt, ...]:
-    """The body of a loop, of Lets and Stores; itself if it has other statements, or stores to unknown places."""
+def forwarded(body: Sequence[Stmt], new: Fresh, own: Container[Buffer] = ()) -> tuple[Stmt, ...]:
+    """The body of a loop, of Lets and Stores; itself if it has other statements, or stores to unknown places. Scratch
+    space of its `own` is not stored to."""
     same = tuple(body)
     stores = [stmt for stmt in body if isinstance(stmt, Store)]
     if len(stores) < 2 or not all(isinstance(stmt, (Let, Store)) for stmt in body):
@@ -35,7 +37,7 @@ def forwarded(body: Sequence[Stmt], new: Fresh) -> tuple[Stmt, ...]:
     shapes: dict[Buffer, frozenset] = {}  # the parts of places that vary: all places of a buffer differ by a number
     for store in stores:
         found = _place(store.buffer, store.index)
-        if found is None or shapes.setdefault(store.buffer, found[1]) != found[1] or store.buffer.dtype in _SHORT:
+        if found is None or shapes.setdefault(store.buffer, found[1]) != found[1]:
             return same
     code: list[Stmt] = []
     last: dict[_Place, Store] = {}
@@ -55,7 +57,7 @@ def forwarded(body: Sequence[Stmt], new: Fresh) -> tuple[Stmt, ...]:
         last.pop(place, None)
         last[place] = Store(stmt.buffer, stmt.index, value)
         reader = _Reader(shapes, {**reader.known, place: value}, reader.lost)
-    return same if reader.lost else (*code, *last.values())
+    return same if reader.lost else (*code, *(store for store in last.values() if store.buffer not in own))
 
 
 class _Reader(Rewriter):
@@ -69,7 +71,7 @@ class _Reader(Rewriter):
         if not isinstance(expr, Load) or expr.buffer not in self.shapes:
             return expr
         place = _place(expr.buffer, expr.index)
-        if place is None or place[1] != self.shapes[expr.buffer]:
+        if place is None or place[1] != self.shapes[expr.buffer] or (place in self.known and expr.dtype in _SHORT):
             self.lost = True  # it may be any element that was stored
             return expr
         return self.known.get(place, expr)

@@ -57,6 +57,7 @@ from pullback.loops.ir.visit import (
     loads,
     nodes,
     statements,
+    stores,
     subexpressions,
     with_blocks,
 )
@@ -83,7 +84,7 @@ MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors
 
 def unroll(function: Function) -> Function:
     """The function without tiny loops."""
-    unroller = _Unroll()
+    unroller = _Unroll(_touched(function.body))
     steps: Varying | None = frozenset() if any(map(_is_steps, function.body)) else None
     unrolled = Function(function.name, function.buffers, unroller.block(function.body, steps))
     return simplify(unrolled) if unroller.asks else unrolled
@@ -110,8 +111,9 @@ def straight_code(body: Sequence[Stmt]) -> list[Stmt]:
 
 
 class _Unroll:
-    def __init__(self) -> None:
+    def __init__(self, touched: Counter[Buffer] | None = None) -> None:
         self.new = Fresh("u")
+        self.touched = touched or Counter()  # how many statements of the function use some scratch space
         self.asks = False  # whether something is unrolled that asks where it is, which is known then
 
     def block(self, body: Sequence[Stmt], steps: Varying | None) -> tuple[Stmt, ...]:
@@ -128,7 +130,8 @@ class _Unroll:
                         straight = self.axis(block)
                         block = straight if _are_moves(block) or self.pays(stmt, block, straight) else block
                     if stmt.role == "parallel" and isinstance(stmt.extent, Const) and stmt.extent.value >= LANES:
-                        block = forwarded(block, self.new)
+                        own = {b for b, count in _touched((stmt,)).items() if count == self.touched[b]}
+                        block = forwarded(block, self.new, own)
                     stmt = Loop(stmt.var, stmt.extent, stmt.role, block, stmt.carried, stmt.attrs)
                     if _is_tiny(stmt) or (steps is not None and _is_state(stmt, steps)):
                         result += self.straight(stmt, steps is not None)
@@ -212,6 +215,12 @@ class _Unroll:
         fresh = self.new.var(var)
         code.append(Let(fresh, value))
         return Read(fresh)
+
+
+def _touched(body: Sequence[Stmt]) -> Counter[Buffer]:
+    """How many statements use each local buffer."""
+    found = (loads(stmt) | stores(stmt) for stmt in statements(body))
+    return Counter(buffer for buffers in found for buffer in buffers if buffer.space == "local")
 
 
 def _is_steps(stmt: Stmt) -> bool:

@@ -49,7 +49,7 @@ _INTEGRALS = frozenset(
 # Measured on Zen 4 over softmax, log-sum-exp and norms of rows of 3 to 32 elements.
 START, TREE = 2.0, 16.0  # of a vector loop, and of what a reduction does after it
 ALONE = 3.0  # an op that waits for the one before, against one among others
-SQUARE_ACCESS, LEFT_OVER = 0.6, 4.0  # of an element of a square that is transposed, and of one beside whole squares
+SQUARE_ACCESS = 0.6  # of an element of a square that is transposed
 
 SPILLED = 1.5  # times what shuffles take of more registers than there are, of loads or of stores; squared of both
 APART, STORED_APART = 1.5, 2.0  # of each lane's load or store, where neighbours in the loop are not so in memory
@@ -116,8 +116,8 @@ class _Squares:
 
     def __init__(self, vector: Vector, n: int) -> None:
         self.vector, self.lanes, self.share = vector, vector.lanes, vector.share
-        whole = n // LANES * LANES
-        self.apart = (whole * SQUARE_ACCESS + (n - whole) * LEFT_OVER) / max(n, 1)
+        side = min(LANES, 1 << max(n, 1).bit_length() - 1)  # the last square overlaps the one before
+        self.apart = -(-n // side) * LANES * SQUARE_ACCESS / max(n, 1)
 
     def access(self, node: Load | Store) -> float:
         """Cost of one element's access."""
@@ -239,7 +239,9 @@ def _of_loop(loop: Loop) -> float:
     if scan:
         inner += PREFIX * len(loop.carried) / lanes.lanes
     else:
-        turns = -(-turns // lanes.lanes) * lanes.lanes
+        whole, rest = divmod(turns, lanes.lanes)
+        # Where no iteration may be done twice, shorter vectors do the rest.
+        turns = (whole + (rest.bit_count() if loop.carried else rest > 0)) * lanes.lanes
         start = START + (TREE if loop.carried else 0.0)
     return start + turns * (inner + 0.5 / lanes.lanes)
 

@@ -36,8 +36,6 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
         return None
     if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body):
         return None
-    if any(b.space == "local" for b, _ in accessed(column.body)):
-        return None
     across = Axis(column)
     rows: dict[tuple, tuple[Buffer, Expr, int]] = {}  # what is copied: the place of its first element, and its length
     of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
@@ -49,7 +47,7 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
         down = axis_of(loop)
         for buffer, index in accesses_of(loop):
             steps = across.step(index), down.step(index)
-            if None in steps:
+            if None in steps or (buffer.space == "local" and steps[0]):
                 return None
             if steps[0] in (0, 1):
                 if steps[0] and steps[1]:

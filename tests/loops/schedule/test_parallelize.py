@@ -200,3 +200,12 @@ def test_reductions_with_loops_inside_are_cut_into_whole_vectors(n):
     (size,) = re.findall(r"vector r\w* < select\(eq\(\w+, \d+\), \d+, (\d+)\)", program.lower(x, y).as_text("nests"))
     assert int(size) == (32 if n == 110 else 64)
     np.testing.assert_allclose(program(x, y), abs(1.5 * x[:, :1].astype("f8") - y[:, 0]).sum(), rtol=1e-5)
+
+
+def test_threads_store_lines_of_their_own():
+    """Sums of blocks of a matrix that is turned: each tile has columns that lie side by side in the result."""
+    x = np.random.default_rng(0).standard_normal((700, 500)).astype("f4")
+    blocks = lambda x: x.T.reshape(125, 4, 175, 4).sum((1, 3))
+    program = pullback.jit(blocks)
+    assert "} task_s" in program.lower(x).as_text("nests")
+    np.testing.assert_allclose(program(x), blocks(x.astype("f8")), rtol=1e-5, atol=1e-4)

@@ -32,13 +32,14 @@ from pullback.loops.ir.ir import (
     Store,
     Var,
 )
+from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.vectors import repeatable
 from pullback.loops.ir.visit import Substitute, statements
 from pullback.loops.schedule.apply.partials import combining, hands_on, neutrals
 from pullback.loops.schedule.apply.scans import split_scan
 from pullback.loops.schedule.cost import nanoseconds
 from pullback.loops.schedule.machine import CORES, NOMINAL
-from pullback.loops.schedule.space import around, extent_of
+from pullback.loops.schedule.space import Axis, around, extent_of
 
 LEAST = 64  # elements that are worth a partial result
 MOST = 256  # partial results
@@ -80,6 +81,9 @@ class _Parallelize:
             blocks = self._blocks(chain[-1], time, chain[:-1])
             if blocks is not chain[-1]:
                 return [blocks]
+        together = _enough(chain)
+        if len(together) > 1 and _share_lines(outer):
+            return [self._together(chain, together, time)]
         if outer.role == "parallel" and extent_of(outer) >= 2 and (extent_of(outer) >= CORES or len(chain) > 1):
             rest = chain[:widest] + chain[widest + 1 :]
             grain = -(-extent_of(outer) // even_pieces(time, extent_of(outer)))
@@ -91,6 +95,21 @@ class _Parallelize:
             threads = Loop(outer.var, outer.extent, "threads", (), (), (("grain", 1),))
             return [around([threads, *chain[:widest], *chain[widest + 1 :]], chain[-1].body)]
         return [loop]
+
+    def _together(self, chain: Sequence[Loop], outermost: Sequence[Loop], time: float) -> Loop:
+        """The `outermost` loops of a chain as one of threads."""
+        count = math.prod(map(extent_of, outermost))
+        number = self.new.var(Var("task", "i64"))
+        left: Expr = Read(number)
+        places: list[Stmt] = []
+        for each in reversed(outermost[1:]):
+            places.append(Let(each.var, make("rem", (left, each.extent))))
+            left = make("div", (left, each.extent))
+        places.append(Let(outermost[0].var, left))
+        inner = chain[len(outermost) :]
+        body = (around(list(inner), chain[-1].body),) if inner else chain[-1].body
+        grain = -(-count // even_pieces(time, count))
+        return Loop(number, const("i64", count), "threads", (*places, *body), (), (("grain", grain),))
 
     def _blocks(self, loop: Loop, time: float, rows: Sequence[Loop] = ()) -> Loop:
         """Blocks of a vector loop, of each of few `rows` around it; the last block of a row overlaps the one before it
@@ -265,6 +284,30 @@ def even_pieces(time: float, most: int) -> int:
     count = max(2, round(time / NOMINAL.task_ns))
     even = 8 * round(count / 8) if count > 8 else 1 << (count - 1).bit_length()
     return max(1, min(even, most))
+
+
+def _enough(chain: Sequence[Loop]) -> list[Loop]:
+    """The parallel loops, from the outermost on, that together have an iteration for each core; none if there are not
+    so many."""
+    found: list[Loop] = []
+    for each in chain:
+        if each.role != "parallel" or not isinstance(each.extent, Const):
+            break
+        found.append(each)
+        if math.prod(map(extent_of, found)) >= CORES:
+            return found
+    return []
+
+
+def _share_lines(loop: Loop) -> bool:
+    """Whether neighbouring iterations store to the same lines of the cache, which threads would take from each other.
+
+    Measured: sums of blocks of 4 x 4 of a matrix of 700 x 500, turned, 120 us by threads for each column of tiles, now
+    54 by threads for each tile; transposing 4 x 3 x 300 x 500 400 and 335 (Sapphire Rapids, two cores).
+    """
+    along = Axis(loop)
+    steps = [(along.step(s.index), ITEMSIZE[s.buffer.dtype]) for s in statements(loop.body) if isinstance(s, Store)]
+    return any(step is not None and abs(step) * size < NOMINAL.line for step, size in steps)
 
 
 def _fixed(stmt: Stmt) -> bool:

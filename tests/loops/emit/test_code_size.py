@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -159,3 +160,24 @@ def test_equal_loops_of_threads_are_one_function():
     assert text.count("internal constant") == 2
     for got, want in both(function, [sample("f32", 64, edges=False)]):
         np.testing.assert_array_equal(got, want)
+
+
+def test_of_elements_that_take_turns_those_read_are_taken_apart():
+    """A loop along rows of 10 reads one of the ten kinds at a time: two halves of five vectors, blended and ordered."""
+    b = Builder()
+    x, y = b.input("x", "f32", 1000), b.output("y", "f32", 100)
+    with b.loop(100, "vector", attrs=(("lanes", 64),)) as i:
+        with b.reduce(10, b.const("f32", 0), "add") as r:
+            r.update(r.var + b.load(x, i * 10 + r.i))
+        b.store(y, i, r.result)
+    text = compile_function(b.function("f")).llvm
+    assert 0 < text.count("shufflevector") <= 12
+
+
+def test_indices_of_loops_that_are_written_out_are_numbers():
+    b = Builder()
+    x, y = b.input("x", "f32", 2400), b.output("y", "f32", 768)
+    with b.loop(3, "parallel") as p, b.loop(8, "parallel") as k, b.loop(32, "vector") as j:
+        b.store(y, p * 256 + k * 32 + j, b.load(x, p * 800 + k * 100 + j) * 2.0)
+    text = compile_function(b.function("f")).llvm
+    assert not re.search(r"= (add|sub|mul) i64 -?\d+, -?\d+", text)

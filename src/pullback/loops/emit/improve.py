@@ -98,6 +98,12 @@ def front(cache: ObjectCache | None, make: Callable[[], bytes]) -> Entry:
 _front: list[Entry] = []
 
 
+def settle() -> None:
+    """Makes the better code of all drafts now: for measurements."""
+    for draft in list(_watched.values()):
+        draft.improve()
+
+
 def _wanted(table: int) -> int:
     draft = _watched.get(table)
     if draft is not None:
@@ -113,4 +119,4 @@ _TELL = ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p).value o
 # LLVM must not be at work when its library is taken down.
 atexit.register(_working.acquire)
 
-__all__ = ["BETTER", "DRAFT", "LEFT", "NEVER", "TABLE", "TELL", "WAIT", "WHAT", "Draft", "cost", "front", "watch"]
+__all__ = ["BETTER", "DRAFT", "LEFT", "NEVER", "TABLE", "TELL", "WAIT", "WHAT", "Draft", "cost", "front", "settle", "watch"]

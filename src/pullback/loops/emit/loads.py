@@ -18,7 +18,7 @@ from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
 
 from .access import Access, VectorIndex
 from .guards import Guard
-from .shuffles import deinterleave, read_in_turns, shuffled
+from .shuffles import deinterleaved, read_in_turns, shuffled
 from .square_access import square_load
 from .types import alignment, memory_type, splat, suffix, whole_type
 from .values import Asm, Value, broadcast, constant
@@ -190,8 +190,8 @@ def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
     if not inside:
         moved = [min(k + count - 1, lanes - 1) for k in range(lanes)]
         parts[-1] = shuffled(ev.code, kind, parts[-1], "poison", moved)
-    refs = deinterleave(ev.code, kind, lanes, parts)
-    value = Value(node.dtype, ev.from_memory(buffer.dtype, refs[number], lanes), lanes)
+    ref = deinterleaved(ev.code, kind, lanes, parts, number)
+    value = Value(node.dtype, ev.from_memory(buffer.dtype, ref, lanes), lanes)
     return ev.reversed(value) if step < 0 else value
 
 

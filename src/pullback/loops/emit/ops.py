@@ -10,6 +10,7 @@ of float32 quotients were one unit off; with the second correction, which rounds
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Callable
 from typing import Union
@@ -114,6 +115,23 @@ def _int(opcode: str) -> Rule:
     return lambda a, op, x, y: a.op(opcode, element_of(x.dtype), x.ref, y.ref)
 
 
+_FOLDS: dict[str, Callable[[int, int], int]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+
+
+def _index(opcode: str) -> Rule:
+    """Of numbers known here the result: indices in loops that are written out are, and addresses are one register and
+    a constant then."""
+    fold = _FOLDS[opcode]
+
+    def emit(a: Asm, op: Op, x: Value, y: Value) -> Refs:
+        if a.lanes == 1 and op.dtype == "i64" and x.ref[0] != "%" and y.ref[0] != "%":
+            value = fold(int(x.ref), int(y.ref))
+            return str((value + (1 << 63)) % (1 << 64) - (1 << 63))
+        return a.op(opcode, element_of(x.dtype), x.ref, y.ref)
+
+    return emit
+
+
 def _float(opcode: str) -> Rule:
     return lambda a, op, x, y: a.op(opcode, element_of(x.dtype), x.ref, y.ref)
 
@@ -123,7 +141,8 @@ def _float_call(name: str) -> Rule:
 
 
 TABLE.update({
-    **{(name, kind): _int(name) for name in ("add", "sub", "mul") for kind in ("signed", "unsigned")},
+    **{(name, "signed"): _index(name) for name in _FOLDS},
+    **{(name, "unsigned"): _int(name) for name in _FOLDS},
     **{(name, kind): _int(name) for name in ("and", "or", "xor") for kind in ("signed", "unsigned", "bool")},
     ("add", "float"): _add,
     ("sub", "float"): _sub,

@@ -52,22 +52,20 @@ def interleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[s
     return [shuffled(code, kind, x, y, part) for x, y in pairs for part in (turns[:lanes], turns[lanes:])]
 
 
-def deinterleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[str]:
-    """What `interleave` undoes: vector j of the result holds every n-th element from j on."""
-    refs, n = list(refs), len(refs)
+def deinterleaved(code: Code, kind: str, lanes: int, refs: Sequence[str], j: int) -> str:
+    """Every n-th element from j on of n vectors that follow each other: what `interleave` undoes, for one of them.
+
+    Those of other kinds find again what they have in common with it.
+    """
+    n = len(refs)
     if n == 1:
-        return refs
+        return refs[0]
     if n % 2:
-        found = []
-        for j in range(n):
-            sources = [next(q for q in range(n) if (q * lanes + p) % n == j) for p in range(lanes)]
-            found.append(_permuted(code, kind, _blended(code, kind, refs, sources), _order(lanes, n, j)))
-        return found
-    halves = [
-        deinterleave(code, kind, lanes, [shuffled(code, kind, x, y, range(start, 2 * lanes, 2)) for x, y in pairs])
-        for start, pairs in ((start, list(zip(refs[::2], refs[1::2]))) for start in (0, 1))
-    ]
-    return [kinds[j] for j in range(n // 2) for kinds in halves]
+        sources = [next(q for q in range(n) if (q * lanes + p) % n == j) for p in range(lanes)]
+        return _permuted(code, kind, _blended(code, kind, refs, sources), _order(lanes, n, j))
+    chosen = range(j % 2, 2 * lanes, 2)
+    half = [shuffled(code, kind, x, y, chosen) for x, y in zip(refs[::2], refs[1::2])]
+    return deinterleaved(code, kind, lanes, half, j // 2)
 
 
 def _order(lanes: int, n: int, j: int, inverse: bool = False) -> list[int]:
@@ -115,4 +113,4 @@ def _joined(code: Code, element: str, n: int, parts: Sequence[str]) -> str:
     return refs[0]
 
 
-__all__ = ["INTERLEAVED", "deinterleave", "interleave", "read_in_turns", "shuffled", "transpose"]
+__all__ = ["INTERLEAVED", "deinterleaved", "interleave", "read_in_turns", "shuffled", "transpose"]

@@ -181,3 +181,14 @@ def test_indices_of_loops_that_are_written_out_are_numbers():
         b.store(y, p * 256 + k * 32 + j, b.load(x, p * 800 + k * 100 + j) * 2.0)
     text = compile_function(b.function("f")).llvm
     assert not re.search(r"= (add|sub|mul) i64 -?\d+, -?\d+", text)
+
+
+@pytest.mark.parametrize("factor, written", [(1.0, 8), (None, 1)])
+def test_copies_of_whole_registers_are_counted(factor, written):
+    """As they are where the columns of a product are packed; other short loops are written turn by turn."""
+    b = Builder()
+    x, y = b.input("x", "f32", 2400), b.output("y", "f32", 768)
+    with b.loop(3, "parallel") as p, b.loop(8, "parallel") as k, b.loop(32, "vector", attrs=(("lanes", 32),)) as j:
+        value = b.load(x, p * 800 + k * 100 + j)
+        b.store(y, p * 256 + k * 32 + j, value if factor is None else value + factor)
+    assert compile_function(b.function("f")).llvm.count("load <32 x float>") == written

@@ -119,4 +119,4 @@ _TELL = ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p).value o
 # LLVM must not be at work when its library is taken down.
 atexit.register(_working.acquire)
 
-__all__ = ["BETTER", "DRAFT", "LEFT", "NEVER", "TABLE", "TELL", "WAIT", "WHAT", "Draft", "cost", "front", "settle", "watch"]
+__all__ = ["BETTER", "LEFT", "TABLE", "Draft", "cost", "front", "settle", "watch"]

@@ -108,7 +108,7 @@ TESTS: tuple[tuple[str, Callable[[], None], str], ...] = (
     ("matrix products", _products, "try PULLBACK_CPU=x86-64-v3, and report what `python -m pullback doctor` says"),
     ("derivatives", _derivatives, "reinstall pullback"),
     ("loops", _loops, "reinstall pullback"),
-    ("LAPACK, FFT, sort", _libraries, "reinstall: pip install --force-reinstall scipy"),
+    ("LAPACK, FFT, sort", _libraries, "reinstall: pip install --force-reinstall numpy"),
     ("random numbers", _random_numbers, "reinstall pullback"),
     ("threads give the same bits", _threads, "set PULLBACK_NUM_THREADS=1, and report it"),
     ("programs kept on disk", _disk, "set PULLBACK_CACHE_DIR to a folder of your own"),

@@ -85,7 +85,7 @@ FUNCTIONS = {
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    return to_c(FUNCTIONS, path=tmp_path_factory.mktemp("example") / "demo", blas="scipy")
+    return to_c(FUNCTIONS, path=tmp_path_factory.mktemp("example") / "demo", blas="numpy")
 
 
 def test_the_example_gives_what_jit_gives(library):

@@ -8,6 +8,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+import scipy
 from export import programs
 from export.calls import call, same_bits, words
 
@@ -45,7 +46,7 @@ def test_programs_that_sort(tmp_path):
 
 
 def test_programs_with_blas_and_lapack(tmp_path):
-    library = check_group(programs.LINEAR_ALGEBRA, tmp_path / "algebra", blas="scipy")
+    library = check_group(programs.LINEAR_ALGEBRA, tmp_path / "algebra", blas="numpy")
     assert "openblas" in library.links[-1] and "openblas" in library.header.read_text()
 
 
@@ -247,22 +248,30 @@ def test_threads_may_call_at_once(library):
 def test_blas_by_path_and_by_flags(tmp_path):
     a = programs.positive(20)
     functions = {"factor": (jnp.linalg.cholesky, a)}
-    scipys = _blas.find_blas("scipy", ["dgemm"], lambda blas: False)
-    library = to_c(functions, path=tmp_path / "a", blas=scipys.description)
+    numpys = _blas.find_blas("numpy", ["dgemm"], lambda blas: False)
+    library = to_c(functions, path=tmp_path / "a", blas=numpys.description)
     assert same_bits(call(library, "factor", [a], [a])[0], jax.jit(jnp.linalg.cholesky)(a))
-    flags = f"-L{Path(scipys.description).parent} -lthere_is_no_such_library"
+    flags = f"-L{Path(numpys.description).parent} -lthere_is_no_such_library"
     with pytest.raises(ValueError, match="the linker finds no spotrf with these flags"):
         to_c(functions, path=tmp_path / "b", blas=flags)
     with pytest.raises(ValueError, match=r"nowhere\.so, which does not exist"):
         to_c(functions, path=tmp_path / "b", blas=str(tmp_path / "nowhere.so"))
     with pytest.raises(ValueError, match="has no spotrf"):
         to_c(functions, path=tmp_path / "b", blas=str(to_c({"f": (jnp.sin, X)}, path=tmp_path / "c").library))
-    for numpys in Path(np.__file__).parent.parent.glob("numpy.libs/libscipy_openblas64*"):
-        with pytest.raises(ValueError, match="integers of 64 bits"):
-            to_c(functions, path=tmp_path / "b", blas=str(numpys))
 
 
-def test_without_blas_of_the_system_that_of_scipy_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_libraries_with_integers_of_another_width(tmp_path, dtype):
+    """That of SciPy's wheel takes 32 bits, that of NumPy's 64: programs are compiled for what they are linked with."""
+    (scipys,) = Path(scipy.__file__).parent.parent.glob("scipy.libs/libscipy_openblas-*")
+    a = np.random.default_rng(0).normal(size=(70, 70)).astype(dtype)
+    with jax.enable_x64(True):
+        library = to_c({"f": (jnp.linalg.solve, a, a)}, path=tmp_path, blas=str(scipys))
+        (found,) = call(library, "f", [a, a], [a])
+    np.testing.assert_allclose(found, np.eye(70), atol=1e-3)
+
+
+def test_without_blas_of_the_system_that_of_numpy_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(_blas, "_SYSTEM", (("-lthere_is_no_such_library",),))
     with pytest.warns(UserWarning, match=r"finds no BLAS and LAPACK of the system.*openblas"):
         library = to_c({"factor": (jnp.linalg.cholesky, programs.positive(20))}, path=tmp_path)

@@ -45,23 +45,16 @@ LAPACK = """
 import sys
 import pullback as pb, pullback.numpy as jnp, pullback.scipy.linalg
 jnp.linalg.solve(2 * jnp.eye(3), jnp.ones(3)), jnp.linalg.eigh(jnp.eye(3)), jnp.linalg.svd(jnp.eye(3))
-loaded = [m for m in sys.modules if m.startswith("scipy.linalg")]
-print(pb.jit(jnp.linalg.inv)(2 * jnp.eye(3)).sum().item(), loaded)
-import scipy.linalg.cython_lapack
-from pullback.util.scipy_modules import extension
-whole = scipy.linalg.cython_lapack
-print(whole is extension("linalg.cython_lapack"), "dgetrf" in whole.__pyx_capi__,
-      scipy.linalg.lapack.sgetrf(jnp.eye(3))[0].sum(), extension("linalg._flapack").sgetrf(jnp.eye(3))[0].sum())
+print(pb.jit(jnp.linalg.inv)(2 * jnp.eye(3)).sum().item(), "scipy" in sys.modules)
 """
 
 
-def test_lapack_without_scipy_linalg(tmp_path):
-    """Its routines and their addresses come from extension modules of a large package; who imports that later finds it
-    whole."""
+def test_lapack_without_scipy(tmp_path):
+    """NumPy has loaded one."""
     env = os.environ | {"PULLBACK_CACHE_DIR": str(tmp_path)}
     run = [sys.executable, "-c", LAPACK]
     out = subprocess.run(run, capture_output=True, text=True, check=True, timeout=120, env=env)
-    assert out.stdout.splitlines() == ["1.5 []", "True True 3.0 3.0"]
+    assert out.stdout.splitlines() == ["1.5 False"]
 
 
 WORK = """

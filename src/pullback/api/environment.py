@@ -7,15 +7,14 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import scipy
 
 from pullback.api.threads import get_num_threads
 from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.devices import devices, local_device_count, process_count
+from pullback.util import lapack
 from pullback.version import __version__, jax_version
 
 
@@ -34,7 +33,7 @@ def environment() -> dict[str, str]:
         "pullback": f"{__version__} (the API of jax {jax_version})",
         "python": sys.version.replace("\n", " "),
         "numpy": np.__version__,
-        "scipy": scipy.__version__,
+        "scipy": _version_of("scipy"),
         "ml_dtypes": ml_dtypes.__version__,
         "llvm": ".".join(map(str, llvm.llvm_version_info)) + f" (llvmlite {_version_of('llvmlite')})",
         "cpu": f"{target.cpu}, vectors of {target.vector_bytes * 8} bits ({', '.join(_features(target.features))})",
@@ -55,10 +54,12 @@ def _features(text: str) -> list[str]:
 
 
 def _blas() -> str:
-    """The BLAS that SciPy brings, whose functions programs call."""
-    found: Any = scipy.show_config(mode="dicts")
-    blas = found.get("Build Dependencies", {}).get("blas", {}) if isinstance(found, dict) else {}
-    return f"{blas.get('name', 'not known')} {blas.get('version', '')}".strip() + " (SciPy's)"
+    """The library whose functions programs call."""
+    try:
+        found = lapack.library()
+        return f"{found.file}, {found.origin}, integers of {8 * found.integer.itemsize} bits"
+    except ImportError as error:
+        return str(error)
 
 
 def _folder(folder: Path) -> tuple[int, int]:

@@ -22,6 +22,7 @@ class Hooks:
     application(primitive, key, args, params)  such a call as (jaxpr, form of results), if seen before (transforms)
     run_eagerly(closed_jaxpr, args)       results by a plan, by compiled code once that pays (runtime)
     run(closed_jaxpr, args)               results of the compiled program (runtime)
+    elementwise(name, operands)           the primitive of a name on float64 NumPy arrays, by compiled code (runtime)
     evaluate_between(primitive, args, params), run_between(closed_jaxpr, args): the same where arrays lie on several
         processes (distributed)
     dimension_as_value(d): a symbolic dimension as a traced integer

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-import ctypes
 import shlex
 import warnings
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+import numpy as np
+
+from pullback.util import lapack
 from pullback.util.record import frozen_record
 
-# How builds of the libraries spell a Fortran routine. SciPy's wheels bring an OpenBLAS whose names have a prefix.
-_SPELLINGS = ("{}_", "scipy_{}_", "{}")
-_SPELLING_64 = ("{}_64_", "scipy_{}_64_", "{}64_")
 _SYSTEM = (("-lopenblas",), ("-llapack", "-lblas"))
+INT = np.dtype(np.int32)  # what libraries take that are named by linker flags
 
 
 @frozen_record
 class Blas:
-    """What to tell the linker, and how the routines are spelled."""
+    """What to tell the linker, how the routines are spelled, and the type of integers that they take."""
 
     flags: tuple[str, ...] = ()
     spelling: str = "{}_"
     description: str = ""
+    integer: np.dtype = INT
 
 
 def find_blas(wanted: str | None, routines: Collection[str], links: Callable[[Blas], bool]) -> Blas:
     """The library that has all `routines`; `links` tells whether the linker agrees.
 
-    wanted: 'scipy', the file of a library, linker flags such as '-lmkl_rt', or None: the system's OpenBLAS or LAPACK,
-    else the OpenBLAS in SciPy's wheel with a warning. Raises ValueError for a file without the routines, RuntimeError
+    wanted: 'numpy', the file of a library, linker flags such as '-lmkl_rt', or None: the system's OpenBLAS or LAPACK,
+    else the library that NumPy has, with a warning. Raises ValueError for a file without the routines, RuntimeError
     where nothing is found.
     """
     if not routines:
         return Blas()
-    if wanted == "scipy":
-        return _of_scipy(routines)
+    if wanted == "numpy":
+        return _of_numpy()
     if wanted is not None and not wanted.startswith("-"):
         return _of_file(Path(wanted), routines)
     choices = _SYSTEM if wanted is None else (tuple(shlex.split(wanted)),)
@@ -51,27 +52,24 @@ def find_blas(wanted: str | None, routines: Collection[str], links: Callable[[Bl
         "linker flags such as blas='-lmkl_rt'"
     )
     try:
-        found = _of_scipy(routines)
-    except RuntimeError as error:
+        found = _of_numpy()
+    except ImportError as error:
         raise RuntimeError(
             f"to_c: the functions call BLAS and LAPACK ({some}), which are not found: {advice}"
         ) from error
     warnings.warn(
         f"to_c: the linker finds no BLAS and LAPACK of the system; the library will load {found.description}, which "
-        f"other machines do not have. To deploy it, {advice}; blas='scipy' says that this one is meant",
+        f"other machines do not have. To deploy it, {advice}; blas='numpy' says that this one is meant",
         UserWarning,
         stacklevel=3,
     )
     return found
 
 
-def _of_scipy(routines: Collection[str]) -> Blas:
-    import scipy
-
-    folder = Path(scipy.__file__).parent
-    for path in sorted([*folder.parent.glob("scipy.libs/libscipy_openblas*"), *folder.glob(".dylibs/*openblas*")]):
-        return _of_file(path, routines)
-    raise RuntimeError(f"to_c: this SciPy ({folder}) was not installed from a wheel that brings an OpenBLAS")
+def _of_numpy() -> Blas:
+    """The library that this process calls. Raises ImportError if there is none."""
+    found = lapack.library()
+    return _named(found, found.file)
 
 
 def _of_file(path: Path, routines: Collection[str]) -> Blas:
@@ -81,15 +79,10 @@ def _of_file(path: Path, routines: Collection[str]) -> Blas:
     if path.suffix == ".a":
         return Blas((str(path),), "{}_", str(path))
     try:
-        library = ctypes.CDLL(str(path))
+        return _named(lapack.opened(str(path), str(path), tuple(sorted(routines))), path)
     except OSError as error:
-        raise ValueError(f"to_c: argument 'blas' names {path}, which cannot be loaded: {error}") from None
-    missing = sorted(routines)
-    for spelling in _SPELLINGS:
-        absent = [name for name in sorted(routines) if not hasattr(library, spelling.format(name))]
-        if not absent:
-            return Blas((str(path), f"-Wl,-rpath,{path.parent}"), spelling, str(path))
-        missing = min(missing, absent, key=len)
-    if any(hasattr(library, spelling.format(missing[0])) for spelling in _SPELLING_64):
-        raise ValueError(f"to_c: {path} takes integers of 64 bits; a library that takes 32 bits (LP64) is needed")
-    raise ValueError(f"to_c: {path} has no {', '.join(missing[:6])}")
+        raise ValueError(f"to_c: argument 'blas' names {path}, which does not serve: {error}") from None
+
+
+def _named(library: lapack.Library, path: Path) -> Blas:
+    return Blas((str(path), f"-Wl,-rpath,{path.parent}"), library.spelling, str(path), library.integer)

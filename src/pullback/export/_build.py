@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from pullback._ext import _core
 from pullback.export import _link
-from pullback.export._blas import Blas, find_blas
+from pullback.export._blas import INT, Blas, find_blas
 from pullback.export._companions import cmake_example, cmake_package, example
 from pullback.export._cpu import Cpu
 from pullback.export._glue import blas_probe, glue
@@ -36,15 +38,24 @@ class Library:
         return self.library.parent
 
 
-def build(name: str, programs: Sequence[Program], folder: Path, cpu: Cpu, blas: str | None) -> Library:
-    """Compiles and links, and writes all files of the library `name`; RuntimeError if a tool is missing or fails."""
+def build(
+    name: str, compiled: Callable[[np.dtype], Sequence[Program]], folder: Path, cpu: Cpu, blas: str | None
+) -> Library:
+    """Links, and writes all files of the library `name`; RuntimeError if a tool is missing or fails.
+
+    `compiled` gives the programs for LAPACK's integers of a type: which routines they call says which library there is,
+    and that says the type.
+    """
     _link.check_platform()
+    programs = compiled(INT)
     routines = sorted(set().union(*(program.fortran for program in programs)))
     runtime = any(program.needs_runtime for program in programs)
     sorts = any(program.sorts for program in programs)
     with tempfile.TemporaryDirectory(prefix="pullback-") as temporary:
         work = Path(temporary)
         found = find_blas(blas, routines, lambda choice: _links(choice, routines, work))
+        if found.integer != INT:
+            programs = compiled(found.integer)
         links = _needs(found, sorts)
         constants = _write_constants(programs, work)
         files = {

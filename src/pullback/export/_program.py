@@ -22,7 +22,7 @@ from pullback.loops.emit.cpu.target import Target, target_scope
 from pullback.loops.emit.jit import emit_object
 from pullback.loops.emit.module import Linkage, build_module
 from pullback.loops.emit.symbols import KERNEL
-from pullback.runtime.programs.libraries import fortran_address
+from pullback.runtime.programs.libraries import is_library
 from pullback.runtime.programs.making import optimized
 from pullback.transforms.partial_eval import used_inputs
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -74,7 +74,7 @@ OWN = ("pb_parallel_for", "pb_interrupt_pending", "pb_step", "pb_blas_begin", "p
 
 def is_fortran(name: str) -> bool:
     """Whether a slot stands for a routine of BLAS or LAPACK."""
-    return ":" not in name and not name.startswith("pb_") and name not in OWN and fortran_address(name) is not None
+    return is_library(name) and name not in _core.symbol_addresses()
 
 
 def traced(name: str, f: Callable[..., Any], args: tuple[Any, ...]) -> Traced:

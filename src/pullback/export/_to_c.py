@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pullback.api._arguments import function_name
 from pullback.export._build import Library, build
 from pullback.export._cpu import cpu_for
-from pullback.export._program import program, traced
+from pullback.export._program import Program, program, traced
 from pullback.export._signature import is_identifier
+from pullback.util.lapack import integers_of
 
 Functions = Mapping[str, tuple[Any, ...]]
 
@@ -36,7 +39,7 @@ def to_c(
     name: of the library; that of the folder if not given.
     cpu: 'host', or the least CPU that the library is for: 'x86-64', 'x86-64-v2', 'x86-64-v3' or 'x86-64-v4'.
     blas: where BLAS and LAPACK come from if the functions call them: the file of a library, linker flags such as
-    '-lmkl_rt', or 'scipy' for the OpenBLAS in SciPy's wheel. Without it the system's, else SciPy's with a warning.
+    '-lmkl_rt', or 'numpy' for the OpenBLAS in NumPy's wheel. Without it the system's, else NumPy's with a warning.
 
     The library needs no Python and runs on the thread that calls it. Its results are those of jit(f), bit for bit if it
     is for this CPU and has the same BLAS. Raises NotImplementedError for functions that call back into Python (it names
@@ -48,11 +51,13 @@ def to_c(
     library = _library_name(folder, name)
     _check_names(library, list(functions))
     target = cpu_for(cpu)
-    programs = []
-    for number, (function, (fun, *args)) in enumerate(functions.items()):
-        stage = traced(function, fun, tuple(args))
-        programs.append(program(function, number, library, stage, tuple(args), target.target))
-    return build(library, programs, folder, target, blas)
+    stages = [(name, traced(name, fun, tuple(args)), tuple(args)) for name, (fun, *args) in functions.items()]
+
+    def compiled(integer: np.dtype) -> list[Program]:
+        with integers_of(integer):
+            return [program(f, k, library, stage, args, target.target) for k, (f, stage, args) in enumerate(stages)]
+
+    return build(library, compiled, folder, target, blas)
 
 
 def _functions(f: Any, example_args: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:

@@ -109,7 +109,7 @@ Arguments:
     path: folder to write into.
     name: text; None for the name of the folder.
     cpu: 'host', 'x86-64', 'x86-64-v2', 'x86-64-v3' or 'x86-64-v4': the least CPU.
-    blas: file of a library, flags of a linker, or 'scipy'; None for the system's.
+    blas: file of a library, flags of a linker, or 'numpy'; None for the system's.
 Returns:
     Library.
 

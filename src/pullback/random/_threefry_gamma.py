@@ -22,6 +22,7 @@ import numpy as np
 
 from pullback.core import NoRule, Primitive, ShapedArray, hooks, not_mapped
 from pullback.core.lowering import Nest
+from pullback.lax.elementwise.special import erf_inv_p
 from pullback.lax.generators.threefry import block, encipher
 from pullback.lax.records.families import Case, Samples
 from pullback.loops.ir.ir import RARE
@@ -52,8 +53,6 @@ def _unit_reference(key: Words, dtype: np.dtype) -> np.ndarray:
 
 
 def _reference(key: np.ndarray, a: np.ndarray, *, log_space: bool) -> np.ndarray:
-    from scipy.special import erfinv
-
     dtype, n = a.dtype, a.shape[-1]
     flat = np.ascontiguousarray(a).reshape(-1)
     numbers = np.broadcast_to(np.arange(n, dtype=np.uint32), a.shape).reshape(-1)
@@ -74,7 +73,7 @@ def _reference(key: np.ndarray, a: np.ndarray, *, log_space: bool) -> np.ndarray
         while again.size:
             mine = x_key[0][again], x_key[1][again]
             u = np.maximum(low, _unit_reference(_new_key(mine, 1), dtype) * (one - low) + low)
-            x[again] = dtype.type(math.sqrt(2)) * erfinv(u)
+            x[again] = dtype.type(math.sqrt(2)) * erf_inv_p.reference(u)
             v[again] = one + x[again] * c[left[again]]
             follow = _new_key(mine, 0)
             x_key[0][again], x_key[1][again] = follow
@@ -281,9 +280,7 @@ def _nest(ctx: Any) -> None:
 
 def _aval(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
     if key.dtype != np.uint32 or key.shape != (*a.shape[:-1], 2) or a.dtype not in (np.float32, np.float64):
-        raise TypeError(
-            f"threefry_gamma: needs u32[*K, 2] and f32 or f64[*K, n], got {key.short()} and {a.short()}"
-        )
+        raise TypeError(f"threefry_gamma: needs u32[*K, 2] and f32 or f64[*K, n], got {key.short()} and {a.short()}")
     return a
 
 

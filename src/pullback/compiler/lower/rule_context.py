@@ -25,9 +25,9 @@ class RuleContext(NestContext):
     def call_fortran(self, symbol: str, *args: Any, result: str | None = None) -> Expr | None:
         """Call a BLAS or LAPACK routine such as 'dgemm': every argument goes by reference.
 
-        An argument is a Storage or Address (an array), an Expr or number (a scalar: ints become i32 and floats need
-        an Expr), or a one-letter string. It runs on the calling thread alone; inside a loop with role 'threads' that
-        needs `blas_alone` around the loop.
+        An argument is a Storage or Address (an array), an Expr or number (a scalar: ints become those of the library,
+        util.lapack.integer, and floats need an Expr), or a one-letter string. It runs on the calling thread alone;
+        inside a loop with role 'threads' that needs `blas_alone` around the loop.
         """
         if self._alone:
             return products.call_fortran(self, symbol, args, result)

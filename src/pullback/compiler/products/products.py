@@ -11,7 +11,10 @@ import numpy as np
 
 from pullback.compiler.lower.storage import Storage, merged_stride
 from pullback.compiler.products import gram, panels, tiles, vector_products
-from pullback.loops.ir import ITEMSIZE, Address, Const, Expr
+from pullback.loops.ir import ITEMSIZE, NP_DTYPE, Address, Const, Expr
+from pullback.loops.ir.types import is_int
+from pullback.util import dtypes
+from pullback.util.lapack import integer
 
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
@@ -35,16 +38,13 @@ def _by_reference(ctx: NestContext, arg: Any) -> Address:
     if isinstance(arg, str):
         return _cell_of_constant(ctx, np.frombuffer(arg.encode("ascii"), np.uint8))
     if isinstance(arg, (bool, int)):
-        return _cell_of_constant(ctx, np.asarray([arg], np.int32))
+        return _cell_of_constant(ctx, np.asarray([arg], integer()))
     if isinstance(arg, (np.ndarray, np.generic)):
         return _cell_of_constant(ctx, np.asarray(arg).reshape(-1))
     if isinstance(arg, Const):
-        from pullback.loops.ir import NP_DTYPE
-
-        dtype = "i32" if arg.dtype == "i64" else arg.dtype
-        return _cell_of_constant(ctx, np.asarray([arg.value], NP_DTYPE[dtype]))
+        return _cell_of_constant(ctx, np.asarray([arg.value], integer() if is_int(arg.dtype) else NP_DTYPE[arg.dtype]))
     if isinstance(arg, Expr):
-        value = ctx.b.convert(arg, "i32") if arg.dtype == "i64" else arg
+        value = ctx.b.convert(arg, dtypes.short_name(integer())) if is_int(arg.dtype) else arg
         cell = ctx.local(value.dtype, (1,), "cell")  # of each thread its own
         ctx.store(cell, (0,), value)
         return ctx.address(cell)

@@ -15,13 +15,14 @@ from pullback.lax.control.callback import pure_callback
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.sparse.linalg import PAGES as _PAGES
 from pullback.util.absent import absent_names
+from pullback.util.extras import scipy_module
 
 
 def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1) -> Any:
     """x[n] with A x = b for the matrix A[n, n] by rows (data[nse], indices[nse], indptr[n + 1]), by SciPy's solver.
 
     Differentiable in data and b. tol and reorder belong to a solver for GPUs. Raises TypeError unless b is a vector
-    of A's length, ValueError for a `reorder` other than 0 to 3.
+    of A's length, ValueError for a `reorder` other than 0 to 3, ImportError where SciPy is not installed.
 
     >>> spsolve(jnp.array([2.0, 4.0]), jnp.array([0, 1]), jnp.array([0, 1, 2]), jnp.ones(2))
     Array([0.5 , 0.25], dtype=float32)
@@ -36,13 +37,12 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
     if data.dtype != b.dtype:
         raise TypeError(f"spsolve: data of dtype {data.dtype} and b of dtype {b.dtype} must be of one dtype")
 
+    sparse, direct = (scipy_module(name, "sparse.linalg.spsolve") for name in ("sparse", "sparse.linalg"))
+
     def solved(transposed: bool) -> Callable[[Any, Any], Any]:
         def on_host(data: Any, indices: Any, indptr: Any, b: Any) -> np.ndarray:
-            from scipy.sparse import csr_matrix
-            from scipy.sparse.linalg import spsolve as direct
-
-            matrix = csr_matrix(tuple(map(np.asarray, (data, indices, indptr))), shape=(n, n))
-            return direct(matrix.T if transposed else matrix, np.asarray(b)).astype(np.asarray(b).dtype)
+            matrix = sparse.csr_matrix(tuple(map(np.asarray, (data, indices, indptr))), shape=(n, n))
+            return direct.spsolve(matrix.T if transposed else matrix, np.asarray(b)).astype(np.asarray(b).dtype)
 
         def solve(_matvec: Any, b: Any) -> Any:
             like = ShapedArray(b.shape, b.dtype)

@@ -21,6 +21,7 @@ import numpy as np
 
 from pullback.lax.linalg.matrices import is_complex, letter
 from pullback.lax.records.nests import loops
+from pullback.util.lapack import integer
 
 LEAST = 192  # rows of a matrix: below, one thread does it as fast, of a real one for longer (lane_cholesky.py)
 LARGE = 768  # rows from which blocks are wider, so that gemm has more to do at once
@@ -45,7 +46,7 @@ def cholesky(ctx: Any, a: Any, dtype: np.dtype, info: Any) -> None:
         return flat.slice((row * n + column,), (1,))
 
     def factor(start: Any) -> None:
-        found = ctx.local(np.int32, (1,), "found")
+        found = ctx.local(integer(), (1,), "found")
         # LAPACK sees transposes: our lower triangles are its upper ones, of the conjugates.
         width = b.let(b.op("min", b.index(size), b.index(n) - start))
         ctx.call_fortran(kind + "potrf", "U", width, at(start, start), n, found)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from pullback.lax.linalg.matrices import letter
+from pullback.util.lapack import integer
 
 LEAST = 64  # rows and columns of a matrix: two blocks
 LARGE = 768  # rows and columns from which blocks are wider, so that gemm has more to do at once
@@ -48,7 +49,7 @@ def lu(ctx: Any, a: Any, dtype: np.dtype, swaps: Any) -> None:
         return b.let(b.op("min", b.index(size), b.index(k) - start))
 
     def factor(start: Any, width: Any) -> None:
-        info = ctx.local(np.int32, (1,), "info")
+        info = ctx.local(integer(), (1,), "info")
         own = swaps.slice((start,), (1,))
         ctx.call_fortran(kind + "getrf", b.index(m) - start, width, at(start, start), m, own, info)
 
@@ -83,7 +84,7 @@ def lu(ctx: Any, a: Any, dtype: np.dtype, swaps: Any) -> None:
                         factor(right, width_of(right))
             with b.loop(width, "sequential", "i") as i:
                 swap = ctx.load(swaps, (start + i,))
-                ctx.store(swaps, (start + i,), swap + b.convert(start, "i32"))
+                ctx.store(swaps, (start + i,), swap + b.convert(start, swap.dtype))
 
 
 def _substitute(

@@ -21,6 +21,7 @@ import numpy as np
 
 from pullback.lax.linalg.matrices import is_complex, letter
 from pullback.lax.linalg.stacks import Scratch, scratch
+from pullback.util.lapack import integer
 
 LEAST = 64  # columns of a matrix: two blocks
 SIZE = 32  # columns of a block
@@ -45,7 +46,7 @@ def reflect(ctx: Any, a: Any, dtype: np.dtype, taus: Any, reflectors: Any, trian
         """The block at `start`, whose other rows and columns have met all blocks before."""
         width = b.let(b.op("min", b.index(SIZE), b.index(k) - start))
         rows = b.let(b.index(m) - start)
-        found, work = ctx.local(np.int32, (1,), "found"), ctx.local(dtype, (SIZE * SIZE,), "work")
+        found, work = ctx.local(integer(), (1,), "found"), ctx.local(dtype, (SIZE * SIZE,), "work")
         own, corner = taus.slice((start,), (1,)), flat.slice((start * m + start,), (1,))
         ctx.call_fortran(kind + "geqrf", rows, width, corner, m, own, work, SIZE * SIZE, found)
         zero, one = b.const(a.dtype, 0), b.const(a.dtype, 1)

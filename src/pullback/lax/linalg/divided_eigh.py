@@ -18,6 +18,7 @@ import numpy as np
 
 from pullback.lax.linalg.matrices import is_complex, letter, real_of
 from pullback.lax.linalg.stacks import Scratch, fill_nan, is_finite, scratch
+from pullback.util.lapack import integer
 
 LEAST = 384  # rows of a matrix: of fewer, LAPACK's driver is as soon done
 WIDE = 256  # columns, about, that are multiplied by Q at once: each call of ormtr makes its own triangles
@@ -37,9 +38,9 @@ def memory(n: int, dtype: np.dtype) -> list[Scratch]:
         scratch(real, 2, n),
         scratch(real, n, n),
         scratch(real, n * n + 4 * n + 16),
-        scratch(np.int32, n),
-        scratch(np.int32, 8 * n + 16),
-        scratch(np.int32, 2),
+        scratch(integer(), n),
+        scratch(integer(), 8 * n + 16),
+        scratch(integer(), 2),
         scratch(dtype, _parts(n), 32 * -(-n // _parts(n)) + 4160),  # that ormtr wants for blocks of 32
         *([scratch(dtype, n, n)] if is_complex(dtype) else []),
     ]
@@ -89,7 +90,7 @@ def eigh(ctx: Any, source: Any, triangle: str, dtype: np.dtype, vectors: Any, va
                 *(integers.slice((half * counts,), (1,)), counts, infos.slice((half,), (1,))),
             )
             with b.loop(size, "vector", "i") as i:
-                ctx.store(order, (first + i,), b.convert(i + 1, "i32"))
+                ctx.store(order, (first + i,), b.convert(i + 1, order.dtype))
         failed = b.op("or", b.op("ne", ctx.load(infos, (0,)), 0), b.op("ne", ctx.load(infos, (1,)), 0))
         with b.if_(failed) as worse:
             fill_nan(ctx, [vectors, values])

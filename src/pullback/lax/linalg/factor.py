@@ -13,12 +13,11 @@ from pullback.core.dimensions import min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import NUMBER
 from pullback.core.lowering import HostCall, Nest
-from pullback.lax.linalg import blocked_cholesky, blocked_lu, lane_cholesky, lane_lu, small_matrices
+from pullback.lax.linalg import blocked_cholesky, blocked_lu, lane_cholesky, lane_lu, routines, small_matrices
 from pullback.lax.linalg.matrices import (
     check_matrix,
     hermitian_operand,
     identity,
-    lapack,
     letter,
     of_matrices,
     on_diagonal,
@@ -33,6 +32,7 @@ from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_unless, for_each, scratch, zero_outside
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.lapack import integer
 from pullback.util.static import check_truth
 from pullback.util.tracebacks import api_boundary
 
@@ -50,8 +50,8 @@ def _cholesky_shape(aval):
 def _cholesky_one(a):
     if a.shape[0] == 0:
         return a
-    factor, info = lapack("potrf", a.dtype)(a, lower=1, clean=1)
-    return np.tril(np.full_like(a, np.nan)) if info else factor.astype(a.dtype, copy=False)
+    factor, info = routines.potrf(a)
+    return np.tril(np.full_like(a, np.nan)) if info else factor
 
 
 def _cholesky_jvp(primals, tangents):
@@ -110,7 +110,7 @@ def _cholesky_emit(ctx):
         fill_unless(ctx, info, [a])
         zero_outside(ctx, a, lambda i, j: b.op("le", j, i))
 
-    for_each(ctx, batch, n**3 / 3, [scratch(np.int32, 1)], one)
+    for_each(ctx, batch, n**3 / 3, [scratch(integer(), 1)], one)
 
 
 def _positive(rng, shape, dtype=np.float64):
@@ -169,7 +169,7 @@ def _lu_one(a):
     m, n = a.shape
     if min(m, n) == 0:
         return a, np.zeros(0, np.int32), np.arange(m, dtype=np.int32)
-    lu, pivots, _ = lapack("getrf", a.dtype)(a)
+    lu, pivots = routines.getrf(a)
     return lu, pivots.astype(np.int32), permutation_of(pivots, m)
 
 
@@ -241,7 +241,8 @@ def _lu_emit(ctx):
     alone = math.prod(batch) == 1
     by_lanes = lane_lu.suits(lu.dtype, m, n, alone)
     shape = lane_lu.scratch_shape(lu.dtype, n) if by_lanes else (n, m)
-    memory = [scratch(aval.dtype, *shape), scratch(np.int32, 1), scratch(np.int32, k), scratch(np.int32, m)]
+    places = np.int32 if by_lanes else integer()
+    memory = [scratch(aval.dtype, *shape), scratch(integer(), 1), scratch(places, k), scratch(np.int32, m)]
 
     def one(matrix, turned_copy, info, swaps, order):
         loops(b, (m,), lambda index: ctx.store(order, index, b.convert(index[0], "i32")))
@@ -266,7 +267,8 @@ def _lu_emit(ctx):
 
         loops(b, (k,), swap, "sequential")
         if k:
-            ctx.copy(matrix(pivots, 1), swaps)
+            found = matrix(pivots, 1)
+            loops(b, (k,), lambda index: ctx.store(found, index, b.convert(ctx.load(swaps, index), "i32")))
         ctx.copy(matrix(permutation, 1), order)
 
     for_each(ctx, batch, m * n * k * 2 / 3, memory, one)

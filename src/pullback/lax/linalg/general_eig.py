@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from pullback.core.lowering import Nest
+from pullback.lax.linalg import routines
 from pullback.lax.linalg.factor import lu_p
 from pullback.lax.linalg.matrices import (
     all_finite,
@@ -31,6 +32,7 @@ from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import fill_nan, fill_unless, for_each, is_finite, scratch
 from pullback.lax.records.families import *
 from pullback.util.errors import ArgumentError
+from pullback.util.lapack import integer
 from pullback.util.static import check_flags
 
 Array = Any
@@ -65,16 +67,13 @@ def _eig_shape(
 
 
 def _eig_one(a, left, right):
-    import scipy.linalg
-
     n, dtype = a.shape[0], _complex_of(a.dtype)
-    if n == 0 or not all_finite(a):
-        return [
-            np.full(n, complex(np.nan, np.nan), dtype),
-            *[np.full((n, n), complex(np.nan, np.nan), dtype)] * (left + right),
-        ]
-    out = scipy.linalg.eig(a, left=left, right=right, check_finite=False)
-    return [x.astype(dtype) for x in (out if isinstance(out, tuple) else (out,))]
+    if n and all_finite(a):
+        *out, info = routines.geev(a, left, right)
+        if info == 0:
+            return [x for x, wanted in zip(out, (True, left, right)) if wanted]
+    nan = complex(np.nan, np.nan)
+    return [np.full(n, nan, dtype), *[np.full((n, n), nan, dtype)] * (left + right)]
 
 
 def _eig_reference(a, compute_left_eigenvectors=True, compute_right_eigenvectors=True, **params):
@@ -139,7 +138,7 @@ def _eig_emit(ctx):
         scratch(aval.dtype, n, n),
         *(scratch(aval.dtype, *((1, 1) if target is None else (n, n))) for target in targets),
         scratch(aval.dtype, length),
-        scratch(np.int32, 1),
+        scratch(integer(), 1),
         scratch(real_of(aval.dtype), 2, n),
     ]
 

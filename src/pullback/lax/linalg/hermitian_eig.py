@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from pullback.core.lowering import Nest
-from pullback.lax.linalg import divided_eigh, symmetric_ql
+from pullback.lax.linalg import divided_eigh, routines, symmetric_ql
 from pullback.lax.linalg.matrices import (
     adjoint,
     all_finite,
@@ -19,7 +19,6 @@ from pullback.lax.linalg.matrices import (
     hermitian_operand,
     in_one_call,
     is_complex,
-    lapack,
     letter,
     of_matrices,
     per_matrix,
@@ -32,6 +31,7 @@ from pullback.lax.linalg.singular_values import reciprocal_differences, spread_s
 from pullback.lax.linalg.small_matrices import suits
 from pullback.lax.linalg.stacks import fill_unless, for_each, scratch
 from pullback.lax.records.families import *
+from pullback.util.lapack import integer
 from pullback.util.static import check_flags
 
 Array = Any
@@ -62,7 +62,7 @@ def _eigh_one(a, lower):
     if n == 0:
         return a, np.zeros(0, real_of(a.dtype))
     if all_finite(np.tril(a) if lower else np.triu(a)):
-        w, v, info = lapack("heevd" if is_complex(a.dtype) else "syevd", a.dtype)(a, compute_v=1, lower=int(lower))
+        w, v, info = routines.syevd(a, lower)
         if info == 0:
             return v, w
     return np.full_like(a, np.nan), np.full(n, np.nan, real_of(a.dtype))
@@ -129,8 +129,8 @@ def _eigh_emit(ctx):
     memory = [
         scratch(aval.dtype, n, n),
         scratch(aval.dtype, length),
-        scratch(np.int32, integers),
-        scratch(np.int32, 1),
+        scratch(integer(), integers),
+        scratch(integer(), 1),
         scratch(real_of(aval.dtype), reals),
     ]
     job, uplo = "V" if vectors else "N", "L" if params["lower"] else "U"

@@ -11,7 +11,6 @@ from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.operands import check_kind
 from pullback.util.blas_threads import on_one_thread
-from pullback.util.scipy_modules import extension
 
 PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 REAL_OF = {
@@ -179,11 +178,6 @@ def per_matrix(function: Callable, *stacks: np.ndarray, core: Sequence[int] = ()
     results = [function(*parts) for parts in zip(*flat)]
     results = [list(r) if isinstance(r, (tuple, list)) else [r] for r in results]
     return [np.stack(parts).reshape(*batch, *np.shape(parts[0])) for parts in zip(*results)]
-
-
-def lapack(name: str, dtype: Any) -> Callable:
-    """SciPy's wrapper of a LAPACK routine for a dtype."""
-    return getattr(extension("linalg._flapack"), letter(dtype) + name)
 
 
 def all_finite(a: np.ndarray) -> bool:

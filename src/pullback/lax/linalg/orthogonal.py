@@ -10,14 +10,13 @@ from typing import Any
 
 from pullback.core.dimensions import min_dim
 from pullback.core.lowering import HostCall, Nest
-from pullback.lax.linalg import blocked_qr, small_matrices
+from pullback.lax.linalg import blocked_qr, routines, small_matrices
 from pullback.lax.linalg.matrices import (
     adjoint,
     check_matrix,
     column_range,
     columns,
     is_complex,
-    lapack,
     letter,
     of_matrices,
     on_diagonal,
@@ -30,6 +29,7 @@ from pullback.lax.linalg.solve import triangular_solve
 from pullback.lax.linalg.stacks import for_each, scratch
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.lapack import integer
 from pullback.util.static import check_flags
 from pullback.util.tracebacks import api_boundary
 
@@ -45,15 +45,16 @@ def _qr_shape(aval, *, pivoting=False, full_matrices=True, use_magma=None):
 
 
 def _qr_one(a, pivoting=False, full_matrices=True, use_magma=None):
-    import scipy.linalg
-
     m, n = a.shape
     if min(m, n) == 0:
         k = m if full_matrices else 0
         out = [np.eye(m, k, dtype=a.dtype), np.zeros((k, n), a.dtype)]
         return [*out, np.arange(n, dtype=np.int32)] if pivoting else out
-    out = scipy.linalg.qr(a, mode="full" if full_matrices else "economic", pivoting=pivoting, check_finite=False)
-    return [out[0], out[1], out[2].astype(np.int32)] if pivoting else list(out)
+    packed, taus, *order = (routines.geqp3 if pivoting else routines.geqrf)(a)
+    k = m if full_matrices else min(m, n)
+    q = np.zeros((m, k), a.dtype)
+    q[:, : min(k, n)] = packed[:, :k]
+    return [routines.orgqr(q, taus), np.triu(packed[:k]), *[x.astype(np.int32) for x in order]]
 
 
 def _qr_jvp(primals, tangents, *, pivoting=False, full_matrices=True, use_magma=None):
@@ -121,7 +122,7 @@ def _qr_emit(ctx):
     memory = [
         scratch(aval.dtype, size, m),  # column-major m x size
         scratch(aval.dtype, k),
-        scratch(np.int32, 1),
+        scratch(integer(), 1),
         scratch(aval.dtype, length),
         *(blocked_qr.memory(m, n, aval.dtype) if blocked else []),
     ]
@@ -208,8 +209,7 @@ def _geqrf_shape(a):
 def _geqrf_one(a):
     if a.size == 0:
         return a, np.zeros(0, a.dtype)
-    packed, taus, *_ = lapack("geqrf", a.dtype)(a)
-    return packed, taus
+    return routines.geqrf(a)
 
 
 def _geqrf_emit(ctx):
@@ -220,7 +220,7 @@ def _geqrf_emit(ctx):
         ctx.by_reference()
         return
     length = 64 * n
-    memory = [scratch(aval.dtype, n, m), scratch(aval.dtype, length), scratch(np.int32, 1)]
+    memory = [scratch(aval.dtype, n, m), scratch(aval.dtype, length), scratch(integer(), 1)]
 
     def one(matrix, columns, work, info):
         ctx.copy(columns, matrix(ctx.operand(0)).transposed((1, 0)))
@@ -285,7 +285,7 @@ def _householder_one(a, taus):
         return a
     if taus.shape[0] == 0:
         return np.eye(*a.shape, dtype=a.dtype)
-    return lapack("ungqr" if is_complex(a.dtype) else "orgqr", a.dtype)(a, taus)[0]
+    return routines.orgqr(a, taus)
 
 
 householder_product_p = of_matrices(
@@ -321,12 +321,10 @@ def _ormqr_shape(a, taus, c, *, left=True, transpose=False):
 
 
 def _ormqr_one(a, taus, c, left=True, transpose=False):
-    complex_ = is_complex(a.dtype)
-    trans = "N" if not transpose else "C" if complex_ else "T"
+    trans = "N" if not transpose else "C" if is_complex(a.dtype) else "T"
     if not (taus.size and c.size):  # the identity, or nothing to multiply
         return np.array(c)
-    routine, side = lapack("unmqr" if complex_ else "ormqr", a.dtype), "L" if left else "R"
-    return routine(side, trans, a[:, : taus.size], taus, c, max(c.size, 1))[0]
+    return routines.ormqr("L" if left else "R", trans, a[:, : taus.size], taus, c)
 
 
 def _ormqr_emit(ctx):
@@ -343,7 +341,7 @@ def _ormqr_emit(ctx):
     m, n = a.shape[-2:]
     length = 64 * max(rows, columns)
     memory = [
-        scratch(c.dtype, n, m), scratch(c.dtype, columns, rows), scratch(c.dtype, length), scratch(np.int32, 1),
+        scratch(c.dtype, n, m), scratch(c.dtype, columns, rows), scratch(c.dtype, length), scratch(integer(), 1),
     ]  # fmt: skip
 
     def one(matrix, reflectors, product, work, info):

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.core.lowering import HostCall
+from pullback.lax.linalg import routines
 from pullback.lax.linalg.hermitian_eig import hermitian_case
 from pullback.lax.linalg.matrices import (
     all_finite,
     check_matrix,
-    is_complex,
-    lapack,
     of_matrices,
     real_of,
 )
@@ -28,15 +27,16 @@ def _schur_shape(aval, *, compute_schur_vectors=True, sort_eig_vals=False, selec
 
 
 def _schur_one(a, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
-    import scipy.linalg
-
     if a.shape[0] == 0:
         out = [a, a]
     elif not all_finite(a):
         out = [np.full_like(a, np.nan)] * 2
     else:
-        form, first = "complex" if is_complex(a.dtype) else "real", select_callable if sort_eig_vals else None
-        out = list(scipy.linalg.schur(a, output=form, sort=first, check_finite=False)[:2])
+        *out, info = routines.gees(a, select_callable if sort_eig_vals else None)
+        if info == a.shape[0] + 1:
+            raise np.linalg.LinAlgError("schur: eigenvalues are too close to each other to be sorted")
+        if 0 < info <= a.shape[0]:
+            out = [np.full_like(a, np.nan)] * 2
     return out if compute_schur_vectors else out[:1]
 
 
@@ -98,8 +98,7 @@ def _hessenberg_shape(aval):
 def _hessenberg_one(a):
     if a.shape[0] == 1:
         return a, np.zeros(0, a.dtype)
-    out, taus, _ = lapack("gehrd", a.dtype)(a)
-    return out, taus
+    return routines.gehrd(a)
 
 
 hessenberg_p = of_matrices(
@@ -145,8 +144,7 @@ def _tridiagonal_one(a, lower=True):
     n, real = a.shape[0], real_of(a.dtype)
     if n == 1:
         return a, np.real(np.diagonal(a)).astype(real), np.zeros(0, real), np.zeros(0, a.dtype)
-    out, d, e, taus, _ = lapack("hetrd" if is_complex(a.dtype) else "sytrd", a.dtype)(a, lower=int(lower))
-    return out, d, e, taus
+    return routines.sytrd(a, lower)
 
 
 tridiagonal_p = of_matrices(

@@ -12,7 +12,7 @@ from pullback.core.dimensions import min_dim
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER, NUMBER, optional
 from pullback.core.lowering import Nest
-from pullback.lax.linalg import bidiagonal_qr, small_matrices
+from pullback.lax.linalg import bidiagonal_qr, routines, small_matrices
 from pullback.lax.linalg.jacobi import MOST_SVD, svd_in_lanes
 from pullback.lax.linalg.matrices import (
     adjoint,
@@ -23,7 +23,6 @@ from pullback.lax.linalg.matrices import (
     diagonal,
     in_one_call,
     is_complex,
-    lapack,
     letter,
     of_matrices,
     on_diagonal,
@@ -36,6 +35,7 @@ from pullback.lax.linalg.matrices import (
 from pullback.lax.linalg.stacks import fill_unless, for_each, scratch
 from pullback.lax.records.families import *
 from pullback.util.errors import ArgumentError
+from pullback.util.lapack import integer
 from pullback.util.static import check_flags
 
 Array = Any
@@ -83,7 +83,7 @@ def _svd_one(a, full_matrices, compute_uv):
     else:
         ok = all_finite(a)
         if ok:
-            u, s, vt, info = lapack("gesdd", a.dtype)(a, compute_uv=int(compute_uv), full_matrices=int(full_matrices))
+            u, s, vt, info = routines.gesdd(a, full_matrices, compute_uv)
             ok = info == 0
         out = (
             [s, u, vt]
@@ -213,8 +213,8 @@ def _svd_emit(ctx):
         scratch(aval.dtype, wide, m if vectors else 1),  # column-major m x wide
         scratch(aval.dtype, n if vectors else 1, tall),  # column-major tall x n
         scratch(aval.dtype, length),
-        scratch(np.int32, 8 * low),
-        scratch(np.int32, 1),
+        scratch(integer(), 8 * low),
+        scratch(integer(), 1),
         scratch(real_of(aval.dtype), reals),
     ]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax.elementwise.bits import convert
-from pullback.lax.linalg import blocked_solve, lane_solve, small_matrices
+from pullback.lax.linalg import blocked_solve, lane_solve, routines, small_matrices
 from pullback.lax.linalg.matrices import (
     PREFIX,
     check_matrix,
@@ -29,7 +29,6 @@ from pullback.lax.linalg.small_matrices import Held, Registers, in_lanes, one_by
 from pullback.lax.linalg.stacks import for_each, scratch
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
-from pullback.util.scipy_modules import extension
 from pullback.util.static import check_flags
 
 Array = Any
@@ -59,13 +58,12 @@ def _solve_shape(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diago
 def _solve_reference(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
     if b.size == 0:
         return b
-    trsm = getattr(extension("linalg._fblas"), letter(a.dtype) + "trsm")
 
     def one(a, b):
         if conjugate_a and not transpose_a:
             a = np.conj(a)
-        code = 0 if not transpose_a else 2 if conjugate_a else 1
-        return trsm(1.0, a, b, side=0 if left_side else 1, lower=int(lower), trans_a=code, diag=int(unit_diagonal))
+        trans = "N" if not transpose_a else "C" if conjugate_a else "T"
+        return routines.trsm(a, b, "L" if left_side else "R", lower, trans, unit_diagonal)
 
     return per_matrix(one, a, b)[0]
 
@@ -221,7 +219,7 @@ def _solve_emit(ctx):
     flat = out.reshaped((out.size,))
     with ctx.blas_alone(), b.loop(-(-right_sides // size), "threads", "part", (("grain", 1),)) as part:
         start = b.let(b.mul(part, b.index(size)))
-        count = b.convert(b.op("min", b.index(size), b.sub(b.index(right_sides), start)), "i32")
+        count = b.op("min", b.index(size), b.sub(b.index(right_sides), start))
         first = start if p["left_side"] else b.mul(start, b.index(c))
         solve(a_all, flat.slice((first,), (1,)), count)
 

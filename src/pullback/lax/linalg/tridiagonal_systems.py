@@ -13,7 +13,8 @@ from typing import Any
 from pullback.core import trace
 from pullback.core.lowering import InlineFunction
 from pullback.lax.control.scan import scan
-from pullback.lax.linalg.matrices import check_matrix, lapack, of_matrices, rows
+from pullback.lax.linalg import routines
+from pullback.lax.linalg.matrices import check_matrix, of_matrices, rows
 from pullback.lax.records.families import *
 from pullback.util.static import check_flags
 
@@ -43,7 +44,7 @@ def _one(dl, d, du, b, perturb_singular=False):
         return _perturbed(dl, d, du, b)
     if d.shape[0] == 1:
         return b / d[:, None] if d[0] else np.full_like(b, np.nan)
-    *_, x, info = lapack("gtsv", b.dtype)(dl[1:], d, du[:-1], b)
+    x, info = routines.gtsv(dl[1:], d, du[:-1], b)
     return np.full_like(b, np.nan) if info else x
 
 

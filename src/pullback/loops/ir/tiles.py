@@ -46,7 +46,7 @@ def dot_floats(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     Products with even numbers and with odd ones are added in two chains from zero, each rounded once with its product;
     then the two sums are added, and that to c. Denormal numbers are zeros, of operands and of each result.
     """
-    from pullback.loops.ir.numpy_ops import flushed, fused  # which loads SciPy, as the emitter need not
+    from pullback.loops.ir.numpy_ops import flushed, fused
 
     chains = [np.zeros(c.shape, np.float32), np.zeros(c.shape, np.float32)]
     for k in range(a.shape[1]):

@@ -10,7 +10,7 @@ stand in front of the statement that uses it. Small tables are computed, too (`t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir.affine import Interval, interval
@@ -73,24 +73,26 @@ def _is_left_to_kernels(op: Op) -> bool:
     return is_math(op.name) or (op.name in _ALSO and op.args[0].dtype in REAL_OF)
 
 
-def expand_math(function: Function) -> Function:
-    """The function without math ops; NotImplementedError for one that no kernel is known for."""
+def expand_math(function: Function, known: Container[str] = ()) -> Function:
+    """The function without math ops, but for those that are `known`; NotImplementedError for one without a kernel."""
+    wanted = _ALSO | {"rem"}
     if not any(
-        (isinstance(expr, Op) and (is_math(expr.name) or expr.name in _ALSO or expr.name == "rem"))
-        or (isinstance(expr, Load) and expr.buffer.space == "constant")
+        (isinstance(expr, Op) and (is_math(expr.name) or expr.name in wanted) and expr.name not in known)
+        or (isinstance(expr, Load) and expr.buffer.space == "constant" and not known)
         for stmt in statements(function.body)
         for expr in nodes(stmt)
     ):
         return function
-    rewriter = _Expand()
+    rewriter = _Expand(known)
     body = rewriter.block(function.body)
     return Function(function.name, function.buffers, body)
 
 
 class _Expand(Rewriter):
-    def __init__(self) -> None:
+    def __init__(self, known: Container[str]) -> None:
         super().__init__()
         self.b = Builder()
+        self._known = known
         self._lookups = current_target().looks_up
         self._nest: Loop | None = None
         self._alone = False  # whether statements are beside loops, so that lanes go along these
@@ -109,11 +111,11 @@ class _Expand(Rewriter):
             return expr if self._nest is None else computed_entry(expr, self._ranges, self._lookups) or expr
         if not isinstance(expr, Op):
             return expr
-        if not _is_left_to_kernels(expr):
+        if not _is_left_to_kernels(expr) or expr.name in self._known:
             return expr
         if expr.name == "pow" and (found := self._of_index(expr)) is not None:
             return found
-        if self._often and _key(expr) in self._often:
+        if self._often and not self._known and _key(expr) in self._often:
             function = self.function(expr)
             if function is not None:
                 return Op(expr.name, expr.dtype, expr.args, (*expr.attrs, ("function", function)))

@@ -53,17 +53,18 @@ def executable(closed: ClosedJaxpr, name: str, ready: bool = False) -> Any:
         work = _work[key] = _work.get(key, 0.0) + max(size, _core.asked_work())
         if work < PAYS:
             return None
-    return closed.cached("blockwise", lambda: (_executable(closed, kernel, size, name),))[0]
+    return closed.cached("blockwise", lambda: (over_blocks(closed, compile_jaxpr(kernel, name=name), size, name),))[0]
 
 
-def _executable(closed: ClosedJaxpr, kernel: ClosedJaxpr, size: int, name: str) -> Any:
-    native = compile_jaxpr(kernel, name=name).native
+def over_blocks(closed: ClosedJaxpr, kernel: Any, size: int, name: str, block: int = BLOCK) -> Any:
+    """The executable of a jaxpr of arrays of a size that runs its program for a block; None if that does not serve."""
+    native = kernel.native
     if native.compiled is None or native.facts.host_calls or native.arena_bytes > _core.BLOCK_ARENA:
         return None
     if any([source >= 0 for source in native.facts.forwards]):
         return None  # a result that is an operand (x ** 1) is not written by the kernel
     avals = [v.aval for v in (*closed.jaxpr.invars, *closed.jaxpr.outvars)]
-    cost = sum([getattr(eqn.primitive.lower, "cost", 1) for eqn in kernel.eqns]) + len(avals)
+    cost = sum([getattr(eqn.primitive.lower, "cost", 1) for eqn in kernel.closed.jaxpr.eqns]) + len(avals)
     return _core.Executable(
         native.compiled.address,
         closed.in_avals,
@@ -74,7 +75,7 @@ def _executable(closed: ClosedJaxpr, kernel: ClosedJaxpr, size: int, name: str) 
         interruptible=True,
         name=name,
         blocks=(
-            *(BLOCK, size, max(1, PART // (BLOCK * cost)), native.arena_bytes),
+            *(block, size, max(1, PART // (block * cost)), native.arena_bytes),
             [a.dtype.itemsize if a.size == size else 0 for a in avals],
         ),
         placing=Placing(closed.jaxpr),

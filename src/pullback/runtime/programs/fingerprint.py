@@ -9,14 +9,11 @@ cold time before, and run no pass now: a thirtieth (geometric mean of 27 program
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
 import functools
 import hashlib
-import importlib.util
 import sys
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -31,6 +28,7 @@ from pullback.loops.emit.cache import code_version
 from pullback.runtime.arrays.arrays import physical, words_of
 from pullback.runtime.arrays.devices import Device
 from pullback.sharding import AbstractMesh, Mesh, PartitionSpec, Sharding
+from pullback.util import lapack
 
 MAX_CONSTANTS = 1 << 28  # bytes; hashing more takes longer than compiling
 
@@ -196,19 +194,8 @@ def _aval(aval: Any) -> str:
 @functools.cache
 def versions() -> str:
     """Changes whenever the compiler, or a library that its programs use, does."""
-    parts = [code_version(), _version_of_scipy(), *[f"{m.__name__} {m.__version__}" for m in (np, ml_dtypes)]]
+    parts = [code_version(), lapack.identity(), *[f"{m.__name__} {m.__version__}" for m in (np, ml_dtypes)]]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _version_of_scipy() -> str:
-    """What its version is found in, unread by Python: to import it takes 10 ms, and few programs call it."""
-    found = importlib.util.find_spec("scipy")
-    if found is not None and found.origin is not None:
-        with contextlib.suppress(OSError):
-            return Path(found.origin).with_name("version.py").read_text()
-    import scipy
-
-    return f"scipy {scipy.__version__}"
 
 
 __all__ = ["fingerprint", "versions"]

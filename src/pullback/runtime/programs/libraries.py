@@ -1,5 +1,4 @@
-"""Addresses of BLAS and LAPACK routines, from the capsules that SciPy publishes for Cython, of C functions of the
-runtime and of our own kernels.
+"""Addresses of BLAS and LAPACK routines (util/lapack.py), of C functions of the runtime and of our own kernels.
 
 BLAS and LAPACK run on the calling thread alone; what they are still asked for is cut into fixed blocks over our own
 threads. Why: OpenBLAS's threads wait by spinning. Measured: with both pools at work on two loaded cores an iteration of
@@ -9,7 +8,6 @@ the PLN fit took 280 ms, now about 15.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,29 +16,7 @@ from pullback.loops.emit.symbols import HOST_SLOT
 from pullback.loops.ir import Call, Function, HostCall, Loop
 from pullback.loops.ir.visit import statements
 from pullback.runtime.programs.kernels import kernel_address
-from pullback.util import blas_threads
-from pullback.util.scipy_modules import extension
-
-_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_get_pointer.restype = ctypes.c_void_p
-_get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_get_name = ctypes.pythonapi.PyCapsule_GetName
-_get_name.restype = ctypes.c_char_p
-_get_name.argtypes = [ctypes.py_object]
-
-
-@functools.cache
-def _capsules() -> dict[str, Any]:
-    return {**extension("linalg.cython_lapack").__pyx_capi__, **extension("linalg.cython_blas").__pyx_capi__}
-
-
-@functools.cache
-def fortran_address(name: str) -> int | None:
-    """The address of a BLAS or LAPACK routine ('dgemm'), all of whose arguments go by reference; None if there is
-    none.
-    """
-    capsule = _capsules().get(name)
-    return None if capsule is None else int(_get_pointer(capsule, _get_name(capsule)))
+from pullback.util import blas_threads, lapack
 
 
 def called_symbols(function: Function) -> set[str]:
@@ -68,7 +44,9 @@ def addresses(names: set[str]) -> dict[str, int]:
     if "pb_blas_begin" in names:
         blas_threads.control()
     for name in sorted(names):  # kernels are compiled in one order
-        address = runtime.get(name) or kernel_address(name) or fortran_address(name)
+        address = runtime.get(name) or kernel_address(name)
+        if not address and is_library(name):
+            address = lapack.library().address(name)
         if address:
             result[name] = address
     return result

@@ -225,9 +225,11 @@ class Program:
     __call__ = call
 
     def _interpreted(self, inputs: Sequence[Any]) -> list[Any]:
-        function = self.lowered.function
-        from pullback.loops.ir.interpret import interpret  # needs scipy.special: not at every start-up
+        from pullback.loops.ir.interpret import interpret
+        from pullback.loops.ir.numpy_ops import TABLE
+        from pullback.loops.passes.expand_math import expand_math
 
+        function = expand_math(self.lowered.function, TABLE)
         hosts = [_interpreted_host(host) for host in self.lowered.host_calls]
         given = [np.asarray(x) for x in inputs]
         given = [x.view(np.uint8) if is_narrow(x.dtype) else x for x in given]

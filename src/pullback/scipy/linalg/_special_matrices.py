@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,6 @@ from pullback.numpy._arguments import check_arraylike, promote_dtypes, static_in
 from pullback.util import dtypes
 from pullback.util.errors import ArgumentError
 from pullback.util.static import check_flags
-
-
-def _tables() -> ModuleType:
-    """SciPy's, which takes some 0.2 s to load: when a matrix is asked for."""
-    import scipy.linalg
-
-    return scipy.linalg
 
 
 def block_diag(*arrs: Any) -> Any:
@@ -187,7 +180,10 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix of order n without its first row, or whole if `full`."""
     check_flags("helmert", full=full)
-    return jnp.asarray(_tables().helmert(n, full))
+    rows = np.tril(np.ones((n, n))) - np.diag(np.arange(float(n)))
+    rows[0] = 1
+    squares = np.array([n, *[i * (i + 1) for i in range(1, n)]][:n], float)  # of the rows' lengths
+    return jnp.asarray((rows / np.sqrt(squares)[:, None])[0 if full else 1 :])
 
 
 def _order(name: str, n: Any) -> int:
@@ -200,12 +196,24 @@ def _order(name: str, n: Any) -> int:
 
 def hilbert(n: int) -> Any:
     """Entry (i, j) is 1 / (i + j + 1)."""
-    return jnp.asarray(_tables().hilbert(_order("hilbert", n)))
+    numbers = np.arange(_order("hilbert", n))
+    return jnp.asarray(1 / (numbers[:, None] + numbers + 1))
 
 
 def invhilbert(n: int) -> Any:
     """The inverse of hilbert(n)."""
-    return jnp.asarray(_tables().invhilbert(_order("invhilbert", n)).astype(np.float64))
+    n = _order("invhilbert", n)
+
+    def entry(i: int, j: int) -> int:
+        size = (i + j + 1) * math.comb(n + i, n - j - 1) * math.comb(n + j, n - i - 1) * math.comb(i + j, i) ** 2
+        return -size if (i + j) % 2 else size
+
+    return jnp.asarray(_of_integers(n, entry))
+
+
+def _of_integers(n: int, entry: Callable[[int, int], int]) -> np.ndarray:
+    """The matrix of exact numbers, rounded once."""
+    return np.array([[float(entry(i, j)) for j in range(n)] for i in range(n)], np.float64).reshape(n, n)
 
 
 def leslie(f: Any, s: Any) -> Any:
@@ -222,17 +230,35 @@ def leslie(f: Any, s: Any) -> Any:
     return out.at[..., index + 1, index].set(s)
 
 
+_KINDS = {
+    "symmetric": lambda i, j: math.comb(i + j, i),
+    "lower": lambda i, j: math.comb(i, j),
+    "upper": lambda i, j: math.comb(j, i),
+}
+
+
+def _kind(kind: str | None) -> str:
+    kind = "symmetric" if kind is None else kind
+    if kind not in _KINDS:
+        raise ValueError(f"Expected kind to be on of {list(_KINDS)}, got {kind!r}")
+    return kind
+
+
 def pascal(n: int, kind: str | None = None) -> Any:
     """The Pascal matrix of binomial coefficients: 'symmetric' (default), 'lower' or 'upper'; ValueError for others."""
-    kind = "symmetric" if kind is None else kind
-    if kind not in ("symmetric", "lower", "upper"):
-        raise ValueError(f"Expected kind to be on of ['symmetric', 'lower', 'upper'], got {kind!r}")
-    return jnp.asarray(_tables().pascal(n, kind).astype(np.float32))
+    entry = _KINDS[_kind(kind)]
+    return jnp.asarray(_of_integers(n, entry).astype(np.float32))
 
 
 def invpascal(n: int, kind: str | None = None) -> Any:
     """The inverse of pascal(n, kind)."""
-    kind = "symmetric" if kind is None else kind
-    if kind not in ("symmetric", "lower", "upper"):
-        raise ValueError(f"Expected kind to be on of ['symmetric', 'lower', 'upper'], got {kind!r}")
-    return jnp.asarray(_tables().invpascal(n, kind).astype(np.float64))
+    kind = _kind(kind)
+
+    def entry(i: int, j: int) -> int:
+        if kind == "symmetric":  # the inverse of the upper factor times that of the lower one
+            size = sum(math.comb(k, i) * math.comb(k, j) for k in range(n))
+        else:
+            size = _KINDS[kind](i, j)
+        return -size if (i + j) % 2 else size
+
+    return jnp.asarray(_of_integers(n, entry))

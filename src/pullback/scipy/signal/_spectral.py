@@ -11,6 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.numpy._arguments import check_arraylike
+from pullback.scipy.signal._windows import window_of
 from pullback.util import dtypes
 from pullback.util.promoting import promoting_freely
 
@@ -196,15 +197,13 @@ def _median_bias(n: int) -> float:
 
 
 def _window(name: str, window: Any, nperseg: int | None, n: int, real: Any) -> tuple[Any, int]:
-    """(window, its length): by name from SciPy, or as given."""
+    """(window, its length): by name, or as given."""
     if isinstance(window, (str, tuple)):
         size = 256 if nperseg is None else int(nperseg)
         if size < 1:
             raise ValueError(f"{name}: nperseg must be a positive integer, got {size}")
         size = min(size, n)
-        from scipy.signal import get_window  # it imports much of SciPy
-
-        return jnp.asarray(get_window(window, size), real), size
+        return jnp.asarray(window_of(window, size), real), size
     w = jnp.asarray(window, real)
     if w.ndim != 1:
         raise ValueError(f"{name}: window must be 1-D, got shape {w.shape}")

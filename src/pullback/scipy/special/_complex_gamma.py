@@ -11,7 +11,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 import pullback.numpy as jnp
 from pullback import lax
@@ -47,11 +46,19 @@ def _right(z: Any) -> Any:
     return _stirling(jnp.where(low, start + STEPS, z)) - jnp.where(low, logarithm, 0)
 
 
+def _zeta(s: int) -> float:
+    """The sum over n of n^-s, s > 1, by Euler and Maclaurin's formula (DLMF 25.2.9)."""
+    n = 50.0
+    falling = s * (s + 1) * (s + 2)
+    rest = n / (s - 1) + 0.5 + s / (12 * n) - falling / (720 * n**3) + falling * (s + 3) * (s + 4) / (30240 * n**5)
+    return math.fsum([*[k**-s for k in range(1, int(n))], rest * n**-s])
+
+
 def _around_one(u: Any) -> Any:
     """log Gamma(1 + u), |u| < 1/4."""
     total = jnp.zeros_like(u)
     for k in range(TERMS, 1, -1):
-        total = total * u + (-1) ** k * float(scipy.special.zeta(k)) / k
+        total = total * u + (-1) ** k * _zeta(k) / k
     return u * (total * u - np.euler_gamma)
 
 

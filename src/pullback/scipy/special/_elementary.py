@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 import pullback.numpy as jnp
 from pullback import lax, nn
@@ -14,6 +15,8 @@ from pullback.numpy._arguments import of_scalars
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
 from pullback.util import dtypes
+
+LARGEST = 2**1024 - 2**970  # integers from here on are infinite as floats
 
 
 def softmax(x: Any, /, *, axis: Any = None) -> Any:
@@ -141,4 +144,16 @@ def bernoulli(n: int) -> Any:
     """The Bernoulli numbers B_0 to B_n, with B_1 = -1/2. Raises ValueError for n < 0."""
     if n < 0:
         raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")
-    return jnp.asarray(scipy.special.bernoulli(n)[: n + 1])
+    # |B_2k| = 2 k T_k / (4^k (4^k - 1)), T_k the tangent numbers (Brent and Harvey, "Fast computation of Bernoulli,
+    # tangent and secant numbers", 2013).
+    half = n // 2
+    tangent = [math.factorial(k) for k in range(half)]
+    for k in range(1, half):
+        for j in range(k, half):
+            tangent[j] = (j - k) * tangent[j - 1] + (j - k + 2) * tangent[j]
+    found = np.zeros(n + 1)
+    found[:2] = (1, -0.5)[: n + 1]
+    for k in range(1, half + 1):
+        size = Fraction(2 * k * tangent[k - 1], 4**k * (4**k - 1))
+        found[2 * k] = (1 if k % 2 else -1) * (float(size) if size < LARGEST else math.inf)
+    return jnp.asarray(found)

@@ -43,7 +43,8 @@ for n in (3, 40):
                 (z @ t @ z.conj().T, a), (p @ r2, a[:, order]), (run(jnp.linalg.solve)(h, a), np.linalg.solve(h, a)),
                 (run(jnp.linalg.inv)(h) @ h, np.eye(n)), (run(jnp.linalg.det)(a), np.linalg.det(a)),
                 (run(linalg.expm)(a / n) @ run(linalg.expm)(-a / n), np.eye(n)), (g @ b @ g.conj().T, a),
-                (linalg.sqrtm(h) @ linalg.sqrtm(h), h), (linalg.lu_solve(linalg.lu_factor(h), a), np.linalg.solve(h, a)),
+                (linalg.sqrtm(h) @ linalg.sqrtm(h), h),
+                (linalg.lu_solve(linalg.lu_factor(h), a), np.linalg.solve(h, a)),
             ]:
                 np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-8 * n)
 t, z = jax.lax.linalg.schur(rng.normal(size=(6, 6)), sort_eig_vals=True, select_callable=lambda re, im: re < 0)

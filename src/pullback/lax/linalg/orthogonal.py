@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from pullback.core.dimensions import min_dim
-from pullback.core.lowering import HostCall, Nest
+from pullback.core.lowering import Nest
 from pullback.lax.linalg import blocked_qr, routines, small_matrices
 from pullback.lax.linalg.matrices import (
     adjoint,
@@ -288,13 +288,30 @@ def _householder_one(a, taus):
     return routines.orgqr(a, taus)
 
 
+def _householder_emit(ctx):
+    aval, k = ctx.in_avals[0], ctx.in_avals[1].shape[-1]
+    *batch, m, n = aval.shape
+    if not (k and math.prod(aval.shape)):
+        ctx.by_reference()
+        return
+    length, name = 64 * n, letter(aval.dtype) + ("ungqr" if is_complex(aval.dtype) else "orgqr")
+
+    def one(matrix, columns, work, info):
+        ctx.copy(columns, matrix(ctx.operand(0)).transposed((1, 0)))
+        ctx.call_fortran(name, m, n, k, columns, m, matrix(ctx.operand(1), 1), work, length, info)
+        ctx.copy(matrix(ctx.result(0)), columns.transposed((1, 0)))
+
+    memory = [scratch(aval.dtype, n, m), scratch(aval.dtype, length), scratch(integer(), 1)]
+    for_each(ctx, batch, 4 * m * n * k, memory, one)
+
+
 householder_product_p = of_matrices(
     "householder_product",
     doc="The product of the reflectors that LAPACK's geqrf stores.",
     shape=_householder_shape,
     one=_householder_one,
     core=(2, 1),
-    lower=HostCall(),
+    lower=Nest(_householder_emit),
     jvp=NoRule("differentiate qr instead"),
     samples=Samples(
         ulp=64,

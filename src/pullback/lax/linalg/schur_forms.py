@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core.lowering import HostCall
+from pullback.core.lowering import Nest
 from pullback.lax.linalg import routines
 from pullback.lax.linalg.hermitian_eig import hermitian_case
 from pullback.lax.linalg.matrices import (
     all_finite,
     check_matrix,
+    is_complex,
+    letter,
     of_matrices,
     real_of,
 )
+from pullback.lax.linalg.stacks import fill_nan, fill_unless, for_each, is_finite, scratch
 from pullback.lax.records.families import *
+from pullback.util.lapack import integer
 from pullback.util.static import check_flags
 from pullback.util.tracebacks import api_boundary
 
@@ -40,6 +44,46 @@ def _schur_one(a, compute_schur_vectors=True, sort_eig_vals=False, select_callab
     return out if compute_schur_vectors else out[:1]
 
 
+def _schur_emit(ctx):
+    """LAPACK's gees, which does not sort; where it is to, the user's function decides."""
+    aval, params = ctx.in_avals[0], ctx.params
+    *batch, n, _ = aval.shape
+    if n == 0:
+        return
+    if params["sort_eig_vals"]:
+        ctx.by_reference()
+        return
+    complex_ = is_complex(aval.dtype)
+    vectors = params["compute_schur_vectors"] and ctx.is_read(1)
+    length = 66 * n
+    memory = [
+        scratch(aval.dtype, n, n),
+        scratch(aval.dtype, *((n, n) if vectors else (1, 1))),
+        scratch(aval.dtype, length),
+        scratch(aval.dtype, 2, n),
+        scratch(real_of(aval.dtype), n),
+        scratch(integer(), n),
+        scratch(integer(), 1),
+    ]
+
+    def one(matrix, form, found, work, values, reals, integers, info):
+        source, results = matrix(ctx.operand(0)), [matrix(ctx.result(k)) for k in range(1 + vectors)]
+        with ctx.if_(is_finite(ctx, source)) as branch:
+            ctx.copy(form, source.transposed((1, 0)))
+            of_pairs = [values.at(0)] if complex_ else [values.at(0), values.at(1)]
+            flags = ["V" if vectors else "N", "N", info]  # no function that sorts, and no count of what comes first
+            sizes = [n, form, n, info, *of_pairs, found, found.shape[0], work, length]
+            extra = [reals] if complex_ else []
+            ctx.call_fortran(letter(aval.dtype) + "gees", *flags, *sizes, *extra, integers, info)
+            for target, made in zip(results, (form, found)):
+                ctx.copy(target, made.transposed((1, 0)))
+            fill_unless(ctx, info, results)
+        with branch.otherwise():
+            fill_nan(ctx, results)
+
+    for_each(ctx, batch, 25 * n**3, memory, one)
+
+
 schur_p = of_matrices(
     "schur",
     doc="A = Z T Z^H: T upper (quasi) triangular, Z unitary.",
@@ -47,7 +91,7 @@ schur_p = of_matrices(
     multiple_results=True,
     one=_schur_one,
     jvp=NoRule("no derivative of the Schur decomposition is published that is not ambiguous"),
-    lower=HostCall(),
+    lower=Nest(_schur_emit),
     samples=Samples(
         ulp=256,
         cases=lambda rng: [
@@ -101,13 +145,31 @@ def _hessenberg_one(a):
     return routines.gehrd(a)
 
 
+def _hessenberg_emit(ctx):
+    aval = ctx.in_avals[0]
+    *batch, n, _ = aval.shape
+    if n == 1:
+        ctx.copy(ctx.result(0), ctx.operand(0))
+        return
+    length = 64 * n
+
+    def one(matrix, form, work, info):
+        ctx.copy(form, matrix(ctx.operand(0)).transposed((1, 0)))
+        sizes = (n, 1, n, form, n, matrix(ctx.result(1), 1), work, length)
+        ctx.call_fortran(letter(aval.dtype) + "gehrd", *sizes, info)
+        ctx.copy(matrix(ctx.result(0)), form.transposed((1, 0)))
+
+    memory = [scratch(aval.dtype, n, n), scratch(aval.dtype, length), scratch(integer(), 1)]
+    for_each(ctx, batch, 10 / 3 * n**3, memory, one)
+
+
 hessenberg_p = of_matrices(
     "hessenberg",
     doc="A = Q H Q^H: H upper Hessenberg, Q as reflectors below it.",
     shape=_hessenberg_shape,
     multiple_results=True,
     one=_hessenberg_one,
-    lower=HostCall(),
+    lower=Nest(_hessenberg_emit),
     jvp=NoRule("it depends on how LAPACK chooses reflectors"),
     samples=Samples(
         ulp=256,
@@ -147,13 +209,31 @@ def _tridiagonal_one(a, lower=True):
     return routines.sytrd(a, lower)
 
 
+def _tridiagonal_emit(ctx):
+    aval, name = ctx.in_avals[0], "hetrd" if is_complex(ctx.in_avals[0].dtype) else "sytrd"
+    *batch, n, _ = aval.shape
+    if n == 1:
+        ctx.by_reference()
+        return
+    length, triangle = 64 * n, "L" if ctx.params["lower"] else "U"
+
+    def one(matrix, form, work, info):
+        ctx.copy(form, matrix(ctx.operand(0)).transposed((1, 0)))
+        others = [matrix(ctx.result(k), 1) for k in (1, 2, 3)]
+        ctx.call_fortran(letter(aval.dtype) + name, triangle, n, form, n, *others, work, length, info)
+        ctx.copy(matrix(ctx.result(0)), form.transposed((1, 0)))
+
+    memory = [scratch(aval.dtype, n, n), scratch(aval.dtype, length), scratch(integer(), 1)]
+    for_each(ctx, batch, 4 / 3 * n**3, memory, one)
+
+
 tridiagonal_p = of_matrices(
     "tridiagonal",
     doc="A = Q T Q^H: T real tridiagonal, Q as reflectors.",
     shape=_tridiagonal_shape,
     multiple_results=True,
     one=_tridiagonal_one,
-    lower=HostCall(),
+    lower=Nest(_tridiagonal_emit),
     jvp=NoRule("it depends on how LAPACK chooses reflectors"),
     samples=Samples(
         ulp=256,

@@ -28,11 +28,14 @@ FLOAT64 = np.dtype(np.float64)
 
 def elementwise(name: str, operands: Sequence[np.ndarray]) -> np.ndarray:
     """The primitive of a name on float64 arrays, which are broadcast to each other."""
-    shape = np.broadcast_shapes(*[x.shape for x in operands])
-    size = int(np.prod(shape, dtype=np.int64))
+    shape = operands[0].shape
+    if any([x.shape != shape for x in operands]):
+        operands = np.broadcast_arrays(*operands)
+        shape = operands[0].shape
+    size = operands[0].size
     if size == 0:
         return np.empty(shape)
-    flat = [np.broadcast_to(x, shape).reshape(size) for x in operands]
+    flat = [x.reshape(size) for x in operands]
     executable = _executable(name, len(flat), size)
     if executable is not None:
         (out,) = executable([_array(x) for x in flat])
@@ -45,7 +48,12 @@ def elementwise(name: str, operands: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _array(x: np.ndarray) -> Any:
-    return _core.from_numpy(x, ShapedArray(x.shape, FLOAT64), None, True)
+    return _core.from_numpy(x, _aval(x.size), None, True)
+
+
+@functools.lru_cache(maxsize=MAX_SIZES)
+def _aval(size: int) -> ShapedArray:
+    return ShapedArray((size,), FLOAT64)
 
 
 @functools.lru_cache(maxsize=MAX_SIZES)
@@ -60,7 +68,7 @@ def _kernel(name: str, count: int) -> Any:
 
 
 def _closed(name: str, count: int, size: int) -> ClosedJaxpr:
-    aval = ShapedArray((size,), FLOAT64)
+    aval = _aval(size)
     operands, result = [Var(aval) for _ in range(count)], Var(aval)
     return ClosedJaxpr(Jaxpr([], operands, [result], [JaxprEqn(operands, [result], registry[name], {})]), [])
 

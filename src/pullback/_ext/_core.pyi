@@ -179,7 +179,7 @@ def release_libraries() -> None: ...
 def release_libraries_in_child() -> None:
     """The same in the child of a fork."""
 
-def set_blas_control(get: int, set: int) -> None: ...  # addresses of int get(void), void set(int) of SciPy's BLAS
+def set_blas_control(get: int, set: int) -> None: ...  # addresses of int get(void), void set(int) of the BLAS
 def blas_begin() -> None: ...  # from now on on the calling thread alone, until as many have ended
 def blas_end() -> None: ...
 def standalone_archive() -> bytes: ...  # the static library that exported programs are linked with

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms over the last dimensions: by passes of our own, very long ones by SciPy's FFT."""
+"""Discrete Fourier transforms over the last dimensions: by passes of our own, very long ones by NumPy's."""
 
 from __future__ import annotations
 

@@ -154,10 +154,10 @@ FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, INF, -INF, NAN)
 
 
 def computed_wide(function: Callable, is_accurate: bool = False) -> Callable:
-    """The reference of a float function that NumPy or SciPy has for f32 and f64 only.
+    """The reference of a float function that NumPy has for f32 and f64 only.
 
-    f32 is computed in f64 and rounded once, as vectors of NumPy err by up to 3.5 ulp in f32 (log, asin, tan), and SciPy
-    adds in f32 what cancels; unless the function `is_accurate` in f32. Narrower types are computed in f32, and c64
+    f32 is computed in f64 and rounded once, as vectors of NumPy err by up to 3.5 ulp in f32 (log, asin, tan);
+    unless the function `is_accurate` in f32. Narrower types are computed in f32, and c64
     (10 ulp in NumPy) always in c128.
     """
 

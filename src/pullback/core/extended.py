@@ -2,12 +2,12 @@
 
 An array `key<fry>[*K]` is in memory `u32[*K, 2]`. A primitive that only moves elements about means on keys what its
 batching rule gives for the words, their last axis being the mapped one; so movement needs no second set of rules.
-Programs then hold keys only as arguments, results and carries, and the two primitives between keys and words.
+Eagerly that is done at once; programs show movement of keys as it is, until keys are replaced by their words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.avals import typeof
@@ -50,34 +50,50 @@ def handles(primitive: Any, params: dict) -> bool:
     return "extended" not in primitive.traits and not jaxprs_in_params(params)
 
 
+def check(primitive: Any, avals: Sequence[Any]) -> Any:
+    """The one extended element type of the operands; TypeError for primitives that compute with elements."""
+    kinds = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
+    compared = primitive.name in ("eq", "ne") and all(dtypes.is_extended(a.dtype) for a in avals)
+    if (not (_MOVES & primitive.traits) and primitive.name != "scatter" and not compared) or len(kinds) != 1:
+        names = ", ".join(a.short() for a in avals)
+        raise TypeError(
+            f"{primitive.name} does not accept dtype {sorted(map(str, kinds))[0]}: its operands are {names}"
+        )
+    return kinds.pop()
+
+
+def on_words(primitive: Any, avals: Sequence[Any], args: Sequence[Any], params: dict) -> list[Any]:
+    """The words of the results of a primitive, all of which are of the operands' extended type, or of a comparison.
+
+    `avals` are the types of the operands, of which `args` has the words where these are extended.
+    """
+    if primitive.name in ("eq", "ne"):
+        return [_compare(primitive, args)]
+    dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in avals]
+    outs, out_dims = primitive.rule("batch")(list(args), dims, **params)
+    pairs = zip(outs, out_dims) if primitive.multiple_results else [(outs, out_dims)]
+    return [hooks.moveaxis(x, d, typeof(x).ndim - 1) for x, d in pairs]
+
+
 def process(primitive: Any, args: tuple, params: dict) -> Any:
     """The result of a primitive some of whose operands have an extended element type, under the current interpreter.
 
     Raises TypeError for primitives that compute with elements.
     """
     avals = [typeof(x) for x in args]
-    kinds = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
-    if primitive.name in ("eq", "ne") and len(kinds) == 1 and all(dtypes.is_extended(a.dtype) for a in avals):
-        return _compare(primitive, args)
-    if (not (_MOVES & primitive.traits) and primitive.name != "scatter") or len(kinds) != 1:
-        names = ", ".join(a.short() for a in avals)
-        raise TypeError(
-            f"{primitive.name} does not accept dtype {sorted(map(str, kinds))[0]}: its operands are {names}"
-        )
-    (kind,) = kinds
+    kind = check(primitive, avals)
     words = [_unwrap(x) if dtypes.is_extended(a.dtype) else x for x, a in zip(args, avals)]
-    dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in avals]
-    outs, out_dims = primitive.rule("batch")(words, dims, **params)
-    pairs = zip(outs, out_dims) if primitive.multiple_results else [(outs, out_dims)]
-    arrays = [_wrap(kind, hooks.moveaxis(x, d, typeof(x).ndim - 1)) for x, d in pairs]
+    outs = on_words(primitive, avals, words, params)
+    if primitive.name in ("eq", "ne"):
+        return outs[0]
+    arrays = [_wrap(kind, x) for x in outs]
     if reuse.is_on() and type(arrays[0]) in array_types:
         reuse.moved(primitive, args, params, arrays)
     return arrays if primitive.multiple_results else arrays[0]
 
 
-def _compare(primitive: Any, args: tuple) -> Any:
+def _compare(primitive: Any, words: Sequence[Any]) -> Any:
     """Keys are equal when all of their words are."""
-    words = [_unwrap(x) for x in args]
     shape = max([typeof(x).shape for x in words], key=len)  # a single key is compared with each of an array
     spread, last = registry["broadcast_in_dim"], (len(shape) - 1,)
     words = [

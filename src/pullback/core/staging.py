@@ -277,7 +277,9 @@ class StagingInterpreter(RecordingInterpreter):
             and any([dtypes.is_extended(a.dtype) for a in in_avals])
             and extended.handles(primitive, params)
         ):
-            return extended.process(primitive, tuple(args), params)
+            if extended.reuse.is_on() or any([getattr(a, "placing", None) is not None for a in in_avals]):
+                return extended.process(primitive, tuple(args), params)  # what is said of words is said of keys
+            extended.check(primitive, in_avals)
         on_mesh = (types.in_use() or primitive.name == "sharding_constraint") and types.concerns(
             in_avals, primitive, params
         )

@@ -27,7 +27,7 @@ from pullback.random._arguments import as_dtype, batch_shape, check_parameters, 
 from pullback.random._continuous import Shape, exponential_of, with_parameters
 from pullback.random._generators import PRNGImpl, threefry
 from pullback.random._jit import jitted
-from pullback.random._keys import open_key
+from pullback.random._keys import on_words, open_key
 from pullback.random._threefry_gamma import threefry_gamma_p
 from pullback.random._uniform import normal_of, rademacher_of, two_keys, uniform_of
 from pullback.util import config
@@ -131,6 +131,7 @@ def _standard_gamma_jvp(impl: PRNGImpl, log_space: bool, primals: Any, tangents:
 
 def gamma_of(impl: PRNGImpl, words: Any, shape: Shape, a: Any, log_space: bool = False) -> Any:
     """Gamma variables of parameters a, of a shape, or their logarithms."""
+    impl, words = on_words(impl, words)
     return _standard_gamma(impl, log_space, words, jnp.broadcast_to(a, shape))
 
 

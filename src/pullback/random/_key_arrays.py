@@ -281,8 +281,8 @@ random_clone_p = Primitive(
     abstract_eval=lambda words: words,
     batch=_same_dim(lambda: random_clone_p),
     lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
-    traits={"inside"},
-    doc="The same words, which the check of key reuse counts as new.",
+    traits={"extended", "inside"},
+    doc="The same key, typed or as words, which the check of key reuse counts as new.",
 )
 
 

@@ -1,7 +1,8 @@
 """Random keys: how they are made from seeds, opened by functions that take them, split and folded.
 
 A *raw* key is u32[2] (threefry) or u32[4] (rbg); a *typed* key array has the element type `key<fry>`, in memory the
-same words. Functions take both; their first step is `open_key`, which gives the generator and the words.
+same words. Functions take both; their first step is `open_key`, which gives the generator and the words. In programs
+keys stay typed, and raw ones are made so: the generator is then one on typed keys (`_key_primitives.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pullback.random._key_arrays import (
     unwrap,
     wrap,
 )
+from pullback.random._key_primitives import of_keys
 from pullback.util import config, dtypes
 from pullback.util.errors import JAXTypeError
 from pullback.util.tracebacks import api_boundary
@@ -50,6 +52,7 @@ def _check_words(name: str, argument: str, words: Any, impl: PRNGImpl) -> None:
     )
 
 
+_OF_WORDS = frozenset({"key_data", "key_impl"})  # what asks for the words, in programs too
 _NOT_CONSUMING = frozenset({"key_data", "key_impl", "clone", "fold_in"})
 
 
@@ -64,12 +67,14 @@ def _opened(name: str, key: Any) -> Any:
 
 
 def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any, bool]:
-    """(generator, words, typed) of the `key` argument of function `name`.
+    """(generator, words, typed) of the `key` argument of function `name`; of a traced key the words are the typed key.
 
     Raises TypeError for what is no key, and ValueError for an array of several keys (`single`).
     """
+    is_shown = isinstance(key, Tracer) and name not in _OF_WORDS and not _reuse.is_on() and typeof(key).placing is None
     if is_typed(key):
-        impl, words, typed = key.dtype._impl, _opened(name, key), True
+        impl, typed = key.dtype._impl, True
+        impl, words = (of_keys(impl), key) if is_shown else (impl, _opened(name, key))
     else:
         if isinstance(key, (list, tuple)):
             raise TypeError(
@@ -87,7 +92,9 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
             if policy == "error":
                 raise ValueError(text)
             warn(text, UserWarning)
-    if single and words.ndim != 1:
+        if is_shown:
+            impl, words = of_keys(impl), wrap(impl, key)
+    if single and words.ndim != (0 if is_typed(words) else 1):
         shape = tuple(key.shape)
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use jax.vmap for batching."
@@ -96,7 +103,20 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
 
 
 def _close(impl: PRNGImpl, words: Any, typed: bool) -> Any:
+    if is_typed(words):
+        return words if typed else unwrap(words)
     return wrap(impl, words) if typed else words
+
+
+def on_words(impl: PRNGImpl, words: Any) -> tuple[PRNGImpl, Any]:
+    """The generator on words, and the words, of what `open_key` gives."""
+    return (words.dtype._impl, unwrap(words)) if is_typed(words) else (impl, words)
+
+
+def _of_seed(name: str, impl: PRNGImpl, seed: Any) -> Any:
+    """The words of a seed, or the typed key of one that is traced."""
+    seed = _checked_seed(name, seed)
+    return (of_keys(impl) if isinstance(seed, Tracer) and not _reuse.is_on() else impl).seed(seed)
 
 
 def _checked_seed(name: str, seed: Any) -> Any:
@@ -138,14 +158,13 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
             raise TypeError(f"key: argument 'dtype' must be a key type such as jax.random.key_dtype(), got {dtype}")
         impl = dtype
     found = resolve_impl(impl)
-    return wrap(found, found.seed(_checked_seed("key", seed)))
+    return _close(found, _of_seed("key", found, seed), True)
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
     """A raw key, u32[n], from an integer seed; a typed one if `jax_enable_custom_prng` is set. As `key` otherwise."""
     found = resolve_impl(impl)
-    words = found.seed(_checked_seed("PRNGKey", seed))
-    return wrap(found, words) if config.value_of("jax_enable_custom_prng") else words
+    return _close(found, _of_seed("PRNGKey", found, seed), config.value_of("jax_enable_custom_prng"))
 
 
 def key_data(keys: Any) -> Any:

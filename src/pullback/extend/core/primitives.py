@@ -13,8 +13,7 @@ load_late()
 _OTHER_NAMES = {
     "add_jaxvals_p": "add_any", "linear_solve_p": "custom_linear_solve", "remat_p": "remat2",
     "scatter_add_p": "scatter-add", "scatter_max_p": "scatter-max", "scatter_min_p": "scatter-min",
-    "scatter_mul_p": "scatter-mul", "random_bits_p": "threefry_bits", "random_split_p": "threefry_split",
-    "random_fold_in_p": "threefry_fold_in", "random_gamma_p": "threefry_gamma",
+    "scatter_mul_p": "scatter-mul", "random_gamma_p": "threefry_gamma",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from pullback.lax.elementwise.arithmetic import op
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, bool_result
+from pullback.lax.records.operands import KEYS
 from pullback.lax.records.rules import batch_nary, spread
 
 __all__ = [
@@ -50,8 +51,8 @@ def _comparison(name, doc, accepts, reference, traits=()):
     )
 
 
-eq_p = _comparison("eq", "x == y, elementwise.", ANY, np.equal, ("commutative",))
-ne_p = _comparison("ne", "x != y, elementwise.", ANY, np.not_equal, ("commutative",))
+eq_p = _comparison("eq", "x == y, elementwise.", ANY + KEYS, np.equal, ("commutative",))
+ne_p = _comparison("ne", "x != y, elementwise.", ANY + KEYS, np.not_equal, ("commutative",))
 lt_p = _comparison("lt", "x < y, elementwise.", REAL + BOOL, np.less)
 le_p = _comparison("le", "x <= y, elementwise.", REAL + BOOL, np.less_equal)
 gt_p = _comparison("gt", "x > y, elementwise.", REAL + BOOL, np.greater)
@@ -184,8 +185,8 @@ select_n_p = Primitive(
 )
 select_n_p.batch = batch_nary(select_n_p.bind, same_shapes=True)
 
-eq = binary_function(eq_p, keys=True)
-ne = binary_function(ne_p, keys=True)
+eq = binary_function(eq_p)
+ne = binary_function(ne_p)
 lt = binary_function(lt_p)
 le = binary_function(le_p)
 gt = binary_function(gt_p)

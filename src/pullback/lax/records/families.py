@@ -393,10 +393,9 @@ def binary_function(
     doc: str | None = None,
     name: str | None = None,
     arguments: tuple[str, str] = ("x", "y"),
-    keys: bool = False,
 ) -> Callable:
-    """The public function of a binary primitive: scalars broadcast, and dimensions of size 1; `keys`: also of keys."""
-    name, bind, accepts = name or p.name, p.bind, [kinds + "k" * keys for kinds in p.accepts]
+    """The public function of a binary primitive: scalars broadcast, and dimensions of size 1."""
+    name, bind, accepts = name or p.name, p.bind, p.accepts
 
     def function(x, y):
         try:

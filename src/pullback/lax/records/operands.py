@@ -18,6 +18,7 @@ SIGNED = INT + FLOAT + COMPLEX
 INEXACT = FLOAT + COMPLEX
 BITS = INT + UINT + BOOL
 ANY = NUMERIC + BOOL
+KEYS = "k"
 _KIND_NAMES = {"b": "bool", "f": "floating", "c": "complexfloating"}
 
 # --------------------------------------------------------------------------------------------------------- array-likes

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.inner import dtypes_in, has_inner, map_inner
+from pullback.core import extended, trace
 from pullback.core.avals import ShapedArray, typed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.sharding import PartitionSpec
 
 
 def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program on words, also inside of loops and branches; NotImplementedError names a primitive that has no
-    rule here.
+    """The program on words, also inside of loops and branches; NotImplementedError names a primitive that computes with
+    keys.
     """
     if all(isinstance(dtype, np.dtype) for dtype in dtypes_in(closed)):
         return closed
@@ -50,15 +51,41 @@ def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
         if touched and not has_inner(eqn):
             rule = _RULES.get(eqn.primitive.name)
             if rule is None:
-                raise NotImplementedError(
-                    f"jit: primitive '{eqn.primitive.name}' has no rule for key arrays; take their words with "
-                    "jax.random.key_data first"
-                )
+                _write_out(eqn, env, eqns)
+                continue
             eqn = eqn.replace(params=rule(eqn))
         eqns.append(eqn.replace(invars=[read(a) for a in eqn.invars], outvars=[new(v) for v in eqn.outvars]))
     outvars = [read(a) for a in jaxpr.outvars]
     consts = [getattr(c, "_base_array", c) for c in closed.consts]
     return ClosedJaxpr(Jaxpr(constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info), consts)
+
+
+def _write_out(eqn: JaxprEqn, env: dict[Var, Any], eqns: list[JaxprEqn]) -> None:
+    """Append the equations on words of one that moves or compares keys; NotImplementedError names one that does not."""
+    avals = [a.aval for a in eqn.invars]
+    try:
+        extended.check(eqn.primitive, avals)
+    except TypeError:
+        raise NotImplementedError(
+            f"jit: primitive '{eqn.primitive.name}' has no rule for key arrays; take their words with "
+            "jax.random.key_data first"
+        ) from None
+    closed = trace(
+        lambda *words: extended.on_words(eqn.primitive, avals, words, eqn.params),
+        [words_aval(a) if is_key(a) else a for a in avals],
+    )
+    scope: dict[Var, Any] = {
+        var: atom if isinstance(atom, Literal) else env.get(atom, atom)
+        for var, atom in zip(closed.jaxpr.invars, eqn.invars)
+    }
+    scope |= {v: Literal(np.asarray(c)[()], v.aval) for v, c in zip(closed.jaxpr.constvars, closed.consts)}
+
+    def read(atom: Any) -> Any:
+        return atom if isinstance(atom, Literal) else scope.get(atom, atom)
+
+    for inner in closed.jaxpr.eqns:
+        eqns.append(inner.replace(invars=[read(a) for a in inner.invars], source_info=eqn.source))
+    env.update(zip(eqn.outvars, map(read, closed.jaxpr.outvars)))
 
 
 def is_key(aval: Any) -> bool:
@@ -132,4 +159,5 @@ _RULES: dict[str, Callable[[JaxprEqn], dict[str, Any]]] = {
     "copy": _same,
     "keep_apart": _same,
     "gather": _gather,
+    "random_clone": _same,
 }

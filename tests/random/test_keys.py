@@ -266,3 +266,52 @@ def test_keys_are_close_where_they_are_equal_and_stay_keys_on_the_host():
     assert jnp.isclose(other, other[::-1]).tolist() == [False, False] and bool(jax.jit(jnp.allclose)(other, other))
     tree = jax.device_get({"key": key, "x": jnp.ones(2)})
     assert tree["key"] is key and type(tree["x"]) is np.ndarray
+
+
+def test_keys_stay_typed_in_programs():
+    key, raw = random.key(3), random.PRNGKey(3)
+    keys = random.split(key, 3)
+
+    def names(fun, *args):
+        return [eqn.primitive.name for eqn in jax.make_jaxpr(fun)(*args).eqns]
+
+    assert names(random.split, key) == ["random_split"]
+    assert names(random.split, raw) == ["random_wrap", "random_split", "random_unwrap"]
+    assert names(lambda k: random.fold_in(k, 1), key) == ["random_fold_in"]
+    assert names(lambda k: random.bits(k, (3,)), key) == ["random_bits"]
+    assert names(random.key, 3) == ["random_seed"] and names(random.PRNGKey, 3) == ["random_seed", "random_unwrap"]
+    assert names(random.clone, key) == ["random_clone"] and names(random.key_data, key) == ["random_unwrap"]
+    assert names(lambda k: k[0], keys) == ["slice", "squeeze"]
+    assert names(lambda k: k.reshape(3, 1) == k[0], keys) == ["reshape", "slice", "squeeze", "eq"]
+    assert names(lambda k: jnp.stack([k, k]), key) == ["stack"]
+    (eqn,) = jax.make_jaxpr(jax.vmap(random.bits))(keys).eqns
+    assert eqn.primitive.name == "random_bits" and eqn.params == {"bit_width": 32, "shape": ()}
+    assert str(eqn.invars[0].aval) == "key<fry>[3]"
+    with pytest.raises(TypeError, match="add does not accept dtype key<fry>"):
+        jax.jit(lambda k: jax.lax.add(k, k))(key)
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_typed_keys_give_the_same_numbers_in_programs(impl):
+    key = random.key(3, impl=impl)
+
+    def moved(k):
+        k = random.split(k, (2, 3)).T
+        k = k.at[0].set(random.fold_in(k[1, 0], 7)).reshape(-1)[::-1]
+        k = jnp.where(jnp.arange(6) > 2, k, jnp.roll(k, 1))
+        return jnp.concatenate([k[jnp.array([2, 0])], jnp.tile(k[:1], 2)]), k == k[0]
+
+    def looped(k):
+        k = jax.lax.while_loop(lambda c: c[1] < 3, lambda c: (random.fold_in(*c), c[1] + 1), (k, 0))[0]
+        return jax.lax.scan(lambda c, x: (random.split(c)[0], random.uniform(x)), k, random.split(k, 3))
+
+    def numbers(fun, *args):
+        found = jax.tree.leaves(fun(*args))
+        return [random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x for x in found]
+
+    for fun in (moved, looped, lambda k: random.normal(random.clone(k), (2,))):
+        for one, other in zip(numbers(jax.jit(fun), key), numbers(fun, key), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+    if impl == "threefry2x32":  # the others' numbers depend on what is mapped
+        keys = random.split(key, 3)
+        assert words(jax.jit(jax.vmap(random.split))(keys)[1]) == words(random.split(keys[1]))

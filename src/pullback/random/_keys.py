@@ -71,7 +71,7 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
 
     Raises TypeError for what is no key, and ValueError for an array of several keys (`single`).
     """
-    is_shown = isinstance(key, Tracer) and name not in _OF_WORDS and not _reuse.is_on() and typeof(key).placing is None
+    is_shown = isinstance(key, Tracer) and name not in _OF_WORDS and not _reuse.is_on()
     if is_typed(key):
         impl, typed = key.dtype._impl, True
         impl, words = (of_keys(impl), key) if is_shown else (impl, _opened(name, key))

@@ -51,6 +51,11 @@ def _over_keys(eqn: Any) -> Factors | None:
     return _over_leading(eqn, len(shape_of(eqn.invars[0])) - 1)
 
 
+def _over_typed_keys(eqn: Any) -> Factors | None:
+    """Each key by itself; what results have more for each is whole."""
+    return _over_leading(eqn, len(shape_of(eqn.invars[0])))
+
+
 def _between_keys_and_words(eqn: Any) -> Factors | None:
     return _over_leading(eqn, min(len(shape_of(eqn.invars[0])), len(shape_of(eqn.outvars[0]))))
 
@@ -95,5 +100,6 @@ RULES = {
     "cholesky": over_batches,
     **dict.fromkeys([f"threefry_{kind}" for kind in ("bits", "split", "fold_in", "gamma")], _over_keys),
     "philox_bits": _over_keys,
+    **dict.fromkeys([f"random_{kind}" for kind in ("bits", "split", "fold_in", "seed")], _over_typed_keys),
     **dict.fromkeys(["random_wrap", "random_unwrap"], _between_keys_and_words),
 }

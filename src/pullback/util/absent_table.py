@@ -339,7 +339,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extend.core.primitives": {
         "internal": (
-            "after_all_p", "create_token_p", "empty2_p", "get_p", "random_seed_p",
+            "after_all_p", "create_token_p", "empty2_p", "get_p",
             "select_and_scatter_p", "swap_p", "threefry2x32_p",
         ),
     },

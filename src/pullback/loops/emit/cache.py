@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     slots: tuple[str, ...]
     arena_bytes: int
     facts: bytes = b""  # what else the owner of the program wants to know of it
-    text: str = ""  # of a draft (drafts.py): the LLVM text of better code
+    text: bytes = b""  # of a draft (drafts.py): the LLVM text of better code
     promote: bool = False  # how that is compiled (module.py)
 
 
@@ -116,8 +116,7 @@ class ObjectCache:
         code = texts + text
         with contextlib.suppress(OSError):
             os.utime(path)  # used now: evicted later
-        better = body[texts:code].decode()
-        entry = Entry(body[code:], tuple(slots), arena_bytes, body[4 + size : texts], better, promote)
+        entry = Entry(body[code:], tuple(slots), arena_bytes, body[4 + size : texts], body[texts:code], promote)
         return self._remember(key, entry)
 
     def admit(self, key: str, entry: Entry) -> None:
@@ -127,9 +126,9 @@ class ObjectCache:
     def put(self, key: str, entry: Entry) -> None:
         """Stores an entry; silently only in memory where the disk does not let it."""
         self._remember(key, entry)
-        text = entry.text.encode()
-        names = json.dumps([entry.slots, entry.arena_bytes, len(entry.facts), len(text), entry.promote]).encode()
-        body = len(names).to_bytes(4, "little") + names + entry.facts + text + entry.code
+        sizes = entry.arena_bytes, len(entry.facts), len(entry.text)
+        names = json.dumps([entry.slots, *sizes, entry.promote]).encode()
+        body = len(names).to_bytes(4, "little") + names + entry.facts + entry.text + entry.code
         path = self._path(key)
         if not usable(self.folder, make=True) or not usable(path.parent, make=True):
             return

@@ -27,9 +27,9 @@ LINE, MODULE = 14_000, 1_000_000  # nanoseconds of LLVM's for better code
 CYCLES = 2.5  # of the processor's counter in a nanosecond, about
 
 
-def cost(text: str) -> float:
-    """Nanoseconds that LLVM takes for better code, about."""
-    return LINE * text.count("\n") + MODULE
+def cost(lines: int) -> float:
+    """Nanoseconds that LLVM takes for better code from so many lines, about."""
+    return LINE * lines + MODULE
 
 
 class Draft:
@@ -70,13 +70,13 @@ _working = Lock()  # held while code is made, and when no more is to be made
 _watched: WeakValueDictionary[int, Draft] = WeakValueDictionary()
 
 
-def watch(code: CompiledFunction, text: str, front: Entry, better: Callable[[], Entry]) -> None:
-    """Has calls of a draft run what `better` gives, once they have run for as long as LLVM takes for that, from `text`.
+def watch(code: CompiledFunction, lines: int, front: Entry, better: Callable[[], Entry]) -> None:
+    """Has calls of a draft run what `better` gives, once they have run for as long as LLVM takes for it, from `lines`.
 
     `front`: the function that does so (drafts.py).
     """
     draft = Draft(code, front, better)
-    draft[DRAFT], draft[LEFT] = code.address, int(CYCLES * cost(text))
+    draft[DRAFT], draft[LEFT] = code.address, int(CYCLES * cost(lines))
     draft[TELL], draft[WHAT] = _TELL, _WHAT
     _watched[draft.table_address] = draft
     code.draft, code.address = draft, draft.address

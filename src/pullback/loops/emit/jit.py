@@ -144,14 +144,15 @@ def compile_function(
         code = emit_object(module.text, target, verify, module.promote and not draft, clock, draft=draft)
         entry = Entry(code, tuple(module.slots), arena_bytes, facts)
         if draft and not is_plain(module.text):
-            entry = entry._replace(text=module.text, promote=module.promote)
+            entry = entry._replace(text=module.text.encode(), promote=module.promote)
         if cache is not None and key is not None:
             cache.put(key, entry)
             clock("store")
     constants = {k: buffer.data for k, buffer in enumerate(function.buffers) if buffer.data is not None}
     compiled = link(entry, constants, symbols, emitted, seconds, cached)
     if entry.text:
-        watch(compiled, entry.text, front(cache, front_code), lambda: better_entry(entry, target, cache, key))
+        better = lambda: better_entry(entry, target, cache, key)
+        watch(compiled, entry.text.count(b"\n"), front(cache, front_code), better)
     return compiled
 
 
@@ -162,7 +163,7 @@ def front_code() -> bytes:
 
 def better_entry(entry: Entry, target: Target, cache: ObjectCache | None, key: str | None) -> Entry:
     """What takes the place of a draft, in the cache as well."""
-    found = Entry(emit_object(entry.text, target, promote=entry.promote), *entry[1:4])
+    found = Entry(emit_object(entry.text.decode(), target, promote=entry.promote), *entry[1:4])
     if cache is not None and key is not None:
         cache.put(key, found)
     return found

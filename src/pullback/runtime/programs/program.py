@@ -392,7 +392,7 @@ def _from_disk(key: str, consts: Sequence[Any], clock: Clock) -> Native | None:
     if entry.text:
         level, cache = switches.cpu, object_cache()
         ahead = front(cache, lambda: making().front_code())
-        watch(compiled, entry.text, ahead, lambda: making().better_entry(entry, level, cache, key))
+        watch(compiled, entry.text.count(b"\n"), ahead, lambda: making().better_entry(entry, level, cache, key))
     return ready(Native(facts, compiled.arena_bytes, compiled, clock.seconds))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from pullback.loops.emit.cpu.target import host_target
 from pullback.loops.emit.jit import compile_function
+from pullback.loops.emit.lanes import lane_count, register_lanes
 from pullback.loops.ir.build import Builder
 
 from .kit import both, sample
@@ -192,3 +193,15 @@ def test_copies_of_whole_registers_are_counted(factor, written):
         value = b.load(x, p * 800 + k * 100 + j)
         b.store(y, p * 256 + k * 32 + j, value if factor is None else value + factor)
     assert compile_function(b.function("f")).llvm.count("load <32 x float>") == written
+
+
+@pytest.mark.parametrize("dtype, registers", [("f32", 4), ("c64", 2)])
+def test_what_is_read_lane_by_lane_has_fewer_lanes(dtype, registers):
+    b = Builder()
+    x, y = b.input("x", dtype, 2304), b.output("y", dtype, 256)
+    with b.loop(256, "vector") as i:
+        with b.reduce(9, b.const(dtype, 0), "add") as r:
+            r.update(r.var + b.load(x, i * 9 + r.i))
+        b.store(y, i, r.result)
+    (loop,) = b.function("f").body
+    assert lane_count(loop, host_target()) == registers * register_lanes(loop, host_target())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from pullback.loops.ir.affine import stride
 from pullback.loops.ir.ir import RARE, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
-from pullback.loops.ir.vectors import repeatable
+from pullback.loops.ir.types import REAL_OF
+from pullback.loops.ir.vectors import repeatable, varying_vars
 from pullback.loops.ir.visit import expressions, function_of, outside_indices, statements, subexpressions
 
 from .cpu.target import Target
@@ -95,7 +97,7 @@ def lane_count(loop: Loop, target: Target) -> int:
     updates = [] if inner else [update for group in loop.carried for update in group.updates]
     work = operations(loop.body, updates)
     if inner and work <= 24:
-        lanes *= 4
+        lanes *= 2 if _reads_each(loop) else 4
     elif inner and work <= MANY:
         lanes = max(lanes, LINE // size)
     elif (
@@ -112,6 +114,18 @@ def lane_count(loop: Loop, target: Target) -> int:
         while lanes > max(loop.extent.value, 1):
             lanes //= 2
     return lanes
+
+
+def _reads_each(loop: Loop) -> bool:
+    """Whether lanes are read one by one, so that more registers a value are more code, and no quicker.
+
+    Measured: gradients of 128 spectral radii of 3 x 3, with 2,160 loads of single elements, compile in half the time
+    and run in 0.995 of it. (With one register a value they take 1.16.)
+    """
+    found = subexpressions([expr for stmt in statements(loop.body) for expr in expressions(stmt)])
+    loads = [expr for expr in found if isinstance(expr, Load) and expr.dtype in REAL_OF]
+    varying = varying_vars(loop) if loads else set()
+    return any(stride(load.index, loop.var, varying, {}, {}) not in (None, -1, 0, 1) for load in loads)
 
 
 def is_straight(loop: Loop, turns: int, target: Target) -> bool:

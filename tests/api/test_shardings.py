@@ -343,6 +343,8 @@ def test_constraints():
     assert jax.vmap(lambda x: lax.with_sharding_constraint(x, CUT))(jnp.ones((3, 8))).sharding == on(None, "X")
     rows = jax.vmap(lambda x: lax.with_sharding_constraint(x, on("Y", mesh=GRID)), spmd_axis_name="X")
     assert rows(jnp.ones((2, 8))).sharding == on("X", "Y", mesh=GRID)
+    mapped = jax.jit(jax.vmap(lambda x: lax.with_sharding_constraint(x, on("Y", mesh=GRID)), in_axes=1, out_axes=1))
+    assert mapped(jax.device_put(jnp.ones((8, 2)), on(None, "X", mesh=GRID))).sharding == on("Y", "X", mesh=GRID)
     with pytest.raises(ValueError, match=r"spmd_axis_name \('Y',\) cannot appear"):
         jax.vmap(lambda x: lax.with_sharding_constraint(x, on("Y", mesh=GRID)), spmd_axis_name="Y")(jnp.ones((2, 8)))
     with MESH:

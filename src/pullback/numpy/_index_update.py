@@ -17,7 +17,7 @@ from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION
-from pullback.core.types import cut_as, in_use, type_on_mesh
+from pullback.core.types import in_use, type_on_mesh
 from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
 from pullback.numpy._index_keys import Advanced, At, Entry, Slice, Span, parse
 from pullback.numpy._indexing import (
@@ -176,8 +176,8 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
         limits = tuple(s + n for s, n in zip(starts, sizes))
         piece = x if tuple(sizes) == x.shape else lax.slice(x, tuple(starts), limits, None)
         value = _COMBINE[op](piece, value)
-    if tuple(sizes) == x.shape:
-        return cut_as(value, type_on_mesh(x)) if in_use() else value
+    if tuple(sizes) == x.shape and not (op == "set" and in_use() and type_on_mesh(x).is_typed):  # as x the result lies
+        return value
     return lax.dynamic_update_slice(x, value, tuple(starts))
 
 

@@ -1,8 +1,10 @@
 """Work beside a large operation: each process in turn has it before or after, and neither waits for the other.
 
-In the relay the second process goes on with the sum of what it had, while the first works until the operation's end.
+In the relay the second process goes on with the sum of what it had, while the first works until the operation's end;
+that work stands behind the operation in the program, or before it.
 """
 
+import functools
 import sys
 import time
 
@@ -36,11 +38,16 @@ def both(x, a, w):
     return total * 2 + 1, after, onwards, changed, lax.fori_loop(0, 3, lambda k, y: lax.psum(y, "i") / n + k, x)
 
 
-def relay(x, a, w):
+def relay(x, a, w, before=False):
     me = lax.axis_index("i")
+
+    def alone():
+        return lax.cond(me == 0, lambda a: work(a, w, 2), lambda a: a, a + 1)
+
     first = lax.cond(me == 1, lambda a: work(a, w), lambda a: a, a)
+    beside = alone() if before else None
     total = lax.psum(jnp.concatenate([x, first.reshape(-1)]), "i")
-    beside = lax.cond(me == 0, lambda a: work(a, w, 2), lambda a: a, a + 1)
+    beside = beside if before else alone()
     after = lax.cond(me == 1, lambda t: work(t, w), lambda t: t, total[-a.size :].reshape(a.shape))
     return total, beside, after
 
@@ -56,7 +63,7 @@ def cut(x, spec):
 rng = np.random.default_rng(0)
 x = rng.normal(size=ELEMENTS * n).astype(np.float32)
 a, w = rng.normal(size=(2, 256, 256)).astype(np.float32)
-run, run_relay = (over(function, P("i"), P(), P()) for function in (both, relay))
+run, run_relay, run_early = (over(f, P("i"), P(), P()) for f in (both, relay, functools.partial(relay, before=True)))
 arguments = cut(x, P("i")), cut(a, P()), cut(w / 16, P())
 shards = [r.addressable_shards[0] for r in run(*arguments)]
 results = [np.asarray(shard.data) for shard in shards]
@@ -85,6 +92,8 @@ def least(run):
 
 total = np.asarray(run_relay(*arguments)[0].addressable_shards[0].data)
 np.testing.assert_allclose(total[:ELEMENTS], rows.sum(0), rtol=1e-5, atol=1e-5)
+for early, late in zip(run_early(*arguments), run_relay(*arguments)):
+    np.testing.assert_array_equal(early.addressable_shards[0].data, late.addressable_shards[0].data)
 digest = [float(np.abs(r).sum(dtype=np.float64)) for r in (results[0], total)]
 # In one piece: the others write, too.
-sys.stdout.write(f"results {digest} seconds {least(run)} relay {least(run_relay)}\n")
+sys.stdout.write(f"results {digest} seconds {least(run)} relay {least(run_relay)} early {least(run_early)}\n")

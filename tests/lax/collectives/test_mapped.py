@@ -91,6 +91,15 @@ def test_cotangents_of_what_is_equal_on_all_devices_and_stacked(check):
         np.testing.assert_allclose(grad(lambda x: weighted(*f(x)))(X), jax.grad(plain)(X), rtol=1e-5)
 
 
+def test_updates_vary_as_their_array():
+    def types(x):
+        for y in (x.at[...].set(1.0), x.at[0].set(0.0), jnp.zeros(2).at[:].set(x)):
+            assert jax.typeof(y).vma == {"i"}
+        return x
+
+    jax.make_jaxpr(mapped(types))(X)
+
+
 def test_spmd_axis_name():
     grid = AbstractMesh((4, 2), ("x", "y"))
     run = mapped(lambda x: x * 2, P("x"), P("x"), grid)

@@ -47,6 +47,17 @@ def test_operands_are_not_changed_before_the_end():
     assert _order(OPERATION, APART, CHANGES) == [BEGIN, "apart", END, "changes"]
 
 
+def test_operations_begin_before_what_they_do_not_need():
+    assert _order(APART, OPERATION, WANTS) == [BEGIN, "apart", END, "wants"]
+    assert _order(CHANGES, APART, OPERATION) == ["changes", BEGIN, "apart", END]
+    assert _order(APART, CHANGES, OPERATION) == ["apart", "changes", "pb_collective"]  # CHANGES waits for APART
+    other = "call pb_collective(1, &x[0], &u[0])"
+    assert _order(other, APART, OPERATION) == [BEGIN, BEGIN, "apart", END, END]  # in the order that they had
+    number = "let n: i64 = 2 * 3"
+    function = overlap(parse(PROGRAM % "\n".join((number, APART, "call pb_collective(0, &x[n], &t[0])"))))
+    assert [getattr(stmt, "symbol", None) for stmt in function.body] == [None, BEGIN, None, END]
+
+
 def test_operations_that_follow_each_other():
     second = "call pb_collective(1, &t[0], &u[0])"
     assert _order(OPERATION, second, APART) == [BEGIN, "apart", END, "pb_collective"]

@@ -80,8 +80,9 @@ def _constraint_batch(axis, args, dims, *, sharding):
                 f"vmap spmd_axis_name {spmd} cannot appear in with_sharding_constraint spec, but got spec "
                 f"{sharding.spec}"
             )
-        parts = [*sharding.spec, *[None] * (x.ndim - 1 - len(sharding.spec))]
-        parts.insert(dim, spmd[0] if len(spmd) == 1 else spmd or None)
+        parts = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
+        unsaid = None if sharding.mesh.explicit_axes else PartitionSpec.UNCONSTRAINED
+        parts.insert(dim, (spmd[0] if len(spmd) == 1 else spmd) if spmd else unsaid)
         sharding = sharding.update(spec=sharding.spec.update(partitions=parts))
     return sharding_constraint_p.bind(x, sharding=sharding), dim
 

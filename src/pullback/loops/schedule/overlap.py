@@ -1,10 +1,11 @@
 """Overlap: a large collective operation is begun where its operand is there, and waited for where its result is wanted.
 
 Needs: nests in the order in which they run. Guarantees: the same values; collective operations begin in one order on
-all processes, as all have the same statements. What does not need the result goes before what does, as far as AHEAD
-statements.
+all processes, as all have the same statements. Statements before it that it does not need, and those after it that do
+not need its result, go between its beginning and its end, as far as AHEAD statements; no operation passes another.
 
-    call pb_collective(0, &g[0], &s[0])                  call pb_collective_begin(0, &g[0], &s[0])
+    call product(&a[0], &b[0], &c[0])                    call pb_collective_begin(0, &g[0], &s[0])
+    call pb_collective(0, &g[0], &s[0])                  call product(&a[0], &b[0], &c[0])
     parallel i < 4096 { w[i] = s[i] * 0.1 }       =>     call product(&x[0], &y[0], &z[0])
     call product(&x[0], &y[0], &z[0])                    call pb_collective_end(0, &g[0], &s[0])
                                                          parallel i < 4096 { w[i] = s[i] * 0.1 }
@@ -56,7 +57,7 @@ def _block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
             going.remove(each)
             result.append(Call(OPERATION + "_end", each[0].args))
 
-    for stmt in _delayed([with_blocks(stmt, _block) for stmt in body]):
+    for stmt in _delayed(_hastened([with_blocks(stmt, _block) for stmt in body])):
         if going:
             reads, writes = _touched(stmt)
             stops = _stops(stmt)
@@ -98,33 +99,61 @@ def _stops(stmt: Stmt) -> bool:
     )
 
 
-class _Later:
-    """Statements that wait for a result, and what may not go before them."""
+class _Chain:
+    """Statements that keep their order with an operation, since they need each other's values or memory."""
 
-    def __init__(self, source: Buffer, target: Buffer) -> None:
+    def __init__(self, operation: Call, source: Buffer, target: Buffer) -> None:
         self.reads, self.writes = {source}, {target}
         self.binds: set[Var] = set()
+        self.uses: set[Var] = set(free_vars((operation,)))
         self.statements: list[Stmt] = []
 
     def takes(self, stmt: Stmt) -> bool:
-        """Whether a statement has to wait, too; it is taken then."""
+        """Whether a statement before all of them, or behind, must stay there; it is taken then."""
         reads, writes = _touched(stmt)
-        waits = (reads | writes) & self.writes or writes & self.reads or self.binds.intersection(free_vars((stmt,)))
-        if waits:
+        uses, binds = free_vars((stmt,)), bound(stmt)
+        tied = (reads | writes) & self.writes or writes & self.reads
+        tied = tied or self.binds.intersection(uses) or self.uses.intersection(binds)
+        if tied:
             self.reads |= reads
             self.writes |= writes
-            self.binds.update(bound(stmt))
+            self.uses.update(uses)
+            self.binds.update(binds)
             self.statements.append(stmt)
-        return bool(waits)
+        return bool(tied)
+
+
+def _communicates(stmt: Stmt) -> bool:
+    return any(isinstance(s, Call) and s.symbol == OPERATION for s in (stmt, *statements((stmt,))))
+
+
+def _hastened(body: list[Stmt]) -> list[Stmt]:
+    """The statements, those that a large operation does not need behind it."""
+    for k in range(len(body)):
+        stmt = body[k]
+        operation = _operation(stmt)  # the order changes before it
+        if operation is None or not isinstance(stmt, Call):
+            continue
+        needed, behind, first = _Chain(stmt, *operation), [], k
+        for other in reversed(body[max(k - AHEAD, 0) : k]):
+            if _stops(other) or _communicates(other):
+                break
+            if not needed.takes(other):
+                behind.append(other)
+            first -= 1
+        if not all(isinstance(other, Let) for other in behind):
+            body = [*body[:first], *reversed(needed.statements), stmt, *reversed(behind), *body[k + 1 :]]
+    return body
 
 
 def _delayed(body: list[Stmt]) -> list[Stmt]:
     """The statements, those that wait for a large operation behind those that do not."""
     for k in range(len(body)):
-        operation = _operation(body[k])  # the order changes behind it
-        if operation is None:
+        stmt = body[k]
+        operation = _operation(stmt)  # the order changes behind it
+        if operation is None or not isinstance(stmt, Call):
             continue
-        later, ahead = _Later(*operation), []
+        later, ahead = _Chain(stmt, *operation), []
         taken = k + 1
         for other in body[k + 1 : k + 1 + AHEAD]:
             if _stops(other):

@@ -112,15 +112,15 @@ class _Chain:
         """Whether a statement before all of them, or behind, must stay there; it is taken then."""
         reads, writes = _touched(stmt)
         uses, binds = free_vars((stmt,)), bound(stmt)
-        tied = (reads | writes) & self.writes or writes & self.reads
-        tied = tied or self.binds.intersection(uses) or self.uses.intersection(binds)
+        memory = (reads | writes) & self.writes | writes & self.reads
+        tied = bool(memory or self.binds.intersection(uses) or self.uses.intersection(binds))
         if tied:
             self.reads |= reads
             self.writes |= writes
             self.uses.update(uses)
             self.binds.update(binds)
             self.statements.append(stmt)
-        return bool(tied)
+        return tied
 
 
 def _communicates(stmt: Stmt) -> bool:

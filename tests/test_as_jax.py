@@ -354,8 +354,11 @@ def test_arrays_are_jaxs_by_the_modules_of_their_classes():
         key = jax.random.key(0)
         print(type(key).__module__.split(".")[0])
         print(pickle.loads(pickle.dumps(type(x))) is type(x), pickle.loads(pickle.dumps(x)), type(key).__name__)
+        shown = jnp.float32, jnp.bool_, jax.dtypes.prng_key, jax.errors.TracerBoolConversionError
+        print(*(cls.__module__ for cls in shown), all(pickle.loads(pickle.dumps(cls)) is cls for cls in shown))
         """)
-    assert lines == ["jax jax jax jax jax", "True [2. 2.] PRNGKeyArray"]
+    assert lines[:2] == ["jax jax jax jax jax", "True [2. 2.] PRNGKeyArray"]
+    assert lines[2:] == ["jax.numpy jax.numpy jax.dtypes jax.errors True"]
 
 
 def test_names_that_keras_quaxed_unxt_bijx_qujax_esquilax_pennylane_and_jaxoplanet_import():

@@ -26,7 +26,7 @@ def explained() -> dict[str, list[type[Explained]]]:
         kind = stack.pop()
         stack += kind.__subclasses__()
         same = found.setdefault(kind.__name__, [])
-        if not kind.__name__.startswith("_") and kind.__module__.startswith("pullback.") and kind not in same:
+        if not kind.__name__.startswith("_") and kind.__module__.startswith(("pullback.", "jax.")) and kind not in same:
             same.append(kind)
     order = lambda kind: (kind.__module__ != Explained.__module__, kind.__module__)
     return {name: sorted(found[name], key=order) for name in sorted(found) if found[name]}

@@ -108,6 +108,10 @@ _LOADED_WITH_JAX = (
     "jax.sharding", "jax.tree", "jax.tree_util", "jax.version",
 )  # fmt: skip
 
+# Whose classes programs show: types of elements, and errors.
+_SHOW_CLASSES = ("numpy", "dtypes", "errors")
+_ELEMENT_TYPES = "pullback.util._element_types"
+
 _finder: _Finder | None = None
 
 
@@ -147,6 +151,10 @@ def install_as_jax() -> None:
     importlib.import_module("pullback.random")  # has a class of arrays, too
     for cls in (_core.Array, *_subclasses(OfType)):
         cls.__module__ = cls.__module__.replace("pullback", "jax", 1)
+    for name in _SHOW_CLASSES:
+        for cls in vars(importlib.import_module(f"pullback.{name}")).values():
+            if isinstance(cls, type) and cls.__module__ in (f"pullback.{name}", _ELEMENT_TYPES):
+                cls.__module__ = f"jax.{name}"
 
 
 def _subclasses(cls: type[Any]) -> list[type[Any]]:

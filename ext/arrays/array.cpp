@@ -370,6 +370,7 @@ PyType_Spec storage_spec = {"pullback._ext._core._Storage", sizeof(Storage), 0,
 }  // namespace
 
 void append_array_methods(std::vector<PyType_Slot>& slots);  // array_methods.cpp
+bool make_attributes_properties();                           // array_methods.cpp
 
 bool add_array_type(PyObject* module) {
     storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&storage_spec));
@@ -381,7 +382,8 @@ bool add_array_type(PyObject* module) {
     PyType_Spec spec = {"pullback._ext._core.Array", sizeof(Array), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
     array_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-    return array_type && PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject*>(array_type)) == 0 &&
+    return array_type && make_attributes_properties() &&
+           PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject*>(array_type)) == 0 &&
            PyModule_AddFunctions(module, functions) == 0;
 }
 

@@ -369,7 +369,58 @@ PyMemberDef members[] = {
     {nullptr},
 };
 
+// ---- attributes that are properties ---------------------------------------------------------------------------------
+
+// JAX's arrays have properties, and libraries that wrap arrays look for those. One whose getter is called as a function
+// takes 15 times as long as the getter in C, so this kind of property calls that. Its instances have the entry of
+// `attributes` behind what a property has.
+PyGetSetDef*& entry_of(PyObject* property) {
+    return *reinterpret_cast<PyGetSetDef**>(reinterpret_cast<char*>(property) + PyProperty_Type.tp_basicsize);
+}
+
+PyObject* get_attribute(PyObject* property, PyObject* array, PyObject*) {
+    if (!array || array == Py_None) return Py_NewRef(property);
+    PyGetSetDef* entry = entry_of(property);
+    if (is_array(array)) return entry->get(array, entry->closure);
+    return PyErr_Format(PyExc_TypeError, "%s: an attribute of Array, but got %.100s", entry->name,
+                        Py_TYPE(array)->tp_name);
+}
+
+PyObject* doc_of_attribute(PyObject* property, void*) { return PyUnicode_FromString(entry_of(property)->doc); }
+
+PyGetSetDef attributes_of_attribute[] = {
+    {"__doc__", doc_of_attribute, nullptr, nullptr},
+    {nullptr},
+};
+
+PyType_Slot attribute_slots[] = {
+    {Py_tp_descr_get, reinterpret_cast<void*>(get_attribute)},
+    {Py_tp_getset, attributes_of_attribute},
+    {0, nullptr},
+};
+
 }  // namespace
+
+bool make_attributes_properties() {
+    PyType_Spec spec = {"pullback._ext._core.Attribute",
+                        static_cast<int>(PyProperty_Type.tp_basicsize + sizeof(PyGetSetDef*)), 0, Py_TPFLAGS_DEFAULT,
+                        attribute_slots};
+    PyObject* base = reinterpret_cast<PyObject*>(&PyProperty_Type);
+    Ref kind = Ref::steal(PyType_FromSpecWithBases(&spec, base));
+    PyObject* type = reinterpret_cast<PyObject*>(array_type);
+    for (PyGetSetDef* entry = attributes; kind && entry->name; ++entry) {
+        if (entry->name[0] == '_') continue;
+        Ref plain = Ref::steal(PyObject_GetAttrString(type, entry->name));
+        Ref getter = plain ? Ref::steal(PyObject_GetAttrString(plain.get(), "__get__")) : Ref();
+        if (!getter) return false;
+        Ref property = Ref::steal(
+            PyObject_CallFunction(kind.get(), "OOOs", getter.get(), Py_None, Py_None, entry->doc));
+        if (!property) return false;
+        entry_of(property.get()) = entry;
+        if (PyObject_SetAttrString(type, entry->name, property.get()) < 0) return false;
+    }
+    return static_cast<bool>(kind);
+}
 
 void append_array_methods(std::vector<PyType_Slot>& slots) {
     auto add = [&](int slot, auto* value) { slots.push_back({slot, reinterpret_cast<void*>(value)}); };

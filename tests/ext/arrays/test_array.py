@@ -91,6 +91,19 @@ def test_cannot_be_made_directly_or_changed(array):
         np.asarray(x).flags.writeable = True
 
 
+def test_attributes_are_properties(array):
+    """Libraries that wrap arrays, scico, give theirs what is a property of the class."""
+    x = array(np.ones((2, 3), np.float32))
+    for name, value in (("shape", (2, 3)), ("dtype", np.dtype("float32")), ("ndim", 2), ("size", 6), ("nbytes", 24)):
+        attribute = getattr(Array, name)
+        assert isinstance(attribute, property) and attribute.__doc__.startswith("The ")
+        assert attribute.fget(x) == attribute.__get__(x) == getattr(x, name) == value
+        with pytest.raises(TypeError, match=f"{name}: an attribute of Array, but got int"):
+            attribute.__get__(3)
+        with pytest.raises(AttributeError, match="no setter"):
+            setattr(x, name, value)
+
+
 @pytest.mark.parametrize(
     "bad",
     [

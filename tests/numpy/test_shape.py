@@ -184,6 +184,7 @@ def test_insert_and_delete_at_traced_places():
     assert insert(jnp.arange(3), jnp.array([0, 2]), jnp.array([7, 8])).tolist() == [7, 0, 1, 8, 2]
     delete = pullback.jit(lambda x, k: jnp.delete(x, k, assume_unique_indices=True))
     assert delete(jnp.arange(5), jnp.array([1, -1])).tolist() == [0, 2, 3]
+    assert jnp.delete(jnp.arange(5), np.array([1, 1]), assume_unique_indices=True).size == 3
 
 
 def test_stack_of_scalars_stays_weakly_typed():

@@ -320,3 +320,13 @@ def test_methods_of_ufuncs_keep_what_the_function_gives():
         )
     np.testing.assert_array_equal(jnp.add.at(truths, jnp.array([1, 1]), truths[:2], inplace=False), [1, 1, 1, 1])
     np.testing.assert_array_equal(jnp.multiply.at(truths, jnp.array([0, 1]), truths[1:3], inplace=False), [0, 0, 1, 1])
+    for dtype in ("uint8", "float32"):  # nothing happens out of bounds
+        at = jnp.logaddexp.at(x.astype(dtype), jnp.array([9, -9]), 1.0, inplace=False)
+        np.testing.assert_array_equal(at, x.astype(np.float32))
+    assert jnp.maximum.at(x.astype("uint8"), 0, 2.5, inplace=False).tolist() == [2.5, 0, 2, 1]
+    assert jnp.subtract.at(x, jnp.array([0, 0]), 2, inplace=False).tolist() == [-3, 0, 2, 1]
+    halves = jnp.frompyfunc(lambda a, b: a * 1.5 + b, 2, 1)
+    for n, total in ((1, 1.0), (2, 1.5), (3, 4.25)):  # of the function's type, of a single element too
+        assert (halves.reduce(x[:n]).dtype, halves.reduce(x[:n])) == (np.float32, total)
+    with pytest.raises(ValueError, match="integer argument required"):
+        jnp.bitwise_xor.reduce(x.astype(np.float32))

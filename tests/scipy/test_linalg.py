@@ -289,3 +289,17 @@ def test_right_sides_of_batched_systems():
                 assert solve(a, jnp.ones((3, 2))).shape == (3, 2)
     assert jnp.linalg.cond(jnp.zeros((0, 2, 2))).shape == (0,)
     assert ours.hessenberg(jnp.zeros((0, 0))).shape == (0, 0)
+
+
+def test_lists_and_refusals():
+    a = A[:2, :2].tolist()
+    close(ours.solve_sylvester(a, a, a), 0.5 * np.eye(2))
+    close(ours.qr_multiply(a, a)[0], theirs.qr_multiply(a, a)[0])
+    for error, call in (
+        (ValueError, lambda: ours.helmert(0)),
+        (TypeError, lambda: ours.expm(np.eye(2, dtype=np.float16))),
+        (TypeError, lambda: ours.eigh_tridiagonal(np.ones(3), np.ones(2, complex), select="v")),
+        (NotImplementedError, lambda: ours.eigh_tridiagonal(np.ones(3), np.ones(2), select="v")),
+    ):
+        with pytest.raises(error):
+            call()

@@ -299,9 +299,10 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         parts = [lax.slice_in_dim(arr, 0, k, axis=axis), lax.slice_in_dim(arr, k + 1, n, axis=axis)]
         return lax.concatenate(parts, axis)
     (obj,) = arrays("delete", obj)
-    if isinstance(obj, Tracer) and obj.to_concrete() is None:
-        if dtypes.issubdtype(obj.dtype, np.integer) and (obj.ndim == 0 or assume_unique_indices):
-            return _delete_traced(arr, obj, axis)
+    traced = isinstance(obj, Tracer) and obj.to_concrete() is None
+    if dtypes.issubdtype(obj.dtype, np.integer) and (assume_unique_indices or (traced and obj.ndim == 0)):
+        return _delete_traced(arr, obj, axis)  # n - obj.size elements, whatever the values
+    if traced:
         kind = "masks" if obj.dtype == np.bool_ else "index arrays that may contain duplicates"
         concrete_or_error(obj, f"'obj' array argument of jnp.delete(): {kind} must be concrete.")
     known = np.asarray(concrete_or_error(obj, "'obj' argument of jnp.delete()"))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.numpy._arguments import arrays, broadcast_to, canonical_axes, const, convert
+from pullback.numpy._arguments import arrays, broadcast_to, canonical_axes, const, convert, promote_dtypes
 from pullback.numpy._comparison import (
     bitwise_and,
     bitwise_or,
@@ -25,7 +25,7 @@ from pullback.numpy._reducers import _ALL, _ANY, _BOOL, _reduce, _Reduction, kep
 from pullback.numpy._running import _cumulate
 from pullback.numpy._ufunc_object import check_one_axis
 from pullback.numpy._ufuncs import add as add_ufunc
-from pullback.numpy._ufuncs import multiply, where
+from pullback.numpy._ufuncs import multiply, subtract, where
 from pullback.util import dtypes
 
 
@@ -66,6 +66,9 @@ def _bits_method(
     def method(
         a: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
     ) -> Any:
+        given = dtypes.dtype_of(a) if dtype is None else np.dtype(dtype)
+        if not (given == _BOOL or dtypes.issubdtype(given, np.integer)):
+            raise ValueError(f"{name}.reduce: integer argument required; got dtype={given}")
         return _reduce(op, a, axis, dtype, None, keepdims, initial, where)
 
     return method
@@ -142,6 +145,8 @@ def _at_method(update: str) -> Callable[..., Any]:
         from pullback.numpy._index_update import index_update
 
         (a,) = arrays("at", a)
+        if update in ("max", "min"):  # results have the type of both; others keep that of a
+            a, b = promote_dtypes(a, *arrays("at", b))
         of_booleans = a.dtype == _BOOL and dtypes.dtype_of(b) == _BOOL
         return index_update(a, indices, b, _OF_BOOLEANS.get(update, update) if of_booleans else update)
 
@@ -153,6 +158,7 @@ add_ufunc._reduce, add_ufunc._accumulate, add_ufunc._at = (
     _accumulate_method(lax.cumsum),
     _at_method("add"),
 )
+subtract._at = _at_method("subtract")
 multiply._reduce, multiply._accumulate, multiply._at = (
     _reduce_method(prod),
     _accumulate_method(lax.cumprod),

@@ -189,6 +189,7 @@ class ufunc(_core.JitFunction):
         start = self.identity if initial is None else initial
         if dtype is not None:
             a = convert(a, dtype)
+        a = self._carried(a, dtype)
         shape = a.shape
         axes = canonical_axes(f"{self.__name__}.reduce", axis, a.ndim)
         if where is not None:
@@ -227,11 +228,8 @@ class ufunc(_core.JitFunction):
         return eval_shape(self, *(ShapedArray((), x.dtype, x.aval.weak_type) for x in operands)).dtype
 
     def _carried(self, a: Any, dtype: Any) -> Any:
-        """a in the type of running results: its own, or the float type that the function gives for integers."""
-        if dtype is not None or dtypes.issubdtype(a.dtype, np.inexact):
-            return a
-        kind = self._type_of_results(a, a)
-        return convert(a, kind) if dtypes.issubdtype(kind, np.inexact) else a
+        """a in the type of running results: `dtype` if one is asked for, else what the function gives for two of a."""
+        return a if dtype is not None else convert(a, self._type_of_results(a, a))
 
     # ---- accumulate
 
@@ -287,7 +285,7 @@ class ufunc(_core.JitFunction):
 
     def _at_by_loop(self, a: Any, indices: Any, b: Any) -> Any:
         from pullback.numpy._index_update import index_update
-        from pullback.numpy._indexing import rewriting_take
+        from pullback.numpy._indexing import index_get, rewriting_take
 
         check_arraylike(f"{self.__name__}.at", a)
         a = as_array(a)
@@ -296,8 +294,10 @@ class ufunc(_core.JitFunction):
         (b,) = arrays(f"{self.__name__}.at", b)
         if b.dtype != a.dtype:
             a, b = promote_dtypes(a, b)
-        # The number of every element of a, indexed the same way, tells which elements to visit, in order.
-        numbers = rewriting_take(lax.reshape(lax.iota(np.dtype("int32"), a.size), a.shape), indices)
+        # The number of every element of a, indexed the same way, tells which elements to visit, in order; a.size stands
+        # for indices out of bounds, at which nothing happens.
+        numbers = lax.reshape(lax.iota(np.dtype("int32"), a.size), a.shape)
+        numbers = index_get(numbers, indices, mode="fill", fill_value=a.size)
         values = broadcast_to(b, numbers.shape)
         flat_numbers, flat_values = lax.reshape(numbers, (numbers.size,)), lax.reshape(values, (values.size,))
 
@@ -305,7 +305,8 @@ class ufunc(_core.JitFunction):
             where = lax.dynamic_index_in_dim(flat_numbers, i, 0, keepdims=False)
             old = lax.dynamic_index_in_dim(flat, where, 0, keepdims=False)
             new = self(old, lax.dynamic_index_in_dim(flat_values, i, 0, keepdims=False))
-            return lax.dynamic_update_index_in_dim(flat, convert(new, flat.dtype), where, 0)
+            new = lax.select(lax.lt(where, np.int32(a.size)), convert(new, flat.dtype, flat.aval.weak_type), old)
+            return lax.dynamic_update_index_in_dim(flat, new, where, 0)
 
         flat = convert(lax.reshape(a, (a.size,)), self._type_of_results(a, b))
         return lax.reshape(lax.fori_loop(0, numbers.size, step, flat), a.shape)

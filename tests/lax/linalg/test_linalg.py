@@ -223,6 +223,35 @@ def test_svd_and_qr(shape, complex_, compiled):
     )
 
 
+@pytest.mark.parametrize("shape", [(3, 0), (3, 1), (2, 4, 2)])
+@pytest.mark.parametrize("complex_", [False, True])
+def test_derivative_of_the_columns_that_complete_q(shape, complex_):
+    a, a_dot = matrix(*shape, complex_=complex_), matrix(*shape, complex_=complex_)[..., ::-1]
+    (q, r), (q_dot, r_dot) = pullback.jvp(linalg.qr, (a,), (a_dot,))
+    above, below = linalg.qr(a + 1e-6 * a_dot), linalg.qr(a - 1e-6 * a_dot)
+    np.testing.assert_allclose(q_dot, (above[0] - below[0]) / 2e-6, atol=1e-6)
+    np.testing.assert_allclose(r_dot, (above[1] - below[1]) / 2e-6, atol=1e-6)
+    (a_bar,) = pullback.vjp(linalg.qr, a)[1]((np.conj(q), np.zeros(r.shape, r.dtype)))
+    np.testing.assert_allclose(a_bar, np.zeros(shape), atol=1e-12)  # the norm of Q does not change
+
+
+def test_derivative_of_q_without_reflections():
+    q_dot, _ = pullback.jvp(linalg.qr, (np.eye(4, 2),), (np.ones((4, 2)),))[1]
+    np.testing.assert_array_equal(q_dot, [[0, -1, -1, -1], [1, 0, -1, -1], [1, 1, 0, 0], [1, 1, 0, 0]])
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (3, 1), (2, 2)])
+def test_polar_factors_of_a_part(shape):
+    m, n = shape
+    a = matrix(4, 2)
+    expected = linalg.qdwh(a[:m, :n])[:2]
+    found = pullback.jit(lambda *shape: linalg.qdwh(a, dynamic_shape=shape)[:2])(m, n)
+    for x, want, size in zip(found, expected, ((4, 2), (2, 2))):
+        whole = np.zeros(size)
+        whole[: want.shape[0], : want.shape[1]] = want
+        np.testing.assert_allclose(x, whole, atol=1e-12)
+
+
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
 @pytest.mark.parametrize("complex_", [False, True])
 def test_svd_derivative(shape, complex_):

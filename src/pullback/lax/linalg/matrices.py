@@ -198,6 +198,11 @@ def column_range(x, lo, hi):
     return lax.slice_in_dim(x, lo, hi, axis=x.ndim - 1)
 
 
+def row_range(x, lo, hi):
+    """Rows lo to hi of a matrix."""
+    return lax.slice_in_dim(x, lo, hi, axis=x.ndim - 2)
+
+
 # ------------------------------------------------------------------------------------------------------------- records
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pullback.core.dimensions import min_dim
 from pullback.core.lowering import Nest
 from pullback.lax.linalg import blocked_qr, routines, small_matrices
+from pullback.lax.linalg.factor import lu_p
 from pullback.lax.linalg.matrices import (
     adjoint,
     check_matrix,
@@ -21,6 +22,8 @@ from pullback.lax.linalg.matrices import (
     of_matrices,
     on_diagonal,
     product,
+    row_range,
+    rows,
     to_dtype,
     triangle,
 )
@@ -59,7 +62,7 @@ def _qr_one(a, pivoting=False, full_matrices=True, use_magma=None):
 
 def _qr_jvp(primals, tangents, *, pivoting=False, full_matrices=True, use_magma=None):
     """With dC = Q^H dA R^-1: dQ = Q (omega - dC) + dA R^-1 and dR = (dC - omega) R, omega skew from the lower triangle
-    of dC.
+    of dC. Of a tall matrix this is so for the first n columns of Q; `_completed` has the others.
     """
     (a,), (a_dot,) = primals, tangents
     q, r, *p = qr_p.bind(a, pivoting=pivoting, full_matrices=full_matrices, use_magma=None)
@@ -67,15 +70,13 @@ def _qr_jvp(primals, tangents, *, pivoting=False, full_matrices=True, use_magma=
     if is_zero(a_dot):
         return [q, r, *p], [tangent_zero(q), tangent_zero(r), *extra]
     *batch, m, n = a.shape
-    if full_matrices and m > n:
-        raise NotImplementedError(
-            "Unimplemented case of QR decomposition derivative: full_matrices=True with more rows than columns"
-        )
+    out = [q, r, *p]
     if p:
         shape = (*batch, n, n)
         choose = lax.eq_p.bind(lax.broadcasted_iota(np.int32, shape, len(shape) - 2), columns(p[0], shape))
         a_dot = product(a_dot, to_dtype(choose, a.dtype))
     k = min(m, n)
+    whole, q, r = q, column_range(q, 0, k), row_range(r, 0, k)
     core, core_dot = column_range(r, 0, k), column_range(a_dot, 0, k)
     x = triangular_solve(core, core_dot, left_side=False, lower=False)
     c = product(adjoint(q), x)
@@ -91,7 +92,46 @@ def _qr_jvp(primals, tangents, *, pivoting=False, full_matrices=True, use_magma=
             product(adjoint(q_dot), product(q, column_range(r, k, n))), product(adjoint(q), column_range(a_dot, k, n))
         )
         r_dot = lax.concatenate([r_dot, rest], r_dot.ndim - 1)
-    return [q, r, *p], [q_dot, r_dot, *extra]
+    if full_matrices and m > n:
+        q_dot = _completed(whole, q_dot)
+        below = lax.full((*batch, m - n, n), 0, r.dtype)
+        r_dot = lax.concatenate([r_dot, below], r_dot.ndim - 2)
+    return out, [q_dot, r_dot, *extra]
+
+
+def _completed(q, first_dot):
+    """The tangent of a square Q, given that of its first k columns Q1, which the same reflectors make.
+
+    Q - I = V S, V the vectors of k reflectors, so that the columns of Q - I are combinations of those of W = Q1 - E1:
+    Q2 = E2 + W P with P = W1^-1 Q21, where a digit after W or a second one says which rows. So dP^H is
+    (dW2 - P^H dW1) W1^-1, and Q2^H dQ2 = Q2^H dQ1 P - Q21^H dP. Where W1 has no inverse some reflector is none, and
+    the columns of Q2 are not turned among each other.
+    """
+    m, k = first_dot.shape[-2:]
+    first, second = column_range(q, 0, k), column_range(q, k, m)
+    w = row_range(first, 0, k)
+    w = lax.sub(w, to_dtype(on_diagonal(w.shape), w.dtype))
+    inverse = _inverse_or_zero(w)
+    second_above = row_range(second, 0, k)
+    p = product(inverse, second_above)
+    p_dot = lax.sub(row_range(first_dot, k, m), product(adjoint(p), row_range(first_dot, 0, k)))
+    p_dot = adjoint(product(p_dot, inverse))
+    across = product(adjoint(second), first_dot)
+    turned = lax.sub(product(across, p), product(adjoint(second_above), p_dot))
+    second_dot = lax.sub(product(second, turned), product(first, adjoint(across)))
+    return lax.concatenate([first_dot, second_dot], q.ndim - 1)
+
+
+def _inverse_or_zero(w):
+    """The inverses of square matrices; 0 for those that have none, to the accuracy of their type."""
+    lu, _, order = lu_p.bind(w)
+    swap = to_dtype(lax.eq_p.bind(rows(order, w.shape), lax.broadcasted_iota(np.int32, w.shape, w.ndim - 1)), w.dtype)
+    left = triangular_solve(lu, swap, left_side=True, lower=True, unit_diagonal=True)
+    inverse = triangular_solve(lu, left, left_side=True, lower=False)
+    largest = lax.reduce_max(lax.abs(inverse), (w.ndim - 2, w.ndim - 1))
+    regular = lax.lt(largest, constant(largest, 1 / float(np.finfo(w.dtype).eps)))
+    keep = lax.broadcast_in_dim(regular, w.shape, tuple(range(w.ndim - 2)))
+    return lax.select(keep, inverse, lax.full_like(inverse, 0))
 
 
 def _qr_emit(ctx):
@@ -159,7 +199,6 @@ def _qr_cases(rng):
             (rng.normal(size=s),),
             {"pivoting": p, "full_matrices": f, "use_magma": None},
             tolerance=1e-10,
-            derivatives=not f or s[-2] <= s[-1],
         )
         for s, p, f in [
             ((3, 3), False, True),

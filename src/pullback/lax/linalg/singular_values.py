@@ -311,8 +311,6 @@ def qdwh(
 
     Computed from the singular value decomposition, in one step.
     """
-    if dynamic_shape is not None:
-        raise NotImplementedError("qdwh: dynamic_shape is not supported")
     check_flags("qdwh", is_hermitian=is_hermitian)
     x = as_array(x, "qdwh")
     if x.ndim != 2 or x.shape[0] < x.shape[1]:
@@ -321,7 +319,19 @@ def qdwh(
     if eps is not None and not eps > 0:
         raise ArgumentError(f"qdwh: argument 'eps' must be positive, got {eps}")
     check("qdwh", optional(INTEGER), max_iterations=max_iterations)
-    u, s, vt = svd(as_array(x, "qdwh"), full_matrices=False)
+    x = _within(x, dynamic_shape)
+    u, s, vt = svd(x, full_matrices=False)
     h = product(adjoint(vt), lax.mul(to_dtype(rows(s, vt.shape), vt.dtype), vt))
     # Of one type whatever x is: its iterations start from a matrix of numbers that are not weakly typed.
-    return lax.convert(product(u, vt), x.dtype), h, as_array(1, "qdwh"), as_array(True, "qdwh")
+    unitary = _within(lax.convert(product(u, vt), x.dtype), dynamic_shape)
+    return unitary, h, as_array(1, "qdwh"), as_array(True, "qdwh")
+
+
+def _within(x: Any, dynamic_shape: tuple[Any, Any] | None) -> Any:
+    """x with 0 outside of its first rows and columns, whose numbers `dynamic_shape` gives and may be traced."""
+    if dynamic_shape is None:
+        return x
+    for axis, size in enumerate(dynamic_shape):
+        inside = lax.lt(lax.broadcasted_iota(np.int32, x.shape, axis), lax.convert(as_array(size, "qdwh"), np.dtype(np.int32)))
+        x = lax.select(inside, x, lax.full_like(x, 0))
+    return x

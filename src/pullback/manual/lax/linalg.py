@@ -142,7 +142,9 @@ Array([1, 0], dtype=int32)
 Arguments:
     x: array of inexact numbers [m, n].
     is_hermitian: whether x is Hermitian; the result is the same.
-    max_iterations, eps, dynamic_shape: have no effect, as nothing is iterated.
+    max_iterations, eps: have no effect, as nothing is iterated.
+    dynamic_shape: pair of integers, which may be traced: the rows and columns of x that count, outside of which
+        the results are 0; all of x by default.
 Returns:
     Tuple of arrays [m, n] and [n, n], the number of iterations, and whether it converged.
 

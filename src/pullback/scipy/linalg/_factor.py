@@ -19,7 +19,7 @@ from pullback.util.warning import warn
 
 # Those that take lists for arrays.
 _LISTS = frozenset(("cho_factor", "cho_solve", "cholesky", "eigh", "lu", "lu_factor", "lu_solve", "polar", "qr", "svd"))
-_LISTS |= {"solve_triangular"}
+_LISTS |= {"qr_multiply", "rsf2csf", "solve_sylvester", "solve_triangular"}
 _UNCHECKED = frozenset(("eigh", "hessenberg", "lu", "lu_factor", "qr", "schur", "sqrtm", "svd"))
 
 

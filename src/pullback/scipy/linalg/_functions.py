@@ -64,6 +64,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
     `upper_triangular`: A is known to be, and so is the result.
     """
     a = square("expm", A)
+    if dtypes.finfo(a.dtype).bits < 32:
+        raise TypeError(f"expm: matrices of {a.dtype} are not supported; use single or double precision")
     if a.ndim > 2:
         batch = a.shape[:-2]
         flat = lax.reshape(a, (math.prod(batch), *a.shape[-2:]))

@@ -180,6 +180,8 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 def helmert(n: int, full: bool = False) -> Any:
     """The Helmert matrix of order n without its first row, or whole if `full`."""
     check_flags("helmert", full=full)
+    if (n := static_int(n, "helmert: argument 'n'")) < 1:
+        raise ValueError(f"helmert: argument 'n' must be positive, got {n}")
     rows = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(float(n)))
     rows[0] = 1
     squares = np.array([n, *[i * (i + 1) for i in range(1, n)]][:n], float)  # of the rows' lengths

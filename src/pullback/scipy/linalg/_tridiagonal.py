@@ -50,8 +50,6 @@ def eigh_tridiagonal(
         check("eigh_tridiagonal", ARRAY, key=key)
     if not isinstance(select, str) or select not in ("a", "i", "v"):
         raise ValueError(f"eigh_tridiagonal: argument 'select' must be one of 'a', 'i', 'v', got {select!r}")
-    if select == "v":
-        raise NotImplementedError("eigh_tridiagonal: select='v', whose result has no fixed shape, is not implemented")
     d, e = jnp.asarray(d), jnp.asarray(e)
     if d.dtype != e.dtype or d.dtype not in _REAL + _COMPLEX:
         raise TypeError(
@@ -63,6 +61,8 @@ def eigh_tridiagonal(
             f"eigh_tridiagonal: for argument 'd' of shape {d.shape}, argument 'e' must be one shorter along the last "
             f"axis, got {e.shape}"
         )
+    if select == "v":
+        raise NotImplementedError("eigh_tridiagonal: select='v', whose result has no fixed shape, is not implemented")
     n = d.shape[-1]
     first, last = 0, n - 1
     if select == "i":

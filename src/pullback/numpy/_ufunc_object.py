@@ -31,7 +31,6 @@ from pullback.numpy._arguments import (
     promote_dtypes,
     static_int,
 )
-from pullback.util import dtypes
 from pullback.util.static import check_flags
 from pullback.util.tracebacks import shorten
 

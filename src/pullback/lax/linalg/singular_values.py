@@ -332,6 +332,7 @@ def _within(x: Any, dynamic_shape: tuple[Any, Any] | None) -> Any:
     if dynamic_shape is None:
         return x
     for axis, size in enumerate(dynamic_shape):
-        inside = lax.lt(lax.broadcasted_iota(np.int32, x.shape, axis), lax.convert(as_array(size, "qdwh"), np.dtype(np.int32)))
+        size = lax.convert(as_array(size, "qdwh"), np.dtype(np.int32))
+        inside = lax.lt(lax.broadcasted_iota(np.int32, x.shape, axis), size)
         x = lax.select(inside, x, lax.full_like(x, 0))
     return x

@@ -6,6 +6,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.util.switches import switches
 
 from .test_short_rows import nests_of
 
@@ -44,3 +45,20 @@ def test_inside_of_a_loop():
         return lax.scan(lambda a, x: (jax.scipy.special.logsumexp(t + a, 1) + x, None), t[0], t)[0]
 
     np.testing.assert_allclose(jax.jit(forward)(t), forward(jnp.asarray(t)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(33, 700), (3, 20, 130)])
+def test_scratch_space_of_rows_that_are_cut(shape):
+    """Columns of the result are rows of what is given: stored by themselves, they would share lines between threads."""
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    f = lambda x: jax.nn.softmax(jnp.moveaxis(x, -1, 0), -1 if x.ndim == 2 else (1, 2))
+    g = lambda x: jax.nn.softmax(x.swapaxes(-1, -2), -2)
+    for h in (f, g):
+        wanted = h(jnp.asarray(x))
+        for form in ("fission", "written"):
+            with switches.set(form=form):
+                np.testing.assert_allclose(jax.jit(lambda x, h=h: h(x))(x), wanted, rtol=2e-5)
+    with switches.set(form="fission"):
+        assert "temporary row" in nests_of(g, x)
+    x = np.ones((33, 5000), "f4")
+    assert "temporary row" in nests_of(g, x) and "temporary row" not in nests_of(lambda x: jax.nn.softmax(x), x)

@@ -86,3 +86,13 @@ def test_scratch_space_of_a_row(dtype):
     assert "local row" in nests_of(f, x) and "vector j" in nests_of(f, x)
     got, wanted = (np.asarray(y).astype("f4") for y in (jax.jit(f)(x), softmax(np.asarray(x))))
     np.testing.assert_allclose(got, wanted, rtol=2**-7, atol=1 if dtype == "int8" else 1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 7, 20, 64])
+def test_places_of_the_largest_of_short_rows(k):
+    x = np.random.default_rng(0).integers(-9, 9, (500, k)).astype("f4")
+    x[3], x[4, k // 2], x[5] = np.nan, np.nan, np.inf
+    f = lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1))
+    assert (k < 8 or apart(f, x)) and not apart(lambda x: jnp.argmax(x, 1), np.ones((500, 65), "f4"))
+    for got, wanted in zip(jax.jit(f)(x), (np.argmax(x, 1), np.argmin(x, 1))):
+        np.testing.assert_array_equal(got, wanted)

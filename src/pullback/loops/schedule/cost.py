@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from pullback.loops.emit.ops import ROUNDED
 from pullback.loops.emit.shuffles import INTERLEAVED, WIDE, WIDE_STORED, read_in_turns
 from pullback.loops.emit.types import register_bytes
+from pullback.loops.ir.affine import depends
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import (
     RARE,
     SQUARE,
     Buffer,
+    Combine,
     Const,
     Expr,
     If,
@@ -47,7 +49,7 @@ _INTEGRALS = frozenset(
 )
 
 # Measured on Zen 4 over softmax, log-sum-exp and norms of rows of 3 to 32 elements.
-START, TREE = 2.0, 16.0  # of a vector loop, and of what a reduction does after it
+START, TREE, HALVES = 2.0, 16.0, 3  # of a vector loop, of what a reduction does after it, and how many halves it takes
 ALONE = 3.0  # an op that waits for the one before, against one among others
 SQUARE_ACCESS = 0.6  # of an element of a square that is transposed
 
@@ -91,6 +93,10 @@ class Vector(Axis, _Lanes):
             v.dtype for s in (loop, *statements(loop.body)) if isinstance(s, Loop) for g in s.carried for v in g.vars
         ]
         _Lanes.__init__(self, [*(node.buffer.dtype for node in accesses), *carried], extent_of(loop))
+
+    def is_same(self, expr: Expr) -> bool:
+        """Whether an expression has one value for all lanes."""
+        return not depends(expr, self.varying, self.memo)
 
     def access(self, node: Load | Store) -> float:
         """Cost of one element's access: shared by the lanes, where several kinds of elements take turns with shuffles,
@@ -195,6 +201,7 @@ def cost(body: Sequence[Stmt], vector: _Lanes | _Squares | None = None) -> float
     """Of running `body` once; inside a vector loop, of one lane of it."""
     total = 0.0
     alone = ALONE if vector is None and any(isinstance(stmt, Loop) for stmt in body) else 1.0
+    seen: set[Expr] = set()  # in statements before
     for stmt in body:
         match stmt:
             case Loop():
@@ -211,9 +218,9 @@ def cost(body: Sequence[Stmt], vector: _Lanes | _Squares | None = None) -> float
             case If():
                 total += _expressions(expressions(stmt), vector) + cost(stmt.then, vector) + cost(stmt.orelse, vector)
             case Store():
-                total += alone * _expressions((stmt.value,), vector) + (vector.access(stmt) if vector else 1.0)
+                total += alone * _expressions((stmt.value,), vector, seen) + (vector.access(stmt) if vector else 1.0)
             case Let():
-                total += alone * _expressions((stmt.value,), vector)
+                total += alone * _expressions((stmt.value,), vector, seen)
             case Run():
                 total += _of_kernel(stmt.kernel)
             case _:
@@ -242,8 +249,16 @@ def _of_loop(loop: Loop) -> float:
         whole, rest = divmod(turns, lanes.lanes)
         # Where no iteration may be done twice, shorter vectors do the rest.
         turns = (whole + (rest.bit_count() if loop.carried else rest > 0)) * lanes.lanes
-        start = START + (TREE if loop.carried else 0.0)
+        start = START + tree(loop)
     return start + turns * (inner + 0.5 / lanes.lanes)
+
+
+def tree(loop: Loop) -> float:
+    """What a reduction does after a vector loop: it combines the lanes, of pairs with as many ops for each half."""
+    if not loop.carried:
+        return 0.0
+    pairs = [group.combine.exprs for group in loop.carried if isinstance(group.combine, Combine)]
+    return TREE + HALVES * sum(_expressions(exprs, None) for exprs in pairs)
 
 
 @fact
@@ -260,11 +275,11 @@ def _updates(loop: Loop) -> list[Expr]:
     return [update for group in loop.carried for update in group.updates]
 
 
-def _expressions(roots: Sequence[Expr], vector: _Lanes | _Squares | None) -> float:
-    """Each op and load counted once; index arithmetic is left out, since most of it is hoisted."""
+def _expressions(roots: Sequence[Expr], vector: _Lanes | _Squares | None, seen: set[Expr] | None = None) -> float:
+    """Each op and load counted once, but those `seen` before; index arithmetic is left out: most of it is hoisted."""
     share = 1.0 / vector.lanes if vector else 1.0
     total = 0.0
-    seen: set[Expr] = set()
+    seen = set() if seen is None else seen
     stack: list[Any] = list(roots)
     while stack:
         expr = stack.pop()
@@ -272,7 +287,9 @@ def _expressions(roots: Sequence[Expr], vector: _Lanes | _Squares | None) -> flo
         if (kind is not Op and kind is not Load) or expr in seen:
             continue
         seen.add(expr)
-        if kind is Load:
+        if kind is Op and expr.dtype == "i64" and isinstance(vector, Vector) and vector.is_same(expr):
+            total += share  # an index, for all lanes at once
+        elif kind is Load:
             total += vector.access(expr) if vector else 1.0
         elif not expr.attrs:
             total += _op(expr, vector)

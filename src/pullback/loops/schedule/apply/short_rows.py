@@ -6,8 +6,8 @@
     }                                                      vector i < 128 { parallel r < 10 { y[..] = q[r*128 + i] } }
                                                          }
 
-Ten elements leave lanes idle, a reduction ends with a tree over the lanes, and what is done once for each row is done
-for one row at a time. The copies are transposes in registers.
+Ten elements leave lanes idle, a reduction ends with a tree over the lanes, which is long where they hold values with
+their places, and what is done once for each row is done for one row at a time. The copies are transposes in registers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Container, Mapping, Sequence
 from pullback.loops.ir.affine import interval, terms
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import SQUARE, Buffer, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
+from pullback.loops.ir.ir import SQUARE, Buffer, Combine, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.visit import Rewriter, Substitute, accessed, nodes, statements
 from pullback.loops.schedule.space import Axis, accesses_of, axis_of, known_extent
 
@@ -32,7 +32,8 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     column = chain[-1]
     ranges = {each.var: (0, known_extent(each) - 1) for each in chain}
     loops = [stmt for stmt in column.body if isinstance(stmt, Loop)]
-    if len(loops) < 2 or known_extent(column) < FEWEST or not any(loop.carried for loop in loops):
+    pairs = any(isinstance(group.combine, Combine) for loop in loops for group in loop.carried)
+    if len(loops) < (1 if pairs else 2) or known_extent(column) < FEWEST or not any(loop.carried for loop in loops):
         return None
     if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body):
         return None
@@ -40,7 +41,7 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     rows: dict[tuple, tuple[Buffer, Expr, int]] = {}  # what is copied: the place of its first element, and its length
     of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
     for loop in loops:
-        if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= LONGEST:
+        if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= (2 * LONGEST if pairs else LONGEST):
             return None
         if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
             return None

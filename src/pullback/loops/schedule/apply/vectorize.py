@@ -21,7 +21,7 @@ from pullback.loops.ir.affine import depends
 from pullback.loops.ir.ir import If, Loop, Stmt, While
 from pullback.loops.ir.vectors import vectorizable
 from pullback.loops.ir.visit import statements
-from pullback.loops.schedule.cost import START, TREE, cost, updating, vector_of
+from pullback.loops.schedule.cost import START, cost, tree, updating, vector_of
 from pullback.loops.schedule.space import around, extent_of
 
 
@@ -98,7 +98,7 @@ def _loop(loop: Loop) -> tuple[Loop, float]:
                 continue
             vector = vector_of(candidate)
             own = trips * (cost(chain[-1].body, vector) + (updating(loop, vector) if loop.carried else 0))
-            own += (trips / extent) * (START + (TREE if loop.carried else 0))
+            own += (trips / extent) * (START + tree(loop))
             if own < best_price:
                 best, best_price = k, own
     if best < 0:

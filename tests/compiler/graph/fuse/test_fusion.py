@@ -108,6 +108,15 @@ def test_views_are_free():
     assert (r.nests, r.stores, r.buffers("temporary")) == (1, 1, 0)
 
 
+def test_elements_that_are_wanted_again_are_stored_where_they_lie_apart_or_are_computed():
+    pairs = lambda x: abs(x[:20, None] - x[None, :20]).sum(-1)
+    assert check(pairs, normal(20, 700)).buffers("temporary") == 0
+    assert check(lambda x: pairs(x[:, :, 1]), normal(20, 700, 3)).buffers("temporary") == 1
+    assert check(lambda x: pairs(x[:, ::2]), normal(20, 1400)).buffers("temporary") == 1
+    assert check(lambda x: pairs(x[1:] - x[:-1]), normal(21, 700)).buffers("temporary") == 1
+    assert check(lambda x: x[:, :, 1] * 2 + x[:, 0, 0, None], normal(20, 700, 3)).buffers("temporary") == 0
+
+
 def test_elements_that_are_dealt_out_are_not_stored():
     """A roll reads a concatenation at two indices, but each element of it at one of them only."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pullback.core.jaxpr import JaxprEqn
 
 
@@ -19,6 +21,23 @@ def memory_view(eqn: JaxprEqn) -> bool | None:
     if name == "slice":
         return _is_run(eqn)
     return None
+
+
+def takes_apart(eqn: JaxprEqn) -> bool:
+    """Whether neighbours along the last axis of a view are no neighbours in its operand."""
+    name = eqn.primitive.name
+    if name not in ("transpose", "slice"):
+        return False
+    given, last = (_last_axis(v.aval.shape) for v in (eqn.invars[0], eqn.outvars[0]))
+    if last is None:
+        return False
+    if name == "transpose":
+        return eqn.params["permutation"][last] != given
+    return last != given or (eqn.params["strides"] or [1] * (last + 1))[last] != 1
+
+
+def _last_axis(shape: Sequence[int]) -> int | None:
+    return max((k for k, n in enumerate(shape) if n != 1), default=None)
 
 
 def _is_run(eqn: JaxprEqn) -> bool:

@@ -60,6 +60,7 @@ from pullback.compiler.graph.fuse.rows import form_rows, in_order
 from pullback.compiler.graph.fuse.views import memory_view, takes_apart
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
+from pullback.loops.emit.ops import ROUNDED
 from pullback.loops.ir import Builder
 from pullback.loops.passes.split import MOST_OPS
 from pullback.loops.schedule.machine import NOMINAL
@@ -67,6 +68,7 @@ from pullback.util.switches import switches
 
 POINTWISE = (Elementwise, Pointwise)
 FREE_COST = 2  # additions that are cheaper to repeat than to store and load again, wherever that is
+SHORT = ("float16", "bfloat16")  # types of what is computed in float32 and rounded
 REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
 DEAR = 1 << 20  # additions beyond which costs are not told apart: they double with each use of a value by the next
 MOST_REPEATED = 64  # operations by which a value that is repeated makes a program longer
@@ -75,7 +77,7 @@ FAR_SMALLER = 4  # times: what is repeated along other axes is in the first cach
 MAX_STORES = 24  # streams that one loop nest writes
 MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
 FEW = 32  # elements of an array that is copied without a thought
-AGAIN = 4  # times that an element is wanted, from which on it matters how far it is from the next
+AGAIN = 4  # times that an element is wanted, from which on it matters how far it is from the next; twice that: its cost
 MAX_LIFTED = 32  # groups that run earlier so that two others can be one
 MOST_PARTS = 4  # indices at which a group rearranges the elements of one value by itself
 SMALL = 64  # elements of a space so small that its groups may be merged even if they share no array
@@ -185,9 +187,11 @@ class _Fuser:
             sources = tuple(dict.fromkeys(s for v in big for s in self.sources[v]))[:MAX_LEAVES]
             near = dict.fromkeys(v for v in big if FAR_SMALLER * v.aval.size > out.aval.size)
             computed = isinstance(kind, Elementwise) or not kind.is_view
-            cost = sum([self.costs[v] for v in near]) + (kind.cost if computed else 0)
-            self.costs[out] = min(cost, DEAR)
-            self._note_shallow(out, big, kind.cost if computed else 0)
+            own = kind.cost if computed else 0
+            if out.aval.dtype.name in SHORT and eqn.primitive.name in ROUNDED:
+                own += NOMINAL.operations.rounding
+            self.costs[out] = min(sum([self.costs[v] for v in near]) + own, DEAR)
+            self._note_shallow(out, big, own)
             self.leaves[out] = self._leaves(eqn, big)
             self.sources[out] = sources
             self.apart_in_memory[out] = takes_apart(eqn) or any([self.apart_in_memory[v] for v in big])
@@ -357,7 +361,7 @@ class _Fuser:
         if out.aval.size <= FEW or not (self.apart_in_memory[out] or far):
             return False
         evaluations = sum(turns(group, index) for group, indices in wants.items() for index in indices)
-        return evaluations >= AGAIN * out.aval.size
+        return evaluations >= (AGAIN if self.apart_in_memory[out] else 2 * AGAIN) * out.aval.size
 
     def _is_repeated(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether a value is computed wherever it is wanted, as memory is the dearer."""

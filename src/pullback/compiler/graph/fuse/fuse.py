@@ -355,9 +355,10 @@ class _Fuser:
 
     def _is_read_again(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether elements are wanted so often that it is asked whether they are sooner stored: those that lie apart in
-        memory, and what is computed of what the first cache does not hold.
+        memory, and what is computed of what the first cache does not hold. (Where a padded array begins is known.)
         """
-        far = self.costs[out] and out.aval.size * out.aval.dtype.itemsize > NOMINAL.first.bytes
+        arithmetic = self.costs[out] and isinstance(self.eqns[self.producer[out]].primitive.lower, Elementwise)
+        far = arithmetic and out.aval.size * out.aval.dtype.itemsize > NOMINAL.first.bytes
         if out.aval.size <= FEW or not (self.apart_in_memory[out] or far):
             return False
         evaluations = sum(turns(group, index) for group, indices in wants.items() for index in indices)

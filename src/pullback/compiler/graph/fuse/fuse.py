@@ -187,7 +187,7 @@ class _Fuser:
             sources = tuple(dict.fromkeys(s for v in big for s in self.sources[v]))[:MAX_LEAVES]
             near = dict.fromkeys(v for v in big if FAR_SMALLER * v.aval.size > out.aval.size)
             computed = isinstance(kind, Elementwise) or not kind.is_view
-            own = kind.cost if computed else 0
+            own: float = kind.cost if computed else 0
             if out.aval.dtype.name in SHORT and eqn.primitive.name in ROUNDED:
                 own += NOMINAL.operations.rounding
             self.costs[out] = min(sum([self.costs[v] for v in near]) + own, DEAR)

@@ -2,7 +2,7 @@
 
 What is called is a function of a few instructions (FRONT_TEXT), the same for all drafts: it runs the better code, if
 that is there, else the draft, and adds up how long the program has run. When that comes to about as long as the better
-code takes to make, it asks for it (improve.py). So a program that runs a few times never waits for optimizations, and
+code takes to make, it has it made (improve.py). So a program that runs a few times never waits for optimizations, and
 one that runs often has them.
 
 Whoever compiles has to say how long one run is expected to take: what runs once, and for long, is not drafted.
@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 
 from .cpu.target import Target
-from .improve import BETTER, DRAFT, LEFT, NEVER, TABLE, TELL, WAIT, WHAT, cost
+from .improve import BETTER, DRAFT, IMPROVE, LEFT, NEVER, START, TABLE, WAIT, cost
 from .module import QUICK
 from .symbols import ENTRY, SLOTS
 
@@ -86,11 +86,12 @@ time:  ; of short calls one in 16
   %out = icmp slt i64 %rest, 0
   br i1 %out, label %ask, label %done
 ask:
-  %tell = load ptr, ptr {_at(TELL)}
-  %what = load ptr, ptr {_at(WHAT)}
-  %busy = call i32 %tell(ptr %what, ptr @{SLOTS})
-  %heard = icmp eq i32 %busy, 0
-  %then = select i1 %heard, i64 {NEVER}, i64 0
+  %start = load ptr, ptr {_at(START)}
+  %improve = load ptr, ptr {_at(IMPROVE)}
+  %thread = alloca i64
+  %failed = call i32 %start(ptr %thread, ptr null, ptr %improve, ptr @{SLOTS})
+  %started = icmp eq i32 %failed, 0
+  %then = select i1 %started, i64 {NEVER}, i64 0
   store i64 %then, ptr {_at(LEFT)}
   br label %done
 done:

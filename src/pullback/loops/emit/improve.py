@@ -1,15 +1,13 @@
 """Better code for drafts (drafts.py) that have run for long enough, made by a thread beside the program.
 
-A draft may run on any thread, with or without Python's lock. So it says what it wants by a pending call, which Python
-makes soon on its main thread; that starts the thread. Calls that are under way end in the draft, the next ones run the
+A draft may run on any thread, with or without Python's lock, while others wait for it. So it starts the thread itself,
+by pthread_create, and the thread waits for the lock. Calls that are under way end in the draft, the next ones run the
 better code.
 """
 
 from __future__ import annotations
 
-import _thread
 import atexit
-import contextlib
 import ctypes
 from collections.abc import Callable
 from weakref import WeakValueDictionary
@@ -20,8 +18,8 @@ from .cache import Entry, ObjectCache, cache_key
 from .load import CompiledFunction, load_object
 
 # What the function that runs a draft or better code goes by: the addresses of both; calls until the next one whose time
-# is taken; cycles until better code is worth making; whom to tell then, and what.
-TABLE = BETTER, DRAFT, WAIT, LEFT, TELL, WHAT = "better", "draft", "wait", "left", "tell", "what"
+# is taken; cycles until better code is worth making; what starts a thread then, and what that does.
+TABLE = BETTER, DRAFT, WAIT, LEFT, START, IMPROVE = "better", "draft", "wait", "left", "start", "improve"
 NEVER = (1 << 63) - 1  # cycles
 LINE, MODULE = 14_000, 1_000_000  # nanoseconds of LLVM's for better code
 CYCLES = 2.5  # of the processor's counter in a nanosecond, about
@@ -77,7 +75,7 @@ def watch(code: CompiledFunction, lines: int, front: Entry, better: Callable[[],
     """
     draft = Draft(code, front, better)
     draft[DRAFT], draft[LEFT] = code.address, int(CYCLES * cost(lines))
-    draft[TELL], draft[WHAT] = _TELL, _WHAT
+    draft[START], draft[IMPROVE] = _START, _IMPROVE
     _watched[draft.table_address] = draft
     code.draft, code.address = draft, draft.address
 
@@ -104,17 +102,22 @@ def settle() -> None:
         draft.improve()
 
 
-def _wanted(table: int) -> int:
+_process = ctypes.CDLL(None)
+_process.pthread_self.restype = ctypes.c_void_p
+_process.pthread_detach.argtypes = [ctypes.c_void_p]
+
+
+def _improve(table: int) -> None:
+    """What such a thread does; nobody waits for its end."""
+    _process.pthread_detach(_process.pthread_self())
     draft = _watched.get(table)
     if draft is not None:
-        with contextlib.suppress(RuntimeError):  # the interpreter ends
-            _thread.start_new_thread(draft.improve, ())
-    return 0
+        draft.improve()
 
 
-_callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_wanted)
-_WHAT = ctypes.cast(_callback, ctypes.c_void_p).value or 0
-_TELL = ctypes.cast(ctypes.pythonapi.Py_AddPendingCall, ctypes.c_void_p).value or 0
+_callback = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(_improve)
+_IMPROVE = ctypes.cast(_callback, ctypes.c_void_p).value or 0
+_START = ctypes.cast(_process.pthread_create, ctypes.c_void_p).value or 0
 
 # LLVM must not be at work when its library is taken down.
 atexit.register(_working.acquire)

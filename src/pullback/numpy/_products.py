@@ -213,11 +213,8 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
     """Products of all pairs of elements of a and b; shape (a.size, b.size)."""
     refuse_out("outer", out)
     a, b = _promoted("outer", a, b)
-    shape = (a.size, b.size)
-    return multiply_(
-        lax.broadcast_in_dim(lax.reshape(a, (a.size,)), shape, (0,)),
-        lax.broadcast_in_dim(lax.reshape(b, (b.size,)), shape, (1,)),
-    )
+    a, b = lax.reshape(a, (a.size,)), lax.reshape(b, (b.size,))
+    return multiply_(lax.expand_dims(a, (1,)), lax.expand_dims(b, (0,)))
 
 
 def tensordot(
@@ -279,9 +276,7 @@ def kron(a: Any, b: Any) -> Any:
     rank = max(a.ndim, b.ndim)
     a = lax.reshape(a, (1,) * (rank - a.ndim) + a.shape)
     b = lax.reshape(b, (1,) * (rank - b.ndim) + b.shape)
-    paired = tuple(n for pair in zip(a.shape, b.shape) for n in pair)
-    left = lax.broadcast_in_dim(a, paired, tuple(range(0, 2 * rank, 2)))
-    right = lax.broadcast_in_dim(b, paired, tuple(range(1, 2 * rank, 2)))
+    left, right = lax.expand_dims(a, range(1, 2 * rank, 2)), lax.expand_dims(b, range(0, 2 * rank, 2))
     return lax.reshape(multiply_(left, right), tuple(n * m for n, m in zip(a.shape, b.shape)))
 
 

@@ -48,6 +48,12 @@ def test_array_of_arrays():
     _is(jnp.asarray([1.7], dtype=int), [1], "int32")
 
 
+def test_full_of_truths():
+    for value, truth in ((1j, True), (0j, False), (2, True), (0, False)):
+        for made in (jnp.full((), value, bool), lax.full((), value, np.bool_)):
+            assert made.dtype == bool and bool(made) is truth
+
+
 def test_full_like_keeps_the_lowest_bits():
     assert lax.full_like(jnp.zeros(1, "uint32"), 2**32 - 1).tolist() == [2**32 - 1]
     assert lax.full_like(jnp.zeros(1, "int8"), 2**31 + 200).tolist() == [-56]

@@ -420,3 +420,16 @@ def test_select_n_takes_numbers_of_cases_in_any_integer_type(dtype):
     which, cases = np.array([0, 2, 1], dtype), [np.full(3, float(i), np.float32) for i in range(3)]
     np.testing.assert_array_equal(jax.lax.select_n(which, *cases), [0, 2, 1])
     np.testing.assert_array_equal(jax.jit(jax.lax.select_n)(which, *cases), [0, 2, 1])
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2fnuz", "float4_e2m1fn", "int4"])
+def test_loops_over_narrow_values_become_batches(dtype):
+    x = np.arange(4.0).reshape(2, 2).astype(dtype)
+    same_bits(lax.map(lambda v: v + v, x, batch_size=2), x + x)
+    same_bits(lax.scan(lambda c, v: (c, jax.vmap(lambda a: a + a)(v)), 0, x)[1], x + x)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_loops_of_neighbours_become_batches(dtype):
+    x = np.arange(4.0).reshape(2, 2).astype(dtype)
+    same_bits(lax.map(lambda v: jnp.nextafter(v, v + v), x), np.nextafter(x, x + x))

@@ -113,6 +113,8 @@ def test_negative_starts_count_from_the_end_unless_told():
     x = np.arange(4.0, dtype=np.float32)
     assert np.asarray(lax.dynamic_slice(x, (-1,), (1,))).tolist() == [3]
     assert np.asarray(lax.dynamic_slice(x, (jnp.int32(-1),), (1,), allow_negative_indices=False)).tolist() == [0]
+    assert lax.dynamic_index_in_dim(x, -1, keepdims=False, allow_negative_indices=False) == x[0]
+    assert lax.dynamic_update_index_in_dim(x, np.float32(9), -1, 0, allow_negative_indices=False)[0] == 9
     for known in (-1, np.int32(-1)):
         with pytest.raises(ValueError, match="index -1 is negative"):
             lax.dynamic_slice(x, (known,), (1,), allow_negative_indices=False)

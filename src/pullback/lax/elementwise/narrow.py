@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from pullback.core.lowering import Elementwise
 from pullback.lax.records.compiler_made import compiler_primitive
 from pullback.lax.records.families import *
+from pullback.lax.records.rules import batch_nary
 
 __all__ = ["INTEGERS", "decode_p", "encode_p", "is_narrow", "nextafter_p", "work_dtype"]
 
@@ -201,7 +202,7 @@ def _nextafter(b, x, y, *, dtype):
 
 
 def _of_bytes(name: str, doc: str, aval: Any, reference: Any, scalar: Any, cost: int) -> Primitive:
-    return compiler_primitive(
+    p = compiler_primitive(
         name,
         doc=doc,
         abstract_eval=aval,
@@ -209,6 +210,8 @@ def _of_bytes(name: str, doc: str, aval: Any, reference: Any, scalar: Any, cost:
         lower=Elementwise(scalar, cost=cost),
         traits={"elementwise"},
     )
+    p.batch = batch_nary(p.bind)  # a later pass makes batches of loops
+    return p
 
 
 decode_p = _of_bytes(

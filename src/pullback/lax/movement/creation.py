@@ -162,6 +162,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
                 raise TypeError(f"full: argument 'fill_value' is {fill_value}, which cannot become {kind}")
             if type(fill_value) is int and dtypes.kind_of(kind) in "iu":
                 fill_value = dtypes.fitting_integer(fill_value, kind)
+            if dtypes.kind_of(kind) == "b":
+                fill_value = bool(fill_value)
             fill_value = dtypes.python_scalar_to_numpy(fill_value, kind)
     fill_value = as_array(fill_value, "full", 1)
     if fill_value.shape:

@@ -406,6 +406,7 @@ def dynamic_index_in_dim(
 ) -> Array:
     """The slice of size 1 at a computed index along one axis; without the axis unless `keepdims`."""
     check_flags("dynamic_index_in_dim", keepdims=keepdims)
+    index = _nearest_if(index, allow_negative_indices)
     out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else lax.squeeze(out, (axis,))
 
@@ -430,4 +431,13 @@ def dynamic_update_index_in_dim(
     axis = canonical_axis(axis, operand.ndim, "dynamic_update_index_in_dim")
     if update.ndim != operand.ndim:
         update = lax.expand_dims(update, (axis,))
+    index = _nearest_if(index, allow_negative_indices)
     return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
+
+
+def _nearest_if(index: Any, allow_negative_indices: bool) -> Any:
+    """An index of a single place: where negative ones don't count from the end, known ones are the nearest place, as
+    traced ones are.
+    """
+    known = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
+    return max(index, 0) if known and not allow_negative_indices else index

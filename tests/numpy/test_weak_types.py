@@ -125,3 +125,9 @@ def test_powers_of_integer_scalars_have_the_type_of_the_base():
         assert power(2.0, jnp.int8(3)).weak_type and power(jnp.asarray(2.0), jnp.int32(3)).weak_type
         assert not power(jnp.float32(2), jnp.int8(3)).weak_type and not power(2.0, jnp.arange(3)).weak_type
         assert power(jnp.ones(2, jnp.bfloat16), jnp.int32(3)).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_gradients_in_parts_of_complex_numbers_are_strong(way):
+    for part in (jnp.real, jnp.imag, jnp.abs, lambda x: jnp.real(jnp.exp(x))):
+        assert _weak(way(pullback.grad(part))(2.0 + 1j)) == "s"

@@ -31,6 +31,11 @@ def _complex_dtype(dtype, **params):
     return _COMPLEX[dtype]
 
 
+def _zero(y_bar):
+    """A zero that is not weakly typed, nor is the cotangent of a complex number then, as in JAX."""
+    return y_bar.dtype.type(0)
+
+
 real_p = unary(
     "real",
     doc="The real part of complex numbers.",
@@ -38,7 +43,7 @@ real_p = unary(
     reference=np.real,
     jvp=LINEAR,
     result=_part_dtype,
-    transpose=lambda y_bar, aval: complex_p.bind(y_bar, constant(y_bar, 0)),
+    transpose=lambda y_bar, aval: complex_p.bind(y_bar, _zero(y_bar)),
     lower=op("real"),
     samples=Samples(ulp=0),
 )
@@ -48,7 +53,7 @@ imag_p = unary(
     accepts=COMPLEX,
     reference=np.imag,
     jvp=LINEAR,
-    transpose=lambda y_bar, aval: complex_p.bind(constant(y_bar, 0), neg_p.bind(y_bar)),
+    transpose=lambda y_bar, aval: complex_p.bind(_zero(y_bar), neg_p.bind(y_bar)),
     lower=op("imag"),
     result=_part_dtype,
     samples=Samples(ulp=0),

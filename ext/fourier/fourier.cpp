@@ -1,5 +1,7 @@
 #include "fourier/fourier.h"
 
+#include "cpu_features.h"
+
 namespace {
 
 using namespace pb::fourier;
@@ -11,9 +13,9 @@ using Transform = void (*)(const Task<T>&);
 template <class T>
 Transform<T> widest() {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-        return lanes64::transform;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return lanes32::transform;
+    const pb::CpuFeatures& has = pb::cpu_features();
+    if (has.avx512f && has.avx512vl && has.avx512dq && has.fma) return lanes64::transform;
+    if (has.avx2 && has.fma) return lanes32::transform;
 #endif
     return lanes16::transform;
 }

@@ -17,6 +17,8 @@
 #include <cstring>
 #include <utility>
 
+#include "cpu_features.h"
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #define PB_AVX2_PACKED 1
 #include <immintrin.h>
@@ -136,8 +138,7 @@ __attribute__((target("avx2"))) inline bool exchange_lanes(uint32_t* words, int6
 
 inline bool packs_in_lanes() {
 #ifdef PB_AVX2_PACKED
-    static const bool has_lanes = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
-    return has_lanes;
+    return cpu_features().avx2 && cpu_features().bmi2;
 #else
     return false;
 #endif

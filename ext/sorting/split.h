@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "cpu_features.h"
 #include "sorting/sort_keys.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -158,8 +159,7 @@ __attribute__((target("avx2,popcnt"))) void split_lanes(Kind kind, const typenam
 // Whether `split` is quick here. Numbers of 4 and 8 bytes are moved in lanes.
 inline bool splits_in_lanes() {
 #ifdef PB_AVX2_SPLIT
-    static const bool has_lanes = __builtin_cpu_supports("avx2");
-    return has_lanes;
+    return cpu_features().avx2;
 #else
     return false;
 #endif

@@ -9,7 +9,6 @@ without a whole LAPACK leaves it to SciPy, if that is there, or to the system's 
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import functools
 import importlib.util
 import os
@@ -103,8 +102,10 @@ def _candidates() -> Iterator[tuple[str, str]]:
     if found is not None and found.origin is not None:
         for path in sorted(Path(found.origin).parent.glob("linalg/_flapack*")):
             yield str(path), "SciPy's"
+    from ctypes.util import find_library  # which loads what runs the linker
+
     for name in SYSTEM:
-        named = ctypes.util.find_library(name)
+        named = find_library(name)
         if named is not None:
             yield named, f"the system's {named}"
 

@@ -29,10 +29,8 @@ inline CpuFeatures find_cpu_features() {
     return found;
 }
 
-inline const CpuFeatures& cpu_features() {
-    static const CpuFeatures found = find_cpu_features();
-    return found;
-}
+// Not inside a function, where C++ would guard it: exported programs with Fourier transforms do without its library.
+inline const CpuFeatures cpu_features = find_cpu_features();
 
 }  // namespace pb
 #endif

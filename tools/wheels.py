@@ -126,11 +126,13 @@ def build(python: str, out: Path) -> Path:
 
 def zig(folder: Path) -> dict[str, str]:
     """CC and CXX as Zig's compilers for GLIBC, by scripts in a folder."""
-    found = {}
+    import ziglang
+
+    compiler, found = Path(ziglang.__file__).parent / "zig", {}
     for name, command in (("CC", "cc"), ("CXX", "c++")):
         script = folder / f"zig-{command}"
         flags = f"-target x86_64-linux-gnu.{GLIBC} -fno-sanitize=undefined"
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang {command} {flags} "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec "{compiler}" {command} {flags} "$@"\n')
         script.chmod(0o755)
         found[name] = str(script)
     return found

@@ -13,7 +13,7 @@ using Transform = void (*)(const Task<T>&);
 template <class T>
 Transform<T> widest() {
 #if defined(__x86_64__)
-    const pb::CpuFeatures& has = pb::cpu_features();
+    const auto& has = pb::cpu_features;
     if (has.avx512f && has.avx512vl && has.avx512dq && has.fma) return lanes64::transform;
     if (has.avx2 && has.fma) return lanes32::transform;
 #endif

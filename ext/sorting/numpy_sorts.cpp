@@ -79,7 +79,7 @@ bool find_quick_sorts() {
     numpy_sorts[kF64] = find(NPY_DOUBLE);
     std::copy(std::begin(numpy_sorts), std::end(numpy_sorts), quick_sorts);
 #ifdef PB_COMPRESS_SORT
-    if (cpu_features().avx512f && cpu_features().bmi2) {
+    if (cpu_features.avx512f && cpu_features.bmi2) {
         quick_sorts[kU32] = quick_sort<kU32, uint32_t>;
         quick_sorts[kU64] = quick_sort<kU64, uint64_t>;
         quick_sorts[kI32] = quick_sort<kI32, int32_t>;

@@ -138,7 +138,7 @@ __attribute__((target("avx2"))) inline bool exchange_lanes(uint32_t* words, int6
 
 inline bool packs_in_lanes() {
 #ifdef PB_AVX2_PACKED
-    return cpu_features().avx2 && cpu_features().bmi2;
+    return cpu_features.avx2 && cpu_features.bmi2;
 #else
     return false;
 #endif

@@ -159,7 +159,7 @@ __attribute__((target("avx2,popcnt"))) void split_lanes(Kind kind, const typenam
 // Whether `split` is quick here. Numbers of 4 and 8 bytes are moved in lanes.
 inline bool splits_in_lanes() {
 #ifdef PB_AVX2_SPLIT
-    return cpu_features().avx2;
+    return cpu_features.avx2;
 #else
     return false;
 #endif

@@ -72,3 +72,18 @@ def test_the_program_of_a_checkpoint_has_no_constants(transform):
         for a, b in zip(outs, eqn.primitive.bind(*operands, **eqn.params), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6)
     np.testing.assert_allclose(jax.core.eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, x, w)[0], transform(f)(x), rtol=1e-6)
+
+
+def test_residuals_that_are_arguments_are_passed_on():
+    x = jnp.arange(3.0)
+    first, second = jax.make_jaxpr(jax.grad(jax.jit(lambda x: (x * jnp.exp(x)).sum())))(x).eqns
+    assert len(first.outvars) == 2 and first.invars[0] in second.invars  # the result and exp(x)
+    np.testing.assert_allclose(jax.grad(jax.jit(lambda x: (x * jnp.exp(x)).sum()))(x), (1 + x) * jnp.exp(x), rtol=1e-6)
+
+
+def test_programs_of_checkpoint_hold_literals():
+    jaxpr = jax.make_jaxpr(jax.grad(jax.checkpoint(lambda x: jnp.sin(x) * 2)))(1.0).jaxpr
+    assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["sin", "mul", "remat2"]
+    body = jaxpr.eqns[-1].params["jaxpr"].jaxpr
+    assert not body.constvars and [eqn.primitive.name for eqn in body.eqns] == ["cos", "mul", "mul"]
+    assert jaxpr.eqns[-1].params["differentiated"]

@@ -37,24 +37,20 @@ class DropVar(Var):
 class Literal:
     """A constant scalar inside an equation."""
 
-    __slots__ = ("val", "aval", "_operand")
+    __slots__ = ("val", "aval")
 
     def __init__(self, val, aval=None):
         self.val = val
         self.aval = typeof(val) if aval is None else aval
-        self._operand = None
 
     @property
     def operand(self):
         """The value as an operand of a primitive: its type is exactly `aval`, also where that is weak, or has 64 bits
-        that jax_enable_x64 does not give NumPy's values now."""
-        operand = self._operand
-        if operand is None:
-            operand, aval = self.val, self.aval
-            if aval.weak_type or aval.dtype.itemsize >= 8:
-                operand = _core.copy_of(np.asarray(operand, aval.dtype), aval.dtype, aval.weak_type, None)
-            self._operand = operand
-        return operand
+        that jax_enable_x64 does not give NumPy's values now. Such arrays are new ones, which a trace makes literals."""
+        aval = self.aval
+        if aval.weak_type or aval.dtype.itemsize >= 8:
+            return _core.copy_of(np.asarray(self.val, aval.dtype), aval.dtype, aval.weak_type, None)
+        return self.val
 
     @property
     def hash(self):

@@ -30,7 +30,7 @@ class Hooks:
     zeros(aval); broadcast(x, size, axis): insert an axis; moveaxis(x, source, destination)
     convert(x, dtype, weak_type)
     select(pred, on_true, on_false): pred may have fewer (leading) axes;  select_n(index, *cases): so may index
-    sum(x, axes); reduce_or(x): over all axes; barrier(list of arrays): copies that are not merged with others
+    sum(x, axes); reduce_or(x): over all axes
     placings(primitive, in_avals, params, out_avals)  how results are cut along explicit axes (api)
     stack(arrays): along a new axis 0;  interleave(x, y, axis): x0 y0 x1 y1 ..., x may have one element more
     less, not_equal, clamp, add, reshape, rev, slice_in_dim, concatenate: of lax;  vmap: of api

@@ -70,11 +70,6 @@ def reduce_or(x: Any) -> Any:
     return reductions.reduce_or_p.bind(x, axes=tuple(range(np.ndim(x)))) if np.ndim(x) else x
 
 
-def barrier(arrays: Sequence[Any]) -> list[Any]:
-    """Copies that are not merged with others."""
-    return joining.optimization_barrier_p.bind(*arrays) if arrays else []
-
-
 def interleave(x: Any, y: Any, axis: int) -> Any:
     """x0 y0 x1 y1 ... along an axis; `x` may have one element more."""
     n = y.shape[axis]
@@ -116,7 +111,6 @@ hooks.fill(
     select_n=select_n,
     sum=sum,
     reduce_or=reduce_or,
-    barrier=barrier,
     interleave=interleave,
     stack=joining.stack,
     less=compare.lt,

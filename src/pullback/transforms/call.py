@@ -258,11 +258,8 @@ def _unknown_results(eqn, unknown_in: Sequence[bool]) -> Sequence[bool]:
 
 
 def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):
-    """Recompute and run backwards, behind a barrier that keeps the two from being merged with the first computation."""
-    if params.get("prevent_cse", True):
-        plain = [a for a in args if type(a) is not UndefinedPrimal]
-        guarded = iter(hooks.barrier(plain) if plain else [])
-        args = tuple(a if type(a) is UndefinedPrimal else next(guarded) for a in args)
+    """Recompute and run backwards, where neither is merged with the first computation (`inline`)."""
+    params["differentiated"] = True
     return call_transpose(checkpoint_p, outs_bar, *args, jaxpr=jaxpr, with_residuals=True, **params)
 
 

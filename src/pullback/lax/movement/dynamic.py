@@ -93,7 +93,8 @@ def _slice_transpose(y_bar, operand, *starts, slice_sizes):
 
 def _stacked_starts(starts, dims, size):
     """Batched start indices as one array (batch, dimension)."""
-    return lax.stack([batch_front(s, d, size) for s, d in zip(starts, dims)], 1)
+    columns = [lax.expand_dims(batch_front(s, d, size), (1,)) for s, d in zip(starts, dims)]
+    return lax.concatenate(columns, 1)
 
 
 def _slice_batch(args, dims, slice_sizes):

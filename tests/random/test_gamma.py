@@ -67,3 +67,10 @@ def test_batches_of_keys_and_of_parameters():
         close(both[i], np.asarray(draw(keys[i], a[i])))
         close(only_keys[i], np.asarray(draw(keys[i], a[0])))
         close(only_parameters[i], np.asarray(draw(keys[0], a[i])))
+
+
+@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+def test_batches_of_keys_of_other_generators(impl):
+    keys = random.split(random.key(3, impl=impl), 3)
+    found = pullback.vmap(lambda k: random.gamma(k, np.array([0.5, 3.0])))(keys)
+    assert found.shape == (3, 2) and len(set(found.ravel().tolist())) == 6

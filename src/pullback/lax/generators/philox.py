@@ -121,8 +121,9 @@ def _aval(key: ShapedArray, *, shape: tuple[int, ...], width: int) -> ShapedArra
 
 
 def _batch(args: Any, dims: Any, *, shape: tuple[int, ...], width: int) -> tuple[Any, int]:
+    """Bits for the whole batch, of each first key; their axis comes after those of the keys."""
     keys = hooks.moveaxis(args[0], dims[0], 0)
-    return philox_bits_p.bind(first_row(keys), shape=(keys.shape[0], *shape), width=width), 0
+    return philox_bits_p.bind(first_row(keys), shape=(keys.shape[0], *shape), width=width), keys.ndim - 2
 
 
 def first_row(x: Any) -> Any:

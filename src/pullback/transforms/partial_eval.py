@@ -315,7 +315,7 @@ def _forwarding(known: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[int 
 
     def make():
         jaxpr = known.jaxpr
-        places = {v: k for k, v in enumerate(jaxpr.invars)}
+        places: dict[Any, int] = {v: k for k, v in enumerate(jaxpr.invars)}
         residuals = jaxpr.outvars[count:]
         forwarded = tuple([None if type(v) is Literal else places.get(v) for v in residuals])
         kept = [*jaxpr.outvars[:count], *[v for v, place in zip(residuals, forwarded) if place is None]]

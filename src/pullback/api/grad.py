@@ -37,6 +37,7 @@ from pullback.core import (
     types,
 )
 from pullback.core.explain import type_shown
+from pullback.core.primitive import registry
 from pullback.core.references import Entrance, has_references_among
 from pullback.core.source import located
 from pullback.transforms.discharge import discharge_program
@@ -383,11 +384,13 @@ def _is_real_scalar(aval) -> bool:
 
 
 def _one(aval):
-    """The cotangent of a scalar result.
+    """The cotangent of a scalar result, which varies along axes of shard_map as that does.
 
     An array is not kept from one trace to the next: the next would take it for an argument, and another program.
     """
-    return hooks.asarray(_scalar_one(aval.dtype), weak_type=aval.weak_type)
+    one = hooks.asarray(_scalar_one(aval.dtype), weak_type=aval.weak_type)
+    vma = types.vma_of(aval)
+    return registry["pvary"].bind(one, axes=tuple(sorted(vma, key=str))) if vma else one
 
 
 @functools.lru_cache(maxsize=64)

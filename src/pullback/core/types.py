@@ -54,6 +54,11 @@ def programs(params: dict[str, Any]) -> Iterator[Any]:
             yield from (v for v in value if isinstance(v, Program))  # users' primitives hold anything
 
 
+def combines(primitive: Primitive) -> bool:
+    """Whether the program in an equation says how two elements are combined, not what the results are."""
+    return primitive.name in ("reduce", "reduce_window", "sort") or "scatter" in primitive.traits
+
+
 def vma_of(aval: Any) -> frozenset:
     """The axes along which values of a type vary."""
     return (
@@ -159,7 +164,7 @@ def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str
     if primitive.name in LOOPS:
         each = [vma_of(a) for a in params[LOOPS[primitive.name]].out_avals][: len(outs)]
     else:
-        for program in programs(params):
+        for program in () if combines(primitive) else programs(params):
             found = _results(program)
             if primitive.name == "cond":
                 each = [vma_of(in_avals[0]).union(*group) for group in zip(*map(_results, programs(params)))]
@@ -313,4 +318,7 @@ def _untyped_value(value: Any) -> Any:
     if type(value) is tuple and value and isinstance(value[0], Program):
         new = tuple(map(_untyped_value, value))
         return new if any(a is not b for a, b in zip(new, value)) else value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):  # the parts of a solver
+        parts = list(map(_untyped_value, value))
+        return type(value)(*parts) if any(a is not b for a, b in zip(parts, value)) else value
     return value

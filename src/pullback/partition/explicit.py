@@ -83,7 +83,7 @@ def _results_inside(primitive: Any, params: dict[str, Any]) -> list[Any] | None:
     if primitive.name in LOOPS:
         return params[LOOPS[primitive.name]].out_avals
     programs = list(types.programs(params))
-    if not programs or primitive.name in ("reduce", "reduce_window", "sort") or "scatter" in primitive.traits:
+    if not programs or types.combines(primitive):
         return None
     found = programs[0]
     return found.out_avals if isinstance(found, ClosedJaxpr) else [a.aval for a in found.outvars]

@@ -6,7 +6,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.sharding import AbstractMesh
+from pullback.sharding import AbstractMesh, AxisType
 from pullback.sharding import PartitionSpec as P
 
 MESH = AbstractMesh((4,), ("i",))
@@ -98,6 +98,32 @@ def test_updates_vary_as_their_array():
         return x
 
     jax.make_jaxpr(mapped(types))(X)
+
+
+VARYING = {
+    "a combination of the user's": lambda x: lax.reduce(x, np.float32(0), lambda a, b: a + b + 0 * b, (0,)),
+    "windows": lambda x: lax.reduce_window(x, np.float32(0), lambda a, b: a + b + 0 * b, (1,), (1,), "SAME"),
+    "gradients of sums": lambda x: jax.grad(lambda v: v.sum())(x),
+    "random loops": lambda x: jax.random.poisson(jax.random.key(0), x),
+    "solvers": lambda x: jax.scipy.sparse.linalg.bicgstab(lambda v: 2 * v, x)[0],
+    "linear solves": lambda x: lax.custom_linear_solve(lambda v: 2 * v, x, lambda f, v: v / 2),
+}
+
+
+@pytest.mark.parametrize("name", VARYING)
+def test_what_varies_gives_what_varies(name):
+    def f(x):
+        y = VARYING[name](x)
+        assert jax.typeof(y).vma == {"i"}
+        return jnp.broadcast_to(y, x.shape)
+
+    found = jax.jit(mapped(f, mesh=jax.make_mesh((1,), ("i",), (AxisType.Auto,))))(X[:2])
+    np.testing.assert_allclose(found, jnp.broadcast_to(VARYING[name](X[:2]), (2,)), rtol=1e-5)
+
+
+def test_carries_of_users_say_how_they_vary():
+    with pytest.raises(TypeError, match="axes along which values vary do not match"):
+        jax.make_jaxpr(mapped(lambda x: lax.fori_loop(0, 2, lambda i, c: c + x, jnp.zeros(2))))(X)
 
 
 def test_spmd_axis_name():

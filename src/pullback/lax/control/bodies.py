@@ -52,7 +52,8 @@ def surroundings(fun: Any) -> list[Any] | None:
     return found if _collect(fun, found, MAX_DEPTH) else None
 
 
-def _is_ours(value: Any) -> bool:
+def is_ours(value: Any) -> bool:
+    """Whether a function is this package's."""
     return str(getattr(value, "__module__", "")).startswith("pullback.")
 
 
@@ -67,7 +68,7 @@ def _collect(fun: types.FunctionType, found: list[Any], depth: int) -> bool:
             return False
         if not all([_keep(value, found, depth) for value in values]):
             return False
-    if _is_ours(fun):
+    if is_ours(fun):
         return True
     names = fun.__globals__
     for name in _names(code):
@@ -99,7 +100,7 @@ def _keep(value: Any, found: list[Any], depth: int) -> bool:
             return True
         if depth == 0:
             return False
-        if value.__closure__ or not _is_ours(value):  # what is found again by its code is not the same object
+        if value.__closure__ or not is_ours(value):  # what is found again by its code is not the same object
             return _collect(value, found, depth - 1)
         found.append(value)
         return True
@@ -114,7 +115,7 @@ def _keep(value: Any, found: list[Any], depth: int) -> bool:
     if isinstance(value, types.BuiltinFunctionType):  # methods of lists and dictionaries change with these
         return value.__self__ is None or isinstance(value.__self__, types.ModuleType)
     # What we have made under a name of a module of ours stays as it is; instances of our classes may be changed.
-    return isinstance(value, _FIXED) or (_is_ours(value) and _named(value) is value)
+    return isinstance(value, _FIXED) or (is_ours(value) and _named(value) is value)
 
 
 def _named(value: Any) -> Any:

@@ -26,6 +26,7 @@ from pullback.core import (
 from pullback.core.avals import Reference, typed
 from pullback.core.explain import type_shown
 from pullback.core.jaxpr import DebugInfo
+from pullback.core.primitive import registry
 from pullback.core.source import Origin, located
 from pullback.core.tracer import Tracer
 from pullback.lax.control import bodies
@@ -160,15 +161,18 @@ def _lie_alike(a: Any, b: Any) -> bool:
     return types.vma_of(a) == types.vma_of(b) and types.place_of_type(a) == types.place_of_type(b)
 
 
-def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray]) -> list[Any] | None:
+def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray], varying: bool) -> list[Any] | None:
     """Initial values cast so that weakly typed ones take the results' types, to which they promote, and so that whole
-    ones are cut as the results are where no mesh is in force, on which they would lie; None if nothing changes.
+    ones are cut as the results are where no mesh is in force, on which they would lie, and, if `varying`, vary along
+    the axes of shard_map as the results do; None if nothing changes.
     """
     new, changed = [], False
     for value, aval in zip(init, out_avals):
         have = types.type_of_operands()(value)
         if may_be_cut(have, aval):
             value, changed = types.cut_as(value, aval), True
+        if varying and (more := types.vma_of(aval) - types.vma_of(have)):
+            value, changed = registry["pvary"].bind(value, axes=tuple(sorted(more, key=str))), True
         if have.weak_type and have.shape == aval.shape and (have.dtype != aval.dtype or not aval.weak_type):
             if have.dtype == aval.dtype or lattice_result_type(have, aval)[0] == aval.dtype:
                 value, changed = hooks.convert(value, aval.dtype, False), True
@@ -186,13 +190,14 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
     """((jaxpr, consts, out_tree), init) of a body `fun(carry, *rest)`, with weakly typed initial values cast to what
     the body gives. `place(out_tree)` says how many of the results are the carry; 0 where that is no carry.
 
+    A user says how a carry varies along the axes of shard_map, by pcast; that of a loop of ours varies as it must.
     Where only weak types change, what was traced is used again, so that the function runs once.
     """
-    n = len(init)
+    n, varying = len(init), types.in_use() and bodies.is_ours(inspect.unwrap(fun))
     found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name)
     for _attempt in range(n + 1):
         jaxpr, consts, out_tree = found
-        promoted = promote_carry(init, jaxpr.out_avals[:n]) if place(out_tree) == n else None
+        promoted = promote_carry(init, jaxpr.out_avals[:n], varying) if place(out_tree) == n else None
         if promoted is None:
             break
         kind = types.type_of_operands()
@@ -225,7 +230,7 @@ def with_results_cut(closed: ClosedJaxpr, avals: Sequence[Any]) -> ClosedJaxpr:
 
 
 def _alike_but_weak(a: Any, b: Any) -> bool:
-    return a.dtype == b.dtype and types.place_of_type(a) == types.place_of_type(b)
+    return a.dtype == b.dtype and _lie_alike(a, b)
 
 
 def _with_strong_carry(closed: ClosedJaxpr, n_consts: int, n: int, avals) -> ClosedJaxpr:

@@ -79,6 +79,20 @@ def test_branches_that_are_not_taken():
     assert runs == {"sin": 1, "cos": 0}
 
 
+def test_products_inside_of_kernels_that_run_in_several_places():
+    def loss(p, x):
+        def step(x, _):
+            for _ in range(3):
+                x = x + jnp.tanh(x @ p[0]) @ p[1]
+            return x, None
+
+        return pb.lax.scan(step, x, None, length=3)[0].sum()
+
+    p, x = (jnp.ones((64, 128)), jnp.ones((128, 64))), jnp.ones((256, 64))
+    products = [k for k in pb.report(pb.grad(loss), p, x, path=None).facts["kernels"] if "dot_general" in k["fused"]]
+    assert all(k["ns"] > 0 for k in products) and len(products) > 3
+
+
 @pytest.mark.parametrize(
     ("fun", "args"),
     [

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from pullback._ext import _core
 from pullback.loops.emit.symbols import HOST_SLOT
 from pullback.loops.ir import Call, Function, HostCall, Loop
-from pullback.loops.ir.visit import statements
+from pullback.loops.ir.visit import kernels, statements
 from pullback.runtime.programs.kernels import kernel_address
 from pullback.util import blas_threads, lapack
 
 
 def called_symbols(function: Function) -> set[str]:
-    """The C functions that a program calls, those of the emitter's own making included."""
+    """The C functions that a program calls, in kernels that it runs too; those of the emitter's own making included."""
     found = set()
-    for stmt in statements(function.body):
+    for stmt in chain.from_iterable(map(statements, (function.body, *(k.body for k in kernels(function.body))))):
         if isinstance(stmt, Call):
             found.add(stmt.symbol)
         elif isinstance(stmt, Loop) and stmt.role == "threads":

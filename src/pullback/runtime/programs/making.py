@@ -179,12 +179,11 @@ def make(
         final = _with_spans(function, name, lowered, notes[-1]) if with_spans else pipelines.optimize_loops(function)
         return final, *plan_arena(function, final)
 
-    called = called_symbols(lowered.function) | called_symbols(function)
     packed = None if key is None else pack(facts, function, closed.consts)
     compiled = compile_function(
         function,
         optimize=optimize,
-        symbols=addresses(called | {PARALLEL_FOR, INTERRUPT, STEP, SPAN}),
+        symbols=addresses(called_symbols(function) | {PARALLEL_FOR, INTERRUPT, STEP, SPAN}),
         # The cache knows a function as it was before its passes.
         cache=None if with_spans or any(variant()) else object_cache(),
         key=None if packed is None else key,

@@ -42,6 +42,15 @@ def test_carry_read_after_its_update_is_copied():
     check(lambda c, xs: lax.scan(body, c, xs), normal(5), normal(6, 5))
 
 
+def test_carry_that_is_left_for_each_step_is_written_by_the_nest_that_reads_it():
+    def body(c, x):
+        return lax.add(lax.mul(c, F(0.5)), lax.mul(x, spread(total(c), (40,), ()))), c
+
+    r = check(lambda c, xs: lax.scan(body, c, xs), normal(40), F(0.01) * normal(6, 40))
+    assert r.buffers("temporary") <= 1  # the sum; the carry is changed in place
+    assert len(_full_passes(r, 40)) == 2
+
+
 @pytest.mark.parametrize("n", [15, 16, 17, 40])
 def test_carry_that_other_rows_of_its_nest_still_read(n):
     """new[j] needs all of the carry, and its nest shares its loop with the reduction that reads it."""

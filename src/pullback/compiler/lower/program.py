@@ -28,10 +28,10 @@ from pullback.compiler.lower.repeats import Repeats
 from pullback.compiler.lower.rule_context import RuleContext
 from pullback.compiler.lower.storage import Storage, contiguous
 from pullback.compiler.lower.values import Region
-from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
+from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import HostCall as HostCallKind
 from pullback.core.lowering import Nest, operations_of
-from pullback.core.primitive import NoRule
+from pullback.core.primitive import NoRule, registry
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder, Function
 from pullback.util.record import frozen_record
 
@@ -139,7 +139,7 @@ class Lowering:
         """Lower a jaxpr at the builder's current place, from storage to storage; gives the outputs that had to be
         computed elsewhere.
         """
-        b, jaxpr = self.b, closed.jaxpr
+        b, jaxpr = self.b, _with_copies(closed.jaxpr, inputs, outputs)
         changing = {v for v, s in zip(jaxpr.invars, inputs) if any(s.same_memory(out) for out in outputs)}
         fusion = fuse(jaxpr, b, self.intern, changing)
         arguments = dict(zip(jaxpr.invars, inputs))
@@ -174,7 +174,7 @@ class Lowering:
 
     def copied(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> list[Storage]:
         """The outputs that `subprogram` would compute elsewhere and copy; nothing is written for that."""
-        jaxpr, b = closed.jaxpr, Builder()
+        jaxpr, b = _with_copies(closed.jaxpr, inputs, outputs), Builder()
         changing = {v for v, s in zip(jaxpr.invars, inputs) if any(s.same_memory(out) for out in outputs)}
         fusion = fuse(jaxpr, b, Interner(), changing)
         arguments = dict(zip(jaxpr.invars, inputs))
@@ -307,6 +307,26 @@ class Lowering:
                 self.repeats,
             )
         )
+
+
+def _with_copies(jaxpr: Jaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> Jaxpr:
+    """The jaxpr in which arguments that are results elsewhere, and results that are wanted twice, are copied by
+    equations: the nests that read or make them write the copies, and arguments' memory is free earlier.
+    """
+    places = dict(zip(jaxpr.invars, inputs))
+    made, before, after, outvars = set(), [], [], []
+    for atom, out in zip(jaxpr.outvars, outputs):
+        if not isinstance(atom, Literal) and atom.aval.size > 1:
+            there = places.get(atom)
+            is_elsewhere = there is not None and not there.same_memory(out)
+            if is_elsewhere or (there is None and atom in made):
+                copy = JaxprEqn([atom], [Var(atom.aval)], registry["copy"], {})
+                (before if is_elsewhere else after).append(copy)
+                atom = copy.outvars[0]
+            else:
+                made.add(atom)
+        outvars.append(atom)
+    return jaxpr.replace(eqns=[*before, *jaxpr.eqns, *after], outvars=outvars) if before or after else jaxpr
 
 
 def _bytes(variables: set[Var]) -> int:

@@ -27,6 +27,7 @@ from pullback.compiler.graph.simplify.narrow import replace_narrow
 from pullback.compiler.graph.structure.batches import batch_iterations
 from pullback.compiler.graph.structure.choices import write_choices
 from pullback.compiler.graph.structure.joins import write_joins
+from pullback.compiler.graph.structure.residuals import cut_residuals
 from pullback.compiler.graph.structure.structure import write_out_products
 from pullback.core.check import check_jaxpr
 from pullback.core.jaxpr import ClosedJaxpr
@@ -81,6 +82,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("motion", "what is the same in every iteration is computed once", move_invariants),
     Pass("dead_code", "rules ask how often a value is read", eliminate_dead_code),
     Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
+    Pass("residuals", "a backward pass reads little of what it can compute again", cut_residuals),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
     Pass("write_out", "products over few elements or with a vector fuse with what is around them", write_out_products),
     Pass("joins", "an element of many arrays, one after the other, is no choice among them all", write_joins),

@@ -49,4 +49,6 @@ def test_other_axes_and_several_arrays():
         for got, want in zip(jax.tree.leaves(jax.jit(f)(X)), jax.tree.leaves(f(X))):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     assert "reverse=True" not in text(one, X)
+    summed = jax.grad(lambda x: jnp.sum(lax.scan(lambda c, x: (jnp.sin(c) * x,) * 2, jnp.ones(4), x[::-1])[1]))
+    assert "= rev" not in text(summed, X)  # cotangents are all one
     assert "= rev" not in text(along_columns, X)

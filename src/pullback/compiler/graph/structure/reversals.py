@@ -3,7 +3,7 @@
     scan(f, c, xs[::-1])           =>      scan(f, c, xs, reverse=True), its rows reversed
     scan(f, c, xs[::-1])[::-1]     =>      scan(f, c, xs, reverse=True)
 
-Only where all that is scanned over is reversed.
+Only where all that is scanned over is reversed, or the same in each step.
 
 Measured: discounted sums of 2000 rows of 500, flipped before and after, took 2.8 to 4 times as long as forward ones.
 """
@@ -19,15 +19,20 @@ from pullback.core.jaxpr import JaxprEqn
 def _scan(r: Rewriter, eqn: JaxprEqn) -> Any:
     params = eqn.params
     first = params["num_consts"] + params["num_carry"]
-    given, rows = list(eqn.invars[:first]), []
-    if first == len(eqn.invars):
-        return None
+    given, rows, found = list(eqn.invars[:first]), [], False
     for x in eqn.invars[first:]:
+        repeated = r.definition(x, "broadcast_in_dim")
+        if repeated is not None and 0 not in repeated.params["broadcast_dimensions"]:
+            rows.append(x)
+            continue
         turned = r.definition(x, "rev")
         if turned is None or 0 not in turned.params["dimensions"]:
             return None
         left = tuple(a for a in turned.params["dimensions"] if a != 0)
         rows.append(r.emit("rev", turned.invars[0], dimensions=left) if left else turned.invars[0])
+        found = True
+    if not found:
+        return None
     outs = r.emit(eqn.primitive, *given, *rows, **params | {"reverse": not params["reverse"]})
     carries = params["num_carry"]
     return [*outs[:carries], *(r.emit("rev", ys, dimensions=(0,)) for ys in outs[carries:])]

@@ -10,6 +10,8 @@ import pytest
 
 import pullback as pb
 import pullback.numpy as jnp
+from pullback.loops.emit import load
+from pullback.loops.emit.symbols import INTERRUPT, STEP
 from pullback.util.errors import ArgumentError
 
 
@@ -77,6 +79,17 @@ def test_branches_that_are_not_taken():
     facts = pb.report(lambda x: pb.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x), jnp.ones(5000), path=None).facts
     runs = {name: k["runs"] for k in facts["kernels"] for name in k["fused"] if name in ("sin", "cos")}
     assert runs == {"sin": 1, "cos": 0}
+
+
+def test_measured_loops_ask_the_runtime_whether_to_go_on(monkeypatch):
+    """Its stand-in in Python would be most of what is measured."""
+    asked = []
+    for name in (INTERRUPT, STEP):
+        kind = type(load._stand_ins[name])
+        monkeypatch.setitem(load._stand_ins, name, kind(lambda *step: asked.append(step) or 0))
+    sorting = lambda x: pb.lax.scan(lambda c, _: (jnp.sort(c)[::-1] * 0.5, None), x, None, length=40)[0]
+    pb.report(sorting, jnp.ones(4000), path=None)
+    assert not asked
 
 
 def test_products_inside_of_kernels_that_run_in_several_places():

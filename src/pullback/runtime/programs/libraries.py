@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from pullback._ext import _core
-from pullback.loops.emit.symbols import HOST_SLOT
+from pullback.loops.emit.symbols import HOST_SLOT, INTERRUPT, PARALLEL_FOR, SPAN, STEP
 from pullback.loops.ir import Call, Function, HostCall, Loop
 from pullback.loops.ir.visit import kernels, statements
 from pullback.runtime.programs.kernels import kernel_address
@@ -31,6 +31,11 @@ def called_symbols(function: Function) -> set[str]:
         elif isinstance(stmt, HostCall):
             found.add("pb_host_call_index")
     return found
+
+
+def addresses_for(function: Function) -> dict[str, int]:
+    """The addresses of what a compiled program calls, emitted code's own questions to the runtime included."""
+    return addresses(called_symbols(function) | {PARALLEL_FOR, INTERRUPT, STEP, SPAN})
 
 
 def is_library(slot: str) -> bool:

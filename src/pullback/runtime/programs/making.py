@@ -22,7 +22,7 @@ from pullback.loops.emit.cpu.target import host_target, target_of
 from pullback.loops.emit.interrupt import has_long_calls
 from pullback.loops.emit.jit import assembly, compile_function, front_code
 from pullback.loops.emit.module import ModuleText, build_module
-from pullback.loops.emit.symbols import INTERRUPT, PARALLEL_FOR, SPAN, STEP
+from pullback.loops.emit.symbols import SPAN
 from pullback.loops.ir import Buffer, Function
 from pullback.loops.ir.ir import Call, Const, While
 from pullback.loops.ir.visit import forget_facts, kernels, statements
@@ -31,7 +31,7 @@ from pullback.loops.schedule.cost import nanoseconds
 from pullback.runtime.programs import spans
 from pullback.runtime.programs.kernel_list import clocked, kernels_of, prepared
 from pullback.runtime.programs.kernels import object_cache
-from pullback.runtime.programs.libraries import addresses, called_symbols
+from pullback.runtime.programs.libraries import addresses_for
 from pullback.runtime.programs.native import Native, among, ready, variant
 from pullback.runtime.programs.schedule_report import schedule_text
 from pullback.runtime.programs.stored import Facts, pack
@@ -183,7 +183,7 @@ def make(
     compiled = compile_function(
         function,
         optimize=optimize,
-        symbols=addresses(called_symbols(function) | {PARALLEL_FOR, INTERRUPT, STEP, SPAN}),
+        symbols=addresses_for(function),
         # The cache knows a function as it was before its passes.
         cache=None if with_spans or any(variant()) else object_cache(),
         key=None if packed is None else key,

@@ -34,7 +34,6 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.loops.emit.cpu.target import host_target
 from pullback.loops.emit.jit import assembly, compile_function
 from pullback.loops.emit.module import build_module
-from pullback.loops.emit.symbols import PARALLEL_FOR
 from pullback.loops.ir import ITEMSIZE, Buffer, Function
 from pullback.loops.ir.ir import Address, Call, Const, Expr, Let, Load, Stmt, Store
 from pullback.loops.ir.visit import free_vars, loads, statements, stores
@@ -44,7 +43,7 @@ from pullback.runtime.arrays.arrays import physical, words_of
 from pullback.runtime.arrays.placement import Placing
 from pullback.runtime.programs.host_call import native_callback
 from pullback.runtime.programs.kernel_list import Kernel, Prepared, clocked, kernels_of, prepared
-from pullback.runtime.programs.libraries import addresses, called_symbols, is_library
+from pullback.runtime.programs.libraries import addresses_for, is_library
 from pullback.runtime.programs.making import symbol_of
 from pullback.runtime.programs.partitioned import Layout, OneDevice, on_one_device
 from pullback.util.clock import Clock
@@ -173,7 +172,7 @@ class _Program:
         cut: OneDevice | None,
     ) -> None:  # fmt: skip
         plan, self.arena_bytes = plan_arena(function, marked)
-        symbols = addresses(called_symbols(marked) | {PARALLEL_FOR})
+        symbols = addresses_for(marked)
         symbols[CLOCK] = ctypes.cast(getattr(ctypes.CDLL(None), CLOCK), ctypes.c_void_p).value or 0
         compiled = compile_function(marked, plan, symbols=symbols, arena_bytes=self.arena_bytes)
         if lowered.host_calls:

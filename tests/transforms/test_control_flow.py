@@ -362,3 +362,19 @@ def test_what_no_step_of_a_while_loop_changes_is_no_part_of_its_carry():
     assert [float(v) for v in swapped] == [1, 2, 1]
     to_its_bound = lambda n: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1]), (0, n))
     np.testing.assert_array_equal(jax.vmap(to_its_bound)(jnp.arange(3))[0], [0, 1, 2])
+
+
+@pytest.mark.parametrize("loop", ["scan", "cond", "jit"])
+def test_nothing_is_left_for_derivatives_that_are_zero(loop):
+    """Softmax stops the gradient of the maximum: where it is need not be kept."""
+
+    def f(x):
+        if loop == "scan":
+            return lax.scan(lambda c, _: (jax.nn.softmax(c) * 2, None), x, None, length=3)[0].sum()
+        if loop == "cond":
+            return lax.cond(x[0, 0] > 0, lambda x: jax.nn.softmax(x) * x, lambda x: x, x).sum()
+        return jax.jit(lambda x: jax.nn.softmax(x) * x)(x).sum()
+
+    jaxpr = jax.make_jaxpr(jax.grad(f))(jnp.ones((4, 5)))
+    types = [v.aval for eqn in jaxpr.eqns for v in eqn.outvars if eqn.primitive.name in ("scan", "cond", "jit")]
+    assert types and not any(t.dtype == bool and t.size > 1 for t in types), types

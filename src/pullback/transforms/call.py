@@ -80,6 +80,8 @@ def call_dce(eqn, used: list[bool]):
         return ClosedJaxpr(inner.replace(invars=[v for v, k in zip(inner.invars, kept) if k]), closed.consts), kept
 
     smaller, kept = closed.cached(("dce", tuple(used)), make)
+    if all(kept) and all(used):
+        return eqn
     return eqn.replace(
         invars=[a for a, k in zip(eqn.invars, kept) if k],
         outvars=[v for v, u in zip(eqn.outvars, used) if u],

@@ -249,8 +249,11 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate
             jaxpr, consts = partial.finish(
                 [t.jaxpr_var for t in unknown_args], [out for out, unk in zip(outs, unknown_out) if unk]
             )
-            staged = [(v, c) for v, c in zip(jaxpr.constvars, consts) if isinstance(c, Tracer)]
-            fixed = [(v, c) for v, c in zip(jaxpr.constvars, consts) if not isinstance(c, Tracer)]
+            jaxpr = dce_jaxpr(jaxpr)  # what no tangent needs is no residual
+            needed = _mentioned(jaxpr)
+            held = [(v, c) for v, c in zip(jaxpr.constvars, consts) if v in needed]
+            staged = [(v, c) for v, c in held if isinstance(c, Tracer)]
+            fixed = [(v, c) for v, c in held if not isinstance(c, Tracer)]
             rest = jaxpr.replace(constvars=[v for v, _ in fixed], invars=[v for v, _ in staged] + jaxpr.invars)
             found[:] = [ClosedJaxpr(rest, [c for _, c in fixed]), tuple(unknown_out), [v.aval for v, _ in staged]]
             return [out for out, unk in zip(outs, unknown_out) if not unk] + [c for _, c in staged]
@@ -270,7 +273,7 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> Jaxpr
         used = [v in live for v in eqn.outvars]
         if not any(used) and not eqn.effects:
             continue
-        if eqn.primitive.dce is not None and not all(used):
+        if eqn.primitive.dce is not None:
             eqn = eqn.primitive.dce(eqn, used)
         kept.append(eqn)
         live.update(v for v in eqn.invars if type(v) is not Literal)
@@ -279,9 +282,14 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: Sequence[bool] | None = None) -> Jaxpr
 
 def used_inputs(jaxpr: Jaxpr) -> list[bool]:
     """Which arguments an equation or result of the jaxpr mentions."""
-    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
-    used.update(v for v in jaxpr.outvars if type(v) is not Literal)
+    used = _mentioned(jaxpr)
     return [v in used for v in jaxpr.invars]
+
+
+def _mentioned(jaxpr: Jaxpr) -> set[Var]:
+    """What equations and results mention."""
+    atoms = (*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars)
+    return {a for a in atoms if type(a) is not Literal}
 
 
 def partial_eval_by_splitting(

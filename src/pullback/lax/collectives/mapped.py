@@ -343,6 +343,8 @@ def _dce(eqn: JaxprEqn, used: list[bool]) -> JaxprEqn:
         return ClosedJaxpr(inner.replace(invars=_where(inner.invars, kept)), closed.consts), kept
 
     smaller, kept = closed.cached(("dce", tuple(used)), make)
+    if all(kept) and all(used):
+        return eqn
     specs = {
         "in_specs": tuple(_where(eqn.params["in_specs"], kept)),
         "out_specs": tuple(_where(eqn.params["out_specs"], used)),

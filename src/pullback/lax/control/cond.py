@@ -372,6 +372,8 @@ def _dce(eqn, used):
         live = {a for e in branch.jaxpr.eqns for a in e.invars if isinstance(a, Var)}
         live.update(a for a in branch.jaxpr.outvars if isinstance(a, Var))
         mentioned = [m or v in live for m, v in zip(mentioned, branch.jaxpr.invars)]
+    if all(mentioned) and all(used):
+        return eqn
     smaller = tuple(
         ClosedJaxpr(b.jaxpr.replace(invars=[v for v, m in zip(b.jaxpr.invars, mentioned) if m]), b.consts)
         for b in branches

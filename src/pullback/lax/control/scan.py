@@ -493,6 +493,8 @@ def _dce(eqn, used):
     kept_in, kept_out, body, n_kept_consts, n_kept_carry = jaxpr.cached(
         key, lambda: _dce_body(jaxpr, n_consts, n_carry, used)
     )
+    if all(kept_in) and all(kept_out):
+        return eqn
     return eqn.replace(
         invars=[a for a, k in zip(eqn.invars, kept_in) if k],
         outvars=[v for v, k in zip(eqn.outvars, kept_out) if k],

@@ -288,7 +288,7 @@ def used_inputs(jaxpr: Jaxpr) -> list[bool]:
 
 def _mentioned(jaxpr: Jaxpr) -> set[Var]:
     """What equations and results mention."""
-    atoms = (*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars)
+    atoms: tuple[Any, ...] = (*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars)
     return {a for a in atoms if type(a) is not Literal}
 
 

@@ -101,3 +101,12 @@ def test_sums_of_shared_operands_have_few_terms():
         many = Op("add", "i64", (many, many))
     assert terms(few) == ([i], sum(range(60)))
     assert len(terms(many)[0]) < 1000
+
+
+def test_what_is_known_of_expressions_is_not_said_of_later_ones():
+    """Those made on the way go, and others come to lie where they were."""
+    i, j = Var("i", "i64"), Var("j", "i64")
+    memo: dict = {}
+    for k in range(40):
+        read = Read(i if k % 2 else j)
+        assert depends(Op("mul", "i64", (read, Const("i64", 3))), {i}, memo) == bool(k % 2)

@@ -314,7 +314,10 @@ def _with_copies(jaxpr: Jaxpr, inputs: Sequence[Storage], outputs: Sequence[Stor
     equations: the nests that read or make them write the copies, and arguments' memory is free earlier.
     """
     places = dict(zip(jaxpr.invars, inputs))
-    made, before, after, outvars = set(), [], [], []
+    made: set[Var] = set()
+    before: list[JaxprEqn] = []
+    after: list[JaxprEqn] = []
+    outvars: list[Any] = []
     for atom, out in zip(jaxpr.outvars, outputs):
         if not isinstance(atom, Literal) and atom.aval.size > 1:
             there = places.get(atom)

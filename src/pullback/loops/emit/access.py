@@ -33,7 +33,7 @@ class VectorIndex:
         self.varying = varying
         self.definitions: dict[Var, Expr] = {}  # integer Lets without loads, taken in where they are read
         self.values: dict[Var, Value] = {}
-        self.memo: dict[int, bool] = {}
+        self.memo: dict[Expr, bool] = {}  # by the expression itself, as of those made on the way ids are used again
 
     def depends(self, expr: Expr) -> bool:
         return depends(expr, self.varying, self.memo)
@@ -91,9 +91,8 @@ class Access:
         self.vector: VectorIndex | None = None
         self.square: Square | None = None  # copies of the body that are emitted side by side
         self.mask: str | None = None  # lanes that run, inside a branch that only some lanes take
-        self.vectors: dict[int, Value] = {}
-        self.guards: dict[int, Guard] = {}
-        self._made: list[Expr] = []  # ids of expressions made here stay theirs as long as values are found by id
+        self.vectors: dict[Expr, Value] = {}
+        self.guards: dict[Expr, Guard] = {}
 
     def begin(self, roots: Sequence[Expr]) -> None:
         """Starts a statement."""
@@ -120,7 +119,6 @@ class Access:
     def base_and_offset(self, buffer: Buffer, index: Expr) -> tuple[str, int]:
         """The same as a pointer and a constant number of elements: the parts that change least are added first."""
         found, offset = terms(index)
-        self._made += found
         code = self.code
         pointer = self.pointers[buffer]
         levels: dict[int, str] = {}

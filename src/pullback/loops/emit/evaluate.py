@@ -40,16 +40,15 @@ class Evaluator(Access):
     ) -> None:
         super().__init__(code, function, register_bytes, repeated)
         self.streamed: frozenset[Buffer] = frozenset()  # stores to these begin lines of the cache here, and go past it
-        self._scalars: dict[int, Value] = {}
-        self._rare: dict[int, list[Op]] = {}  # selects whose condition seldom holds, by that condition
-        self._taken: dict[int, Value] = {}  # first branches of such selects, by these; poison where nothing takes them
-        self._short: set[int] = set()  # comparisons of indices that are made in 32 bits
+        self._scalars: dict[Expr, Value] = {}
+        self._rare: dict[Expr, list[Op]] = {}  # selects whose condition seldom holds, by that condition
+        self._taken: dict[Expr, Value] = {}  # first branches of such selects, by these; poison where nothing takes them
+        self._short: set[Expr] = set()  # comparisons of indices that are made in 32 bits
 
     def begin(self, roots: Sequence[Expr]) -> None:
         """Starts a statement: values found before are looked at afresh (their instructions are still shared)."""
         self._scalars = {}
         self.vectors = {}
-        self._made = []
         self._rare = {}
         self._taken = {}
         self._short = set()
@@ -58,7 +57,7 @@ class Evaluator(Access):
         self.guards = load_guards(order, roots, self._inside) if selects else {}
         for node in selects:
             if RARE in node.attrs:
-                self._rare.setdefault(id(node.args[0]), []).append(node)
+                self._rare.setdefault(node.args[0], []).append(node)
 
     def _inside(self, load: Load) -> bool:
         bounds = interval(load.index, self.ranges)
@@ -74,26 +73,26 @@ class Evaluator(Access):
         stack = [expr]
         while stack:
             node = stack[-1]
-            if id(node) in memo:
+            if node in memo:
                 stack.pop()
                 continue
-            needed = [x for x in self._vector_operands(node) if id(x) not in memo and vector.depends(x)]
+            needed = [x for x in self._vector_operands(node) if x not in memo and vector.depends(x)]
             if needed:
                 stack += needed
                 continue
-            memo[id(node)] = self._vector_value(node)
+            memo[node] = self._vector_value(node)
             stack.pop()
-        return memo[id(expr)]
+        return memo[expr]
 
     def _vector_operands(self, node: Expr) -> tuple[Expr, ...]:
         assert self.vector is not None
         if isinstance(node, Op):
             if self._is_short(node):
-                self._short.add(id(node))
+                self._short.add(node)
                 return ()
             return () if self._affine(node) is not None else self._needed(node)
         if isinstance(node, Load):
-            guard = self.guards.get(id(node))
+            guard = self.guards.get(node)
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
             if is_regular(self.vector.stride(node.index)):
                 return conds
@@ -105,8 +104,8 @@ class Evaluator(Access):
 
     def _needed(self, node: Op) -> tuple[Expr, ...]:
         """The operands to evaluate before an op: not what a select needs only in a branch of its own."""
-        if node.name == "select" and id(node.args[0]) in self._rare:
-            if id(node) in self._taken or node in self._rare[id(node.args[0])]:
+        if node.name == "select" and node.args[0] in self._rare:
+            if node in self._taken or node in self._rare[node.args[0]]:
                 return node.args[0], node.args[2]
         return node.args
 
@@ -115,15 +114,15 @@ class Evaluator(Access):
 
         All selects on the same condition are evaluated together, so that they share what they have in common.
         """
-        if id(node) in self._taken:
-            return self._choose(node, chosen, self._taken[id(node)], other)
-        group = self._rare[id(node.args[0])]
-        members = {id(each) for each in group}
+        if node in self._taken:
+            return self._choose(node, chosen, self._taken[node], other)
+        group = self._rare[node.args[0]]
+        members = set(group)
         now = [node]
         for each in group:
-            if each is not node and not any(id(x) in members for x in subexpressions((each.args[1],))):
+            if each is not node and not any(x in members for x in subexpressions((each.args[1],))):
                 now.append(each)
-        if any(id(x) in members for x in subexpressions((node.args[1],))):
+        if any(x in members for x in subexpressions((node.args[1],))):
             now = [node]
         for each in now:
             group.remove(each)
@@ -152,19 +151,19 @@ class Evaluator(Access):
             refs = [code.here(f"phi {value.type} [ poison, %{before} ], [ {ref}, %{last} ]") for ref in value.parts]
             merged = Value(value.dtype, refs[0], value.lanes, refs[1] if len(refs) > 1 else None)
             # Not as the value of the expression, which may be wanted elsewhere, too: a constant often is.
-            self._taken[id(each)] = merged
-        return self._choose(node, chosen, self._taken[id(node)], other)
+            self._taken[each] = merged
+        return self._choose(node, chosen, self._taken[node], other)
 
     def _known_or(self, expr: Expr) -> Value:
         """The value of an operand, evaluated now if it has not been."""
-        return self.vectors.get(id(expr)) or self._scalars.get(id(expr)) or self.value(expr)
+        return self.vectors.get(expr) or self._scalars.get(expr) or self.value(expr)
 
     def _choose(self, node: Op, cond: Value, x: Value, y: Value) -> Value:
         return emit_op(self.code, node, [cond, x, y])
 
     def _known(self, expr: Expr) -> Value:
         """An operand whose value has been found."""
-        found = self.vectors.get(id(expr))
+        found = self.vectors.get(expr)
         return self.scalar(expr) if found is None else found
 
     def _vector_value(self, node: Expr) -> Value:
@@ -179,7 +178,7 @@ class Evaluator(Access):
                 return vector.values[node.var]
             case Op() if (step := self._affine(node)) is not None:
                 return self._affine_lanes(node, step)
-            case Op() if id(node) in self._short:  # `_vector_operands` has looked
+            case Op() if node in self._short:  # `_vector_operands` has looked
                 return self._short_compare(node)
             case Op() if len(self._needed(node)) < len(node.args):
                 return self._rare_select(node, self._known(node.args[0]), self._known(node.args[2]))
@@ -270,35 +269,35 @@ class Evaluator(Access):
     def scalar(self, expr: Expr) -> Value:
         """The value of `expr` as a scalar; inside a vector loop, that of lane 0."""
         memo = self._scalars
-        found = memo.get(id(expr))
+        found = memo.get(expr)
         if found is not None:
             return found
         stack: list[Any] = [expr]
         while stack:
             node = stack[-1]
-            if id(node) in memo:
+            if node in memo:
                 stack.pop()
                 continue
             kind = type(node)
             if kind is Op:
                 # The index of a load is left to `address`, which sums it up in its own order.
                 operands = self._needed(node) if self._rare else node.args
-                needed = [x for x in operands if id(x) not in memo]
+                needed = [x for x in operands if x not in memo]
                 if needed:
                     stack += needed
                     continue
                 if len(operands) < len(node.args):
-                    memo[id(node)] = self._rare_select(node, memo[id(node.args[0])], memo[id(node.args[2])])
+                    memo[node] = self._rare_select(node, memo[node.args[0]], memo[node.args[2]])
                 else:
-                    memo[id(node)] = self._op(node, [memo[id(arg)] for arg in operands])
+                    memo[node] = self._op(node, [memo[arg] for arg in operands])
             elif kind is Const:
-                memo[id(node)] = constant(node.dtype, node.value)
+                memo[node] = constant(node.dtype, node.value)
             elif kind is Read:
-                memo[id(node)] = self._scalar_read(node)
+                memo[node] = self._scalar_read(node)
             else:
-                memo[id(node)] = scalar_load(self, node)
+                memo[node] = scalar_load(self, node)
             stack.pop()
-        return memo[id(expr)]
+        return memo[expr]
 
     def _scalar_read(self, node: Read) -> Value:
         vector = self.vector

@@ -114,23 +114,23 @@ class FunctionEmitter:
         has = target.converts_halves, target.looks_up, target.dots_pairs, target.multiplies_tiles, target.fuses
         self.code = Code(*has)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes, module.repeated)
-        self._writes: dict[int, Set[Buffer]] = {}
+        self._writes: dict[Loop, Set[Buffer]] = {}
         self._loops = 0  # that are counted for the user
         self._depth = 0  # of loops that ask
-        self._in_rounds: set[int] = set()  # loops around, by identity, that ask already
+        self._in_rounds: set[Loop] = set()  # loops around that ask already
 
     def block(self, body: Sequence[Stmt]) -> None:
-        done: set[int] = set()
+        done: set[Stmt] = set()
         parts = Parts(self.eval, body) if len(body) >= LONG else None
         for k, stmt in enumerate(body):
-            if id(stmt) in done:
+            if stmt in done:
                 continue
             if parts is not None:
                 parts.before(k)
             if isinstance(stmt, Store) and self.eval.vector is not None:
                 group = interleaved(self.eval.vector, body, k)
                 if group and interleaved_store(self.eval, group):
-                    done.update(map(id, group))
+                    done.update(group)
                     continue
             self.stmt(stmt)
             if parts is not None:
@@ -177,9 +177,9 @@ class FunctionEmitter:
 
     def writes(self, loop: Loop) -> Set[Buffer]:
         """Buffers stored in the body of `loop`."""
-        found = self._writes.get(id(loop))
+        found = self._writes.get(loop)
         if found is None:
-            found = self._writes[id(loop)] = stored(loop.body)
+            found = self._writes[loop] = stored(loop.body)
         return found
 
     def loop(self, loop: Loop) -> None:
@@ -263,7 +263,7 @@ class FunctionEmitter:
         rounds, between which the program asks for Ctrl-C, where they may take long.
         """
         writes, every = self.writes(loop), 0
-        if self.asks and id(loop) not in self._in_rounds:
+        if self.asks and loop not in self._in_rounds:
             bounds = self.eval.ranges.get(loop.var)
             if bounds is not None or self.eval.vector is None:
                 every = asks_every(loop, bounds and bounds[1] + 1)
@@ -293,9 +293,9 @@ class FunctionEmitter:
                 stop = self.least(stop, end)
             return self._counted(i, stop, step, values, writes, body, some=True)
 
-        self._in_rounds.add(id(loop))
+        self._in_rounds.add(loop)
         results = self._counted(start, end, size, inits, writes, round_, some)
-        self._in_rounds.remove(id(loop))
+        self._in_rounds.remove(loop)
         self.end_count()
         if steps is not None:
             self.ask_interrupt(steps=(steps.at(self.code, end), steps))

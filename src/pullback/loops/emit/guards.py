@@ -44,23 +44,23 @@ def _merge(a: Guard, b: Guard) -> Guard:
     return Guard(a.chain[:shared], a.clamp or b.clamp or not exact)
 
 
-def load_guards(order: Sequence[Expr], roots: Sequence[Expr], inside: Callable[[Load], bool]) -> dict[int, Guard]:
+def load_guards(order: Sequence[Expr], roots: Sequence[Expr], inside: Callable[[Load], bool]) -> dict[Expr, Guard]:
     """The guard of each load (by id) that is not always needed; loads with `inside` (never out of bounds) have none.
 
     `order` has all subexpressions of `roots`, operands before users.
     """
     if all(inside(expr) for expr in order if isinstance(expr, Load)):
         return {}
-    need: dict[int, Guard] = {id(root): ALWAYS for root in roots}
-    found: dict[int, Guard] = {}
+    need: dict[Expr, Guard] = dict.fromkeys(roots, ALWAYS)
+    found: dict[Expr, Guard] = {}
     for expr in reversed(order):  # users before operands
-        guard = need[id(expr)]
+        guard = need[expr]
         if isinstance(expr, Load) and (guard.chain or guard.clamp) and not inside(expr):
-            found[id(expr)] = guard
+            found[expr] = guard
         for k, operand in enumerate(operands(expr)):
             its = guard
             if k > 0 and isinstance(expr, Op) and expr.name == "select":
                 its = Guard((*guard.chain, (expr.args[0], k == 1)), guard.clamp)
-            known = need.get(id(operand))
-            need[id(operand)] = its if known is None else _merge(known, its)
+            known = need.get(operand)
+            need[operand] = its if known is None else _merge(known, its)
     return found

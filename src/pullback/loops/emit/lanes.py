@@ -46,28 +46,28 @@ REGISTERS = 4
 def depth(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:
     """Ops on the longest path through a body without loops, and what is carried; no branches that are seldom taken."""
     lets: dict[Var, int] = {}
-    memo: dict[int, int] = {}
+    memo: dict[Expr, int] = {}
 
     def path(root: Expr) -> int:
         stack = [root]
         while stack:
             expr = stack[-1]
-            if id(expr) in memo:
+            if expr in memo:
                 stack.pop()
                 continue
             if isinstance(expr, Read):
-                memo[id(expr)] = lets.get(expr.var, 0)
+                memo[expr] = lets.get(expr.var, 0)
                 continue
             args: tuple[Expr, ...] = ()
             if isinstance(expr, Op):
                 rare = expr.name == "select" and RARE in expr.attrs
                 args = (expr.args[0], expr.args[2]) if rare else expr.args
-            waiting = [arg for arg in args if id(arg) not in memo]
+            waiting = [arg for arg in args if arg not in memo]
             if waiting:
                 stack += waiting
                 continue
-            memo[id(expr)] = max((memo[id(arg)] for arg in args), default=-1) + 1
-        return memo[id(root)]
+            memo[expr] = max((memo[arg] for arg in args), default=-1) + 1
+        return memo[root]
 
     longest = 0
     for stmt in statements(body):

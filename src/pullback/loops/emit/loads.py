@@ -34,7 +34,7 @@ def is_regular(step: int | None) -> bool:
 def scalar_load(ev: Access, node: Load) -> Value:
     """The value of a load as a scalar; inside a vector loop, that of lane 0."""
     buffer, dtype = node.buffer, node.dtype
-    guard = ev.guards.get(id(node))
+    guard = ev.guards.get(node)
     if buffer.size == 0:
         return constant(dtype, 0j if dtype in REAL_OF else 0)
     if guard is None:
@@ -93,7 +93,7 @@ def _lane_mask(ev: Access, node: Load) -> str | None:
     vector = ev.vector
     assert vector is not None
     mask = ev.mask
-    guard = ev.guards.get(id(node))
+    guard = ev.guards.get(node)
     if guard is not None and guard.chain:
         own = _condition(ev, guard, vector.lanes)
         mask = own if mask is None else Asm(ev.code, vector.lanes).op("and", "i1", mask, own)
@@ -107,7 +107,7 @@ def vector_load(ev: Access, node: Load) -> Value:
     lanes = vector.lanes
     if buffer.size == 0:
         return constant(dtype, 0j if dtype in REAL_OF else 0)
-    guard = ev.guards.get(id(node))
+    guard = ev.guards.get(node)
     step = vector.stride(node.index)
     mask = _lane_mask(ev, node)
     if not is_regular(step) and guard is None and mask is None and (shared := _window(ev, node)) is not None:
@@ -309,7 +309,7 @@ def _gather(ev: Access, node: Load, clamp: bool, mask: str | None) -> Value:
 
 def short_place(ev: Access, node: Load) -> Expr | None:
     """The part of a gather's index that differs between lanes, in 32 bits, if each lane is better loaded by itself."""
-    if ev.register_bytes >= HARDWARE_GATHERS or ev.mask is not None or id(node) in ev.guards:
+    if ev.register_bytes >= HARDWARE_GATHERS or ev.mask is not None or node in ev.guards:
         return None
     vector = ev.vector
     assert vector is not None

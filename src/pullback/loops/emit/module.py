@@ -170,7 +170,7 @@ class Module:
                 k = positions[buffer.space]
                 positions[buffer.space] += 1
                 if buffer in single and pointer is None:
-                    emitter.late.setdefault(id(single[buffer]), []).append((buffer, k))
+                    emitter.late.setdefault(single[buffer], []).append((buffer, k))
                 elif buffer in used:
                     address = emitter.argument(buffer, k)
                     if pointer is None:
@@ -472,7 +472,7 @@ class ThreadBodyEmitter(KernelEmitter):
 
     def threads_loop(self, loop: Loop) -> None:
         """The iterations of one call, which the thread pool keeps short if each one is; there is at least one."""
-        self._in_rounds.add(id(loop))
+        self._in_rounds.add(loop)
         self._shared = loop
         self.scalar_loop(loop, "%begin", "%end")
 
@@ -494,7 +494,7 @@ class ProgramEmitter(VectorFunctionEmitter):
         super().__init__(module)
         # By identity of a statement: arguments that it alone uses, and their numbers. Their addresses are read in
         # front of it: those of 1,000 arguments, all read at the start, went to the stack and back.
-        self.late: dict[int, list[tuple[Buffer, int]]] = {}
+        self.late: dict[Stmt, list[tuple[Buffer, int]]] = {}
 
     def argument(self, buffer: Buffer, number: int) -> str:
         """The address of an input or output."""
@@ -502,7 +502,7 @@ class ProgramEmitter(VectorFunctionEmitter):
         return self.code.here(f"load ptr, ptr {at}, !invariant.load !0")
 
     def stmt(self, stmt: Stmt) -> None:
-        for buffer, number in self.late.get(id(stmt), ()):
+        for buffer, number in self.late.get(stmt, ()):
             self.eval.pointers[buffer] = self.argument(buffer, number)
         super().stmt(stmt)
 

@@ -75,7 +75,7 @@ def in_parts(ev: Access, roots: Sequence[Expr]) -> list[Value] | None:
 
 
 def _called(
-    ev: Access, function: tuple[Lambda, list[int]], root: Expr, operands: dict[int, Value], lanes: int
+    ev: Access, function: tuple[Lambda, list[Expr]], root: Expr, operands: dict[Expr, Value], lanes: int
 ) -> Value:
     """The value of `root` by a function of it."""
     body, arguments = function
@@ -92,29 +92,29 @@ def _place(ev: Access, dtype: str, lanes: int) -> str:
     return name
 
 
-def _parted(ev: Access, roots: Sequence[Expr]) -> tuple[dict[int, Value], int] | None:
+def _parted(ev: Access, roots: Sequence[Expr]) -> tuple[dict[Expr, Value], int] | None:
     """(vectors known by now that `roots` are computed from, by expression; lanes of a part), where parts are a gain.
 
     There may be nothing but ops between them: a load's address, or a lane's number, is known for whole vectors only.
     """
     vector = ev.vector
     assert vector is not None
-    operands: dict[int, Value] = {}
-    seen: set[int] = set()
+    operands: dict[Expr, Value] = {}
+    seen: set[Expr] = set()
     ops, widest = 0, 1
     stack = list(roots)
     while stack:
         expr = stack.pop()
-        if id(expr) in seen or not vector.depends(expr):
+        if expr in seen or not vector.depends(expr):
             continue
-        seen.add(id(expr))
-        known = ev.vectors.get(id(expr))
+        seen.add(expr)
+        known = ev.vectors.get(expr)
         if known is None and isinstance(expr, Read):
             known = vector.values.get(expr.var)
         if known is not None:
             if known.lanes != vector.lanes or known.im is not None or known.dtype == "bool":
                 return None
-            operands[id(expr)] = known
+            operands[expr] = known
         elif isinstance(expr, Op):
             ops += 1
             widest = max(widest, register_bytes(expr.dtype))

@@ -27,7 +27,7 @@ class Repeated:
         self._uses: dict[Any, int] = {}
         self._functions: dict[Any, Lambda] = {}
 
-    def function(self, root: Expr, operands: dict[int, Value], alone: bool) -> tuple[Lambda, list[int]] | None:
+    def function(self, root: Expr, operands: dict[Expr, Value], alone: bool) -> tuple[Lambda, list[Expr]] | None:
         """(the function that computes `root`, its arguments among `operands`), if it is needed often, or is the one
         result of its computation."""
         found = _form(root, operands)
@@ -42,45 +42,45 @@ class Repeated:
         return self._functions[key], arguments
 
 
-def _form(root: Expr, operands: dict[int, Value]) -> tuple[Any, list[Expr], list[int]] | None:
+def _form(root: Expr, operands: dict[Expr, Value]) -> tuple[Any, list[Expr], list[Expr]] | None:
     """(what is equal for expressions that compute the same of their operands, what it consists of, operands before
     users, and the operands); None if there is more than ops, constants and operands.
     """
-    numbers: dict[int, int] = {}
+    numbers: dict[Expr, int] = {}
     order: list[Expr] = []
     parts: list[Any] = []
-    arguments: list[int] = []
+    arguments: list[Expr] = []
     stack = [root]
     while stack:
         expr = stack[-1]
-        if id(expr) not in numbers:
-            if id(expr) in operands:
-                arguments.append(id(expr))
-                parts.append(operands[id(expr)].dtype)
+        if expr not in numbers:
+            if expr in operands:
+                arguments.append(expr)
+                parts.append(operands[expr].dtype)
             elif isinstance(expr, Const):
                 parts.append(const_key(expr))
             elif isinstance(expr, Op):
-                waiting = [x for x in expr.args if id(x) not in numbers]
+                waiting = [x for x in expr.args if x not in numbers]
                 if waiting:
                     stack += waiting
                     continue
-                parts.append((expr.name, expr.dtype, expr.attrs, *[numbers[id(x)] for x in expr.args]))
+                parts.append((expr.name, expr.dtype, expr.attrs, *[numbers[x] for x in expr.args]))
             else:
                 return None
-            numbers[id(expr)] = len(numbers)
+            numbers[expr] = len(numbers)
             order.append(expr)
         stack.pop()
     return tuple(parts), order, arguments
 
 
-def _lambda(order: Sequence[Expr], arguments: Sequence[int], operands: dict[int, Value]) -> Lambda:
+def _lambda(order: Sequence[Expr], arguments: Sequence[Expr], operands: dict[Expr, Value]) -> Lambda:
     params = {key: Var(f"x{k}", operands[key].dtype) for k, key in enumerate(arguments)}
-    made: dict[int, Expr] = {}
+    made: dict[Expr, Expr] = {}
     for expr in order:
-        if id(expr) in params:
-            made[id(expr)] = Read(params[id(expr)])
+        if expr in params:
+            made[expr] = Read(params[expr])
         elif isinstance(expr, Op):
-            made[id(expr)] = Op(expr.name, expr.dtype, tuple([made[id(x)] for x in expr.args]), expr.attrs)
+            made[expr] = Op(expr.name, expr.dtype, tuple([made[x] for x in expr.args]), expr.attrs)
         else:
-            made[id(expr)] = expr
-    return Lambda("rare", tuple(params.values()), made[id(order[-1])])
+            made[expr] = expr
+    return Lambda("rare", tuple(params.values()), made[order[-1]])

@@ -48,30 +48,30 @@ def summands(expr: Expr) -> tuple[list[tuple[Expr, int]], int]:
     return found, constant
 
 
-def depends(expr: Expr, variables: set[Var], memo: dict[int, bool]) -> bool:
+def depends(expr: Expr, variables: set[Var], memo: dict[Expr, bool]) -> bool:
     """Whether `expr` reads any of `variables`; `memo` is kept by the caller while its expressions live."""
-    known = memo.get(id(expr))
+    known = memo.get(expr)
     if known is None:
         stack: list[Any] = [expr]
         while stack:
             node = stack[-1]
-            if id(node) in memo:
+            if node in memo:
                 stack.pop()
                 continue
             kind = type(node)
             if kind is Read:
-                memo[id(node)] = node.var in variables
+                memo[node] = node.var in variables
             elif kind is Const:
-                memo[id(node)] = False
+                memo[node] = False
             else:
                 args = operands(node)
-                waiting = [x for x in args if id(x) not in memo]
+                waiting = [x for x in args if x not in memo]
                 if waiting:
                     stack += waiting
                     continue
-                memo[id(node)] = True in [memo[id(x)] for x in args]
+                memo[node] = True in [memo[x] for x in args]
             stack.pop()
-        known = memo[id(expr)]
+        known = memo[expr]
     return known
 
 
@@ -85,7 +85,7 @@ def _summands(expr: Expr) -> tuple[tuple[Expr, int], ...]:
 
 
 def stride(
-    expr: Expr, var: Var, varying: set[Var], definitions: Mapping[Var, Expr], memo: dict[int, bool]
+    expr: Expr, var: Var, varying: set[Var], definitions: Mapping[Var, Expr], memo: dict[Expr, bool]
 ) -> int | None:
     """How much the integer `expr` grows when `var` grows by one; None if that is not one constant.
 
@@ -117,7 +117,7 @@ _BOUNDED = frozenset(["convert", "neg", "add", "sub", "mul", "floordiv", "floorm
 
 
 def interval(
-    expr: Expr, ranges: Mapping[Var, Interval], depth: int = 40, memo: dict[int, Interval | None] | None = None
+    expr: Expr, ranges: Mapping[Var, Interval], depth: int = 40, memo: dict[Expr, Interval | None] | None = None
 ) -> Interval | None:
     """Bounds (both inclusive) of an integer expression, given those of its variables; None if unknown.
 
@@ -130,13 +130,13 @@ def interval(
     if depth == 0 or not isinstance(expr, Op) or expr.name not in _BOUNDED or not is_int(expr.dtype):
         return None
     memo = {} if memo is None else memo
-    if id(expr) not in memo:
-        memo[id(expr)] = _op_interval(expr, ranges, depth, memo)
-    return memo[id(expr)]
+    if expr not in memo:
+        memo[expr] = _op_interval(expr, ranges, depth, memo)
+    return memo[expr]
 
 
 def _op_interval(
-    expr: Op, ranges: Mapping[Var, Interval], depth: int, memo: dict[int, Interval | None]
+    expr: Op, ranges: Mapping[Var, Interval], depth: int, memo: dict[Expr, Interval | None]
 ) -> Interval | None:
     if expr.name == "convert":
         inner = interval(expr.args[0], ranges, depth - 1, memo) if is_int(expr.args[0].dtype) else None

@@ -231,7 +231,7 @@ class Interpreter:
         if self.at_once or loop.role not in ("reduce", "vector") or not self.leaf(loop):
             return False
         carried = {var for group in loop.carried for var in group.vars}
-        memo: dict[int, bool] = {}
+        memo: dict[Expr, bool] = {}
         elements = []
         for group in loop.carried:
             update = group.updates[0]

@@ -70,8 +70,8 @@ def _apart(loop: Loop, scratch: set[Buffer]) -> bool:
     """
     inside = {var for stmt in statements(loop.body) for var in bound(stmt)}
     varying = varying_vars(loop)
-    moving: dict[int, bool] = {}
-    fixed: dict[int, bool] = {}
+    moving: dict[Expr, bool] = {}
+    fixed: dict[Expr, bool] = {}
     keys: dict[object, tuple] = {}
     for buffer, index in accessed(loop.body):
         if buffer not in scratch:
@@ -95,7 +95,7 @@ def _key(expr: Expr) -> tuple:
     return ("load", id(expr))
 
 
-def _block_ok(body: Sequence[Stmt], varying: set[Var], inside_mask: bool, memo: dict[int, bool]) -> bool:
+def _block_ok(body: Sequence[Stmt], varying: set[Var], inside_mask: bool, memo: dict[Expr, bool]) -> bool:
     for stmt in body:
         match stmt:
             case Let() | Store():

@@ -212,7 +212,7 @@ class _Around:
     """A loop around accesses, and what is asked of it for each of them."""
 
     def __init__(self, loop: Loop) -> None:
-        self.loop, self.varying, self.memo = loop, varying_vars(loop), dict[int, bool]()
+        self.loop, self.varying, self.memo = loop, varying_vars(loop), dict[Expr, bool]()
         self.by = dict(loop.attrs).get(BY, 1) if loop.attrs else 1
 
     def step(self, index: Expr, definitions: dict[Var, Expr]) -> int | None:

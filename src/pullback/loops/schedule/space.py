@@ -82,7 +82,7 @@ class Axis:
         self.definitions = {
             stmt.var: stmt.value for stmt in statements(loop.body) if isinstance(stmt, Let) and stmt.var.dtype == "i64"
         }
-        self.memo: dict[int, bool] = {}
+        self.memo: dict[Expr, bool] = {}
 
     def step(self, index: Expr) -> int | None:
         """How far apart neighbouring iterations access memory; None if that varies."""

@@ -95,7 +95,7 @@ def _elements(loop: Loop) -> list[Expr] | None:
     """What each group is combined with in an iteration; None if that depends on running values."""
     lets = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
     running = {group.vars[0] for group in loop.carried}
-    memo: dict[int, bool] = {}
+    memo: dict[Expr, bool] = {}
     found = {}
     for stmt in loop.body:
         if not isinstance(stmt, Let):

@@ -188,7 +188,7 @@ class _Fuser:
             near = dict.fromkeys(v for v in big if FAR_SMALLER * v.aval.size > out.aval.size)
             computed = isinstance(kind, Elementwise) or not kind.is_view
             own: float = kind.cost if computed else 0
-            if out.aval.dtype.name in SHORT and eqn.primitive.name in ROUNDED:
+            if out.aval.dtype.name in SHORT and eqn.primitive.name in ROUNDED and _is_large(out):
                 own += NOMINAL.operations.rounding
             self.costs[out] = min(sum([self.costs[v] for v in near]) + own, DEAR)
             self._note_shallow(out, big, own)
@@ -358,7 +358,7 @@ class _Fuser:
         memory, and what is computed of what the first cache does not hold. (Where a padded array begins is known.)
         """
         arithmetic = self.costs[out] and isinstance(self.eqns[self.producer[out]].primitive.lower, Elementwise)
-        far = arithmetic and out.aval.size * out.aval.dtype.itemsize > NOMINAL.first.bytes
+        far = arithmetic and _is_large(out)
         if out.aval.size <= FEW or not (self.apart_in_memory[out] or far):
             return False
         evaluations = sum(turns(group, index) for group, indices in wants.items() for index in indices)
@@ -609,3 +609,8 @@ def _turned(ways: tuple[Shape, ...], permutation: Shape) -> tuple[Shape, ...]:
     if ways and sorted(permutation, key=permutation.__getitem__) == list(ways[-1]):
         return ways[:-1]
     return (*ways, tuple(permutation))
+
+
+def _is_large(var: Var) -> bool:
+    """Whether the first cache does not hold a value."""
+    return bool(var.aval.size * var.aval.dtype.itemsize > NOMINAL.first.bytes)

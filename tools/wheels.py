@@ -131,7 +131,7 @@ def zig(folder: Path) -> dict[str, str]:
     compiler, found = Path(ziglang.__file__).parent / "zig", {}
     for name, command in (("CC", "cc"), ("CXX", "c++")):
         script = folder / f"zig-{command}"
-        flags = f"-target x86_64-linux-gnu.{GLIBC} -fno-sanitize=undefined"
+        flags = f"-target x86_64-linux-gnu.{GLIBC} -fno-sanitize=undefined -g0"  # Zig would have both
         script.write_text(f'#!/bin/sh\nexec "{compiler}" {command} {flags} "$@"\n')
         script.chmod(0o755)
         found[name] = str(script)

@@ -64,6 +64,17 @@ def test_scan_promotes_a_weakly_typed_carry():
     assert total.dtype == jnp.float32 and float(total) == 3.0
 
 
+def test_the_body_of_a_weakly_typed_carry_is_as_it_was_traced():
+    """JAX's page on jaxprs shows such a scan: what the body gives back of its carry is no conversion of it."""
+    closed = jax.make_jaxpr(lambda x: lax.scan(lambda c, a: (c + a, c), 0.0, x))(jnp.ones(3))
+    (body,) = [eqn.params["jaxpr"] for eqn in closed.eqns if eqn.primitive.name == "scan"]
+    assert [eqn.primitive.name for eqn in body.eqns] == ["convert_element_type", "add"]
+    assert body.jaxpr.outvars[1] is body.jaxpr.invars[0]
+    assert [aval.weak_type for aval in (*body.in_avals, *closed.out_avals)] == [True, False, False, True]
+    carry, seen = lax.scan(lambda c, a: (c + a, c), 0.0, jnp.ones(3))
+    assert (carry.weak_type, seen.weak_type, seen.tolist()) == (False, True, [0, 1, 2])
+
+
 def test_scan_without_xs():
     c, ys = lax.scan(lambda c, _: (c + 1, c), 0, None, length=4)
     assert int(c) == 4

@@ -191,7 +191,7 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
     the body gives. `place(out_tree)` says how many of the results are the carry; 0 where that is no carry.
 
     A user says how a carry varies along the axes of shard_map, by pcast; that of a loop of ours varies as it must.
-    Where only weak types change, what was traced is used again, so that the function runs once.
+    Where only weak types change, what was traced stays, as in JAX, whose jaxprs then have weakly typed carries.
     """
     n, varying = len(init), types.in_use() and bodies.is_ours(inspect.unwrap(fun))
     found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name)
@@ -203,13 +203,8 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
         kind = types.type_of_operands()
         same = all([_alike_but_weak(kind(a), kind(b)) for a, b in zip(init, promoted)])
         init = promoted
-        avals = (*map(types.type_of_operands(), init), *rest)
-        if same:
-            key = ("settled", len(consts), n, avals)
-            settled = jaxpr.cached(key, lambda: _with_strong_carry(jaxpr, len(consts), n, avals))  # noqa: B023
-            found = settled, consts, out_tree
-        else:
-            found = trace_body(fun, in_tree, avals, name)
+        if not same:
+            found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name)
     jaxpr, consts, out_tree = found
     if place(out_tree) == n:
         found = with_results_cut(jaxpr, [*map(types.type_of_operands(), init)]), consts, out_tree
@@ -231,18 +226,6 @@ def with_results_cut(closed: ClosedJaxpr, avals: Sequence[Any]) -> ClosedJaxpr:
 
 def _alike_but_weak(a: Any, b: Any) -> bool:
     return a.dtype == b.dtype and _lie_alike(a, b)
-
-
-def _with_strong_carry(closed: ClosedJaxpr, n_consts: int, n: int, avals) -> ClosedJaxpr:
-    """The body for arguments of these types, which differ in weak types; results beside the carry stay as they are."""
-    weak = [aval.weak_type for aval in closed.out_avals]
-
-    def fun(*args):
-        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        wanted = [w and (k >= n or avals[k].weak_type) for k, w in enumerate(weak)]
-        return [v if typeof(v).weak_type == w else hooks.convert(v, typeof(v).dtype, w) for v, w in zip(outs, wanted)]
-
-    return trace(fun, [*closed.in_avals[:n_consts], *avals], closed.jaxpr.debug_info)
 
 
 def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, init) -> TypeError:

@@ -8,6 +8,12 @@
 #include "sorting/sorting.h"
 #include "threads/thread_pool.h"
 
+// LLVM's C++ library has these in itself, GNU's in its headers only: what is built with the one may be linked with the other.
+#ifdef _LIBCPP_VERSION
+std::bad_alloc::bad_alloc() noexcept {}
+std::bad_array_new_length::bad_array_new_length() noexcept {}
+#endif
+
 namespace pb {
 
 int num_threads() noexcept { return 1; }

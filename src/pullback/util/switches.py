@@ -142,9 +142,10 @@ TABLE = (
     Switch("form", "", str, "Take this form of every nest that has it, whatever it costs: what the choice is worth."),
     Switch(
         "drafts",
-        True,
+        False,
         parse_bool,
-        "Compile without optimizations what is not expected to run for long, and again when it has done so.",
+        "Compile without optimizations what is not expected to run for long, and again when it has: for work in which "
+        "many programs run a few times each.",
     ),
     Switch("partition", True, parse_bool, "Cut programs on arrays that are cut over a mesh into one for each device."),
     Switch("comm", "", _comm, "trace: print who waited for whom, and how long, in communication between processes."),

@@ -34,7 +34,7 @@ PROGRAMS = {
 
 @pytest.fixture
 def folder(tmp_path):
-    with switches.set(cache_dir=str(tmp_path)):
+    with switches.set(cache_dir=str(tmp_path), drafts=True):
         jax.clear_caches()
         yield tmp_path
     jax.clear_caches()

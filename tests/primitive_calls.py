@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from pullback.core import Primitive
+from pullback.lax.records.operands import KEYS
 
 DTYPES = {
     "b": ("bool",),
@@ -80,7 +81,7 @@ def elementwise_calls(primitive: Primitive, rng: np.random.Generator) -> Iterato
         return value[k] if isinstance(value, tuple) else value
 
     allowed = [
-        [n for kind in kinds for n in DTYPES[kind] if samples.dtypes is None or n in samples.dtypes]
+        [n for kind in kinds if kind != KEYS for n in DTYPES[kind] if samples.dtypes is None or n in samples.dtypes]
         for kinds in accepts
     ]
     together = len(set(accepts)) == 1

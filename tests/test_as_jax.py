@@ -80,6 +80,23 @@ def test_what_is_not_there_says_so():
         "'pullback.no_such_module'")  # fmt: skip
 
 
+def test_mistakes_are_explained_under_that_name():
+    lines = python(
+        """
+        import pullback
+        pullback.install_as_jax()
+        import jax, jax.numpy as jnp
+        for wrong in (lambda: jax.lax.custom_root({"a": 1}, 1.0, 2, 3), lambda: jnp.loadtxt):
+            try:
+                wrong()
+            except (TypeError, AttributeError) as error:
+                print(error)
+        """
+    )
+    out = "\n".join(lines)
+    assert "argument 'f' must be a function" in out and "write jax.numpy.asarray(numpy.loadtxt(...))" in out
+
+
 def test_refuses_when_jax_was_imported(tmp_path):
     (tmp_path / "jax.py").write_text("")
     (line,) = python("""

@@ -51,9 +51,12 @@ def test_a_few_programs_reach_every_pass():
     # Nor so often the same.
     turns = lambda x: [x := jnp.sin(jnp.cumsum(x, 0)) * jnp.exp(-x * x) for _ in range(6)]
     layers = pullback.make_jaxpr(turns)(np.ones((50, 60), "f4"))
+    # Nor loops that leave much for their derivatives.
+    loop = lambda x: pullback.lax.scan(lambda c, _: (jnp.sin(c) / (1 + c * c), None), x, None, length=9)[0].sum()
+    left = pullback.make_jaxpr(pullback.grad(loop))(np.ones(40_000, "f4"))
     # Nor numbers of 16 bits that are only moved.
     moved = pullback.make_jaxpr(lambda x: x.T)(np.ones((30, 40), "f2"))
-    for program in (many, rows, places, parts, batch, large, placed, halved, scatter, layers, moved):
+    for program in (many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved):
         reached |= passes.changing(program)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).
     assert passes.names() - reached == {"overlap"}

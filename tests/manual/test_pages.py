@@ -204,7 +204,8 @@ def test_every_function_of_a_distribution_has_a_page():
     modules = {name: module for name, module in vars(stats).items() if inspect.ismodule(module) and name[0] != "_"}
     assert set(modules) == set(DISTRIBUTIONS)
     for name, module in modules.items():
-        own = {n for n, f in vars(module).items() if getattr(f, "__module__", "") == module.__name__ and n[0] != "_"}
+        home = module.__spec__.name
+        own = {n for n, f in vars(module).items() if getattr(f, "__module__", "") == home and n[0] != "_"}
         assert own == set(manual.by_name(DISTRIBUTIONS[name])), name
 
 

@@ -41,6 +41,7 @@ from pullback.runtime.eager.plan import Planned, is_too_long, make_plan, uses_be
 from pullback.transforms.partial_eval import used_inputs
 from pullback.transforms.remembered import found
 from pullback.util import config
+from pullback.util.absent import own_name
 from pullback.util.errors import UNTRACEABLE
 from pullback.util.memory import forgetful
 from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
@@ -318,7 +319,7 @@ def remember_all(
     Which of their arguments are arrays, their kinds say; `own` has what differs for single functions. What is jitted
     has a memory already. To be skipped are functions of functions, and those whose results' shapes depend on values.
     """
-    package, own, skip = namespace["__name__"], own or {}, frozenset(skip)
+    package, own, skip = own_name(namespace["__name__"]), own or {}, frozenset(skip)
     for name, fun in list(namespace.items()):
         if name.startswith("_") or name in skip or not isinstance(fun, FunctionType):
             continue

@@ -26,6 +26,7 @@ from pullback.core.kinds import Kind, Kinds, is_arraylike
 from pullback.core.tracer import Array as AnyArray
 from pullback.core.tracer import Tracer
 from pullback.core.types import asked
+from pullback.util.absent import own_name
 from pullback.util.errors import (
     ArgumentError,
     DimensionsError,
@@ -289,7 +290,7 @@ def explain_all(
 ) -> None:
     """Replace the public functions of a package, in it and in the modules that define them, by explained ones; `own`
     has what differs for single functions."""
-    package, skip = namespace["__name__"], frozenset(skip)
+    package, skip = own_name(namespace["__name__"]), frozenset(skip)
     for name, fun in list(namespace.items()):
         if name.startswith("_") or name in skip or not isinstance(fun, FunctionType):
             continue

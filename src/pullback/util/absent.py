@@ -90,14 +90,21 @@ def _make(module: str, entry: str, reason: str) -> Any:
     return _AbsentValue(why)
 
 
+def own_name(module: str) -> str:
+    """The name of a module of ours where it stands in for one of JAX's, whose `__name__` it has: its spec keeps it."""
+    spec = getattr(sys.modules.get(module), "__spec__", None)
+    return spec.name if spec else module
+
+
 def no_attribute(module: str, name: str) -> AttributeError:
     """Of a module without that name, with what to write instead if another module or library has it.
 
     Python looks for names like it, and offers one, where it shows the error.
     """
-    more = advice(module, name)
-    text = f"module '{module}' has no attribute '{name}'" + (f"; {more}" if more else "")
-    return AttributeError(text, name=name, obj=sys.modules.get(module))
+    found = sys.modules.get(module)
+    more = advice(own_name(module), name)
+    text = f"module '{getattr(found, '__name__', module)}' has no attribute '{name}'" + (f"; {more}" if more else "")
+    return AttributeError(text, name=name, obj=found)
 
 
 def listed(module: str) -> Callable[[], list[str]]:

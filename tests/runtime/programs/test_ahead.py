@@ -19,10 +19,11 @@ wide = pytest.mark.skipif(LEVEL is None, reason="no kernels are compiled ahead f
 @wide
 def test_products_call_usual_kernels():
     target = current_target().vector_bytes
-    for dtype in ("f32", "f64"):
+    for dtype in ("f32", "f64", "i32"):
         sizes = set(shapes.block_sizes(dtype, target))
         found = {shapes.product_shape(dtype, m, n) for m in range(1, 70) for n in range(1, 300)}
         assert found <= sizes, found - sizes
+    for dtype in ("f32", "f64"):
         grams = {shapes.gram_kernel_name(dtype, *shapes.block_shape(dtype, n, n)) for n in range(64, 600)}
         assert grams <= set(usual_kernels(target))
 

@@ -37,9 +37,6 @@ class Side:
         """The leaves of a result, for comparison."""
         return [np.asarray(x) for x in leaves_of(result)]
 
-    def settle(self) -> None:
-        """Called before times are taken of what has been compiled: ours has the code then that runs often."""
-
 
 class JaxLike(Side):
     """pullback or JAX: both have one API."""
@@ -72,13 +69,6 @@ class JaxLike(Side):
     def set_x64(self, on: bool) -> None:
         """Allow 64-bit numbers or not."""
         self.jax.config.update("jax_enable_x64", on)
-
-    def settle(self) -> None:
-        """Drafts give way to better code."""
-        if self.name == "pullback":
-            from pullback.loops.emit.improve import settle
-
-            settle()
 
     def call(self, program: Program, inputs: tuple) -> Callable[[], Any]:
         """A call of the jitted program."""

@@ -123,7 +123,6 @@ def _prepare(program: Program, inputs: tuple, sides: Sequence[Side], figures: Fi
         if len(results) == 1:
             least += sum(a.nbytes for a in results[side.name])
         del result
-        side.settle()
         call()
         calls[side.name] = call, batch_size(call)
     if program.tolerance is not None:

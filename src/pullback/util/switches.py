@@ -140,13 +140,6 @@ TABLE = (
     ),
     Switch("tune", False, parse_bool, "Measure forms of each program's loop nests once, and keep the answer on disk."),
     Switch("form", "", str, "Take this form of every nest that has it, whatever it costs: what the choice is worth."),
-    Switch(
-        "drafts",
-        False,
-        parse_bool,
-        "Compile without optimizations what is not expected to run for long, and again when it has: for work in which "
-        "many programs run a few times each.",
-    ),
     Switch("partition", True, parse_bool, "Cut programs on arrays that are cut over a mesh into one for each device."),
     Switch("comm", "", _comm, "trace: print who waited for whom, and how long, in communication between processes."),
     Switch("comm_timeout", 60.0, _seconds, "Seconds after which waiting for another process is an error."),
@@ -173,7 +166,6 @@ class Switches:
     skip: frozenset[str]
     tune: bool
     form: str
-    drafts: bool
     partition: bool
     comm: str
     comm_timeout: float

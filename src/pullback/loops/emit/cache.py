@@ -1,9 +1,9 @@
 """A cache of object code on disk: keyed by the program's canonical text, the CPU and the version.
 
-A file is magic, SHA-256 of its name and the rest, slot names and sizes, facts, LLVM text, object code. It is written
-beside and renamed into place, so readers see a whole file or none; one that is damaged or cut off fails the check and
-is written anew. When the folder outgrows its limit the files used longest ago go first. No failure of the disk is an
-error: the program is compiled then.
+A file is magic, SHA-256 of its name and the rest, slot names and sizes, facts, object code. It is written beside and
+renamed into place, so readers see a whole file or none; one that is damaged or cut off fails the check and is written
+anew. When the folder outgrows its limit the files used longest ago go first. No failure of the disk is an error: the
+program is compiled then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pullback.util.switches import switches
 
 from .folder import default_folder, read, usable
 
-_MAGIC = b"pullback-object-4\n"
+_MAGIC = b"pullback-object-3\n"
 DEFAULT_LIMIT = 1 << 28
 RECENT = 128  # entries kept in memory
 
@@ -36,8 +36,6 @@ class Entry(NamedTuple):
     slots: tuple[str, ...]
     arena_bytes: int
     facts: bytes = b""  # what else the owner of the program wants to know of it
-    text: bytes = b""  # of a draft (drafts.py): the LLVM text of better code
-    promote: bool = False  # how that is compiled (module.py)
 
 
 @functools.cache
@@ -111,13 +109,11 @@ class ObjectCache:
         if raw[:head] != _MAGIC or _digest(key, body) != raw[head : head + 32]:
             return None
         size = int.from_bytes(body[:4], "little")
-        slots, arena_bytes, facts, text, promote = json.loads(body[4 : 4 + size])
-        texts = 4 + size + facts
-        code = texts + text
+        slots, arena_bytes, facts = json.loads(body[4 : 4 + size])
+        code = 4 + size + facts
         with contextlib.suppress(OSError):
             os.utime(path)  # used now: evicted later
-        entry = Entry(body[code:], tuple(slots), arena_bytes, body[4 + size : texts], body[texts:code], promote)
-        return self._remember(key, entry)
+        return self._remember(key, Entry(body[code:], tuple(slots), arena_bytes, body[4 + size : code]))
 
     def admit(self, key: str, entry: Entry) -> None:
         """Keeps an entry in memory for now."""
@@ -126,9 +122,8 @@ class ObjectCache:
     def put(self, key: str, entry: Entry) -> None:
         """Stores an entry; silently only in memory where the disk does not let it."""
         self._remember(key, entry)
-        sizes = entry.arena_bytes, len(entry.facts), len(entry.text)
-        names = json.dumps([entry.slots, *sizes, entry.promote]).encode()
-        body = len(names).to_bytes(4, "little") + names + entry.facts + entry.text + entry.code
+        names = json.dumps([entry.slots, entry.arena_bytes, len(entry.facts)]).encode()
+        body = len(names).to_bytes(4, "little") + names + entry.facts + entry.code
         path = self._path(key)
         if not usable(self.folder, make=True) or not usable(path.parent, make=True):
             return

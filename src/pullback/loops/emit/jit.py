@@ -13,9 +13,7 @@ from pullback.loops.ir.types import ITEMSIZE
 from pullback.util.clock import Clock
 
 from .cache import Entry, ObjectCache, cache_key
-from .cpu.target import Target, host_target, target_of_features
-from .drafts import FRONT_TEXT, is_plain, suits
-from .improve import front, watch
+from .cpu.target import Target, host_target
 from .load import CompiledFunction, link
 from .machines import LOCK, machine_of
 from .module import ModuleText, build_module
@@ -29,7 +27,6 @@ def emit_object(
     promote: bool = False,
     clock: Callable[[str], None] = lambda stage: None,
     entry: str = ENTRY,
-    draft: bool = False,
 ) -> bytes:
     """Machine code of LLVM text as an object file; RuntimeError quotes what LLVM rejects.
 
@@ -38,7 +35,7 @@ def emit_object(
     seventh of the time without making it faster.
     """
     with LOCK:
-        machine = machine_of(target, draft)
+        machine = machine_of(target)
         try:
             module = llvm.parse_assembly(text)
             if verify:
@@ -96,7 +93,6 @@ def compile_function(
     arena_bytes: int | None = None,
     verify: bool = False,
     subroutine: bool = False,
-    expected: Callable[[Function], float] | None = None,
 ) -> CompiledFunction:
     """Compiles `function` for this machine, or takes its code from `cache`.
 
@@ -105,8 +101,7 @@ def compile_function(
     needs no passes at all. `optimize` may add buffers only after those of `function`. With a `key`, under which nothing
     was found, the code is stored under that together with `facts`. `symbols` are addresses of C functions beside those
     of `add_symbols`. A `subroutine` is what a Call of another function calls: its arguments are the addresses of inputs
-    and outputs. A program may be drafted (drafts.py) if `expected` says how many nanoseconds a run of it takes. Raises
-    NotImplementedError for constructs the emitter does not know, KeyError for a missing symbol.
+    and outputs. Raises NotImplementedError for constructs the emitter does not know, KeyError for a missing symbol.
     """
     target = target or host_target()
     seconds: dict[str, float] = {}
@@ -140,33 +135,13 @@ def compile_function(
             arena_bytes = max((at + b.size * ITEMSIZE[b.dtype] for b, at in offset_of.items()), default=0)
         module = build_module(final, offset_of, target, subroutine)
         clock("emit")
-        draft = expected is not None and suits(module.text, target, expected(final))
-        code = emit_object(module.text, target, verify, module.promote and not draft, clock, draft=draft)
+        code = emit_object(module.text, target, verify, module.promote, clock)
         entry = Entry(code, tuple(module.slots), arena_bytes, facts)
-        if draft and not is_plain(module.text):
-            entry = entry._replace(text=module.text.encode(), promote=module.promote)
         if cache is not None and key is not None:
             cache.put(key, entry)
             clock("store")
     constants = {k: buffer.data for k, buffer in enumerate(function.buffers) if buffer.data is not None}
-    compiled = link(entry, constants, symbols, emitted, seconds, cached)
-    if entry.text:
-        better = lambda: better_entry(entry, target, cache, key)
-        watch(compiled, entry.text.count(b"\n"), front(cache, front_code), better)
-    return compiled
+    return link(entry, constants, symbols, emitted, seconds, cached)
 
 
-def front_code() -> bytes:
-    """What stands in front of drafts, on every x86-64."""
-    return emit_object(FRONT_TEXT, target_of_features(()))
-
-
-def better_entry(entry: Entry, target: Target, cache: ObjectCache | None, key: str | None) -> Entry:
-    """What takes the place of a draft, in the cache as well."""
-    found = Entry(emit_object(entry.text.decode(), target, promote=entry.promote), *entry[1:4])
-    if cache is not None and key is not None:
-        cache.put(key, found)
-    return found
-
-
-__all__ = ["assembly", "better_entry", "compile_function", "emit_object", "front_code"]
+__all__ = ["assembly", "compile_function", "emit_object"]

@@ -53,11 +53,10 @@ class CompiledFunction:
     slots: tuple[str, ...]
     seconds: dict[str, float]  # by stage; empty stages were not needed
     cached: bool
-    table: Any
-    owners: list[Any] = field(default_factory=list)
+    _table: Any
+    _keep: list[Any] = field(default_factory=list)
     code_bytes: int = 0  # of the object file
     module: Callable[[], ModuleText] | None = None
-    draft: Any = None  # if it is one: its `improve.Draft`
 
     @property
     def llvm(self) -> str:
@@ -73,7 +72,7 @@ class CompiledFunction:
     def set_host_call(self, address: int) -> None:
         """Sets the callback of the program's host calls; ignored if it has none."""
         if HOST_SLOT in self.slots:
-            self.table[self.slots.index(HOST_SLOT)] = address
+            self._table[self.slots.index(HOST_SLOT)] = address
 
     def __call__(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> int:
         """Runs on NumPy arrays, with an arena of its own: for tests and tools. Returns the program's status."""

@@ -15,7 +15,7 @@ LOCK = held_at_fork(Lock())
 held_at_fork(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None) or Lock())
 
 
-_machines: dict[tuple[Target, bool], llvm.TargetMachine] = {}
+_machines: dict[Target, llvm.TargetMachine] = {}
 _jits: list[llvm.LLJIT] = []
 _count = 0
 
@@ -31,9 +31,9 @@ _NOTHING_TO_DO = (
 )  # fmt: skip
 
 
-def machine_of(target: Target, draft: bool = False) -> llvm.TargetMachine:
-    """LLVM's code generator for a target, or for drafts (drafts.py); made once."""
-    machine = _machines.get((target, draft))
+def machine_of(target: Target) -> llvm.TargetMachine:
+    """LLVM's code generator for a target; made once."""
+    machine = _machines.get(target)
     if machine is None:
         if not _machines:
             llvm.initialize_all_targets()
@@ -48,10 +48,10 @@ def machine_of(target: Target, draft: bool = False) -> llvm.TargetMachine:
             for option in _NOTHING_TO_DO:
                 llvm.set_option("pullback", option)
         machine = llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=target.features, opt=0 if draft else 2, reloc="pic", codemodel="default"
+            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
         )
         machine.set_asm_verbosity(False)
-        _machines[target, draft] = machine
+        _machines[target] = machine
     return machine
 
 

@@ -56,7 +56,7 @@ from .values import Value, broadcast
 from .vector_loops import VectorFunctionEmitter
 
 # A function that only calls others is not worth LLVM's effort: the quick instruction selection, and no optimizations.
-QUICK = "noinline optnone"
+_QUICK = "noinline optnone"
 
 
 @frozen_record
@@ -144,7 +144,7 @@ class Module:
         emitter.code.line(last)
         if emitter.stop:
             emitter.code.line(f"stop:\n{emitter.stop}")
-        attributes = f"{QUICK} {self.target.attributes}" if quick else self.target.attributes
+        attributes = f"{_QUICK} {self.target.attributes}" if quick else self.target.attributes
         self.functions.append(f"{head} {attributes} {{\nentry:\n{emitter.code.text()}\n}}\n")
         self.declarations.update(emitter.code.declarations)
 

@@ -7,7 +7,6 @@ without (runtime/programs/compiler.py). Measured: a process's first call of a pr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 
@@ -16,18 +15,15 @@ from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.lower.program import Lowered, lower_program
 from pullback.compiler.lower.sources import NotedLowering
 from pullback.core.jaxpr import ClosedJaxpr, Literal
-from pullback.loops.emit import jit
-from pullback.loops.emit.cache import Entry, ObjectCache
-from pullback.loops.emit.cpu.target import host_target, target_of
+from pullback.loops.emit.cpu.target import host_target
 from pullback.loops.emit.interrupt import has_long_calls
-from pullback.loops.emit.jit import assembly, compile_function, front_code
+from pullback.loops.emit.jit import assembly, compile_function
 from pullback.loops.emit.module import ModuleText, build_module
 from pullback.loops.emit.symbols import SPAN
 from pullback.loops.ir import Buffer, Function
-from pullback.loops.ir.ir import Call, Const, While
-from pullback.loops.ir.visit import forget_facts, kernels, statements
+from pullback.loops.ir.ir import Call, Const
+from pullback.loops.ir.visit import forget_facts
 from pullback.loops.passes.count import transcendentals
-from pullback.loops.schedule.cost import nanoseconds
 from pullback.runtime.programs import spans
 from pullback.runtime.programs.kernel_list import clocked, kernels_of, prepared
 from pullback.runtime.programs.kernels import object_cache
@@ -188,7 +184,6 @@ def make(
         cache=None if with_spans or any(variant()) else object_cache(),
         key=None if packed is None else key,
         facts=packed or b"",
-        expected=_expected if switches.drafts and key is not None and packed is not None else None,
         verify=bool(switches.check),
     )
     clock.seconds.update(compiled.seconds)
@@ -197,19 +192,6 @@ def make(
     dump("llvm", name, lambda: emitted().text)
     dump("asm", name, lambda: assembly(emitted()))
     return ready(Native(facts, compiled.arena_bytes, compiled, clock.seconds))
-
-
-def better_entry(draft: Entry, level: str, cache: ObjectCache, key: str) -> Entry:
-    """What takes the place of a draft that was found on disk, for a level of CPUs."""
-    return jit.better_entry(draft, target_of(level), cache, key)
-
-
-def _expected(function: Function) -> float:
-    """Nanoseconds that one run of a program takes, about; endless where nobody knows."""
-    bodies = [function.body, *(kernel.body for kernel in kernels(function.body))]
-    if any(isinstance(stmt, While) for body in bodies for stmt in statements(body)):
-        return math.inf
-    return nanoseconds(function.body)
 
 
 def _with_spans(function: Function, name: str, lowered: Lowered, notes: NotedLowering) -> Function:
@@ -247,7 +229,4 @@ def text_of(stage: str, lowered: Lowered) -> str:
     return schedule_text(ordered) if stage == "schedule" else pipelines.text_of(pipelines.optimize_loops(ordered))
 
 
-__all__ = [
-    "assembly", "better_entry", "front_code", "lower", "make", "module_of", "optimized", "symbol_of", "text_of",
-    "transcendentals"
-]  # fmt: skip
+__all__ = ["assembly", "lower", "make", "module_of", "optimized", "symbol_of", "text_of", "transcendentals"]

@@ -29,7 +29,6 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.specialize import refuse_symbolic
 from pullback.lax.elementwise.narrow import is_narrow
 from pullback.loops.emit.cpu.identity import identity_of
-from pullback.loops.emit.improve import front, watch
 from pullback.loops.emit.load import link
 from pullback.loops.emit.symbols import HOST_SLOT, INTERRUPT, STEP
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
@@ -389,10 +388,6 @@ def _from_disk(key: str, consts: Sequence[Any], clock: Clock) -> Native | None:
     facts, constants = unpacked
     symbols = addresses({name for name in entry.slots if ":" not in name and name != HOST_SLOT})
     compiled = link(entry, constants, symbols, None, clock.seconds)
-    if entry.text:
-        level, cache = switches.cpu, object_cache()
-        ahead = front(cache, lambda: making().front_code())
-        watch(compiled, entry.text.count(b"\n"), ahead, lambda: making().better_entry(entry, level, cache, key))
     return ready(Native(facts, compiled.arena_bytes, compiled, clock.seconds))
 
 

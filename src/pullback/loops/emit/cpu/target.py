@@ -37,11 +37,6 @@ class Target:
         return "+fma" in self.features.split(",")
 
     @property
-    def may_fuse(self) -> bool:
-        """Whether it may have such instructions that no feature tells of: by its name, or on another architecture."""
-        return not self.fuses and (not self.features or not self.triple.startswith("x86_64"))
-
-    @property
     def looks_up(self) -> int:
         """Entries of the tables of f32 in which one instruction finds one for each lane: 16 (AVX-512), 8 (AVX2) or 0.
 

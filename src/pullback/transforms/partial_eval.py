@@ -305,31 +305,14 @@ def partial_eval_by_splitting(
     `rebuild(jaxpr, params, known)` gives the params of either half.
     """
     unknown = [interpreter.is_unknown(a) for a in args]
-    known, rest, unknown_out, _ = partial_eval_jaxpr(closed, unknown)
-    n_known = len(unknown_out) - sum(unknown_out)
-    known, forwarded = _forwarding(known, n_known)
+    known, rest, unknown_out, places = split_jaxpr(closed, tuple(unknown))
     known_args = [a for a, unk in zip(args, unknown) if not unk]
     outs = primitive.bind(*known_args, **rebuild(known, params, True))
-    known_outs, made = iter(outs[:n_known]), iter(outs[n_known:])
-    residuals = [next(made) if place is None else known_args[place] for place in forwarded]
+    known_outs = iter(outs)
+    residuals = [outs[place] if place >= 0 else known_args[~place] for place in places]
     rest_args = residuals + [a for a, unk in zip(args, unknown) if unk]
     recorded = iter(interpreter.emit(primitive, rest_args, rebuild(rest, params, False), rest.out_avals))
     return [next(recorded) if unk else next(known_outs) for unk in unknown_out]
-
-
-def _forwarding(known: ClosedJaxpr, count: int) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
-    """The known half without the residuals, behind `count` results, that are arguments of its own; and for each
-    residual the number of that argument, or None."""
-
-    def make():
-        jaxpr = known.jaxpr
-        places: dict[Any, int] = {v: k for k, v in enumerate(jaxpr.invars)}
-        residuals = jaxpr.outvars[count:]
-        forwarded = tuple([None if type(v) is Literal else places.get(v) for v in residuals])
-        kept = [*jaxpr.outvars[:count], *[v for v, place in zip(residuals, forwarded) if place is None]]
-        return known.map_jaxpr(lambda jaxpr: jaxpr.replace(outvars=kept)), forwarded
-
-    return known.cached(("forwarding", count), make)
 
 
 def split_list(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:

@@ -123,6 +123,12 @@ class _Chain:
         return tied
 
 
+def _chain(stmt: Stmt) -> _Chain | None:
+    """Of a large operation."""
+    operation = _operation(stmt)
+    return _Chain(stmt, *operation) if operation is not None and isinstance(stmt, Call) else None
+
+
 def _communicates(stmt: Stmt) -> bool:
     return any(isinstance(s, Call) and s.symbol == OPERATION for s in (stmt, *statements((stmt,))))
 
@@ -130,11 +136,10 @@ def _communicates(stmt: Stmt) -> bool:
 def _hastened(body: list[Stmt]) -> list[Stmt]:
     """The statements, those that a large operation does not need behind it."""
     for k in range(len(body)):
-        stmt = body[k]
-        operation = _operation(stmt)  # the order changes before it
-        if operation is None or not isinstance(stmt, Call):
+        needed = _chain(stmt := body[k])  # the order changes before it
+        if needed is None:
             continue
-        needed, behind, first = _Chain(stmt, *operation), [], k
+        behind, first = [], k
         for other in reversed(body[max(k - AHEAD, 0) : k]):
             if _stops(other) or _communicates(other):
                 break
@@ -149,12 +154,10 @@ def _hastened(body: list[Stmt]) -> list[Stmt]:
 def _delayed(body: list[Stmt]) -> list[Stmt]:
     """The statements, those that wait for a large operation behind those that do not."""
     for k in range(len(body)):
-        stmt = body[k]
-        operation = _operation(stmt)  # the order changes behind it
-        if operation is None or not isinstance(stmt, Call):
+        later = _chain(body[k])  # the order changes behind it
+        if later is None:
             continue
-        later, ahead = _Chain(stmt, *operation), []
-        taken = k + 1
+        ahead, taken = [], k + 1
         for other in body[k + 1 : k + 1 + AHEAD]:
             if _stops(other):
                 break

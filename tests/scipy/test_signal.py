@@ -7,6 +7,7 @@ import scipy.signal as theirs
 import pullback
 import pullback.numpy as jnp
 from pullback.scipy import signal as ours
+from pullback.scipy.signal import _windows
 
 
 @pytest.fixture(autouse=True)
@@ -163,3 +164,31 @@ def test_trends_are_removed_by_functions(axis):
         want = getattr(theirs, name)(*given, detrend=lambda s: s - np.mean(s, -1, keepdims=True), **options)
         for f, w in zip(found, want, strict=True):
             np.testing.assert_allclose(f, w, rtol=1e-10, atol=1e-12)
+
+
+PARAMETERS = {
+    "kaiser": [(8.6,)], "gaussian": [(2.5,)], "general_gaussian": [(1.5, 3.0)], "general_hamming": [(0.6,)],
+    "general_cosine": [([0.4, 0.5, 0.1],)], "tukey": [(), (0.0,), (0.3,), (1.0,)], "exponential": [(None, 3.0)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _windows._BY_NAME)
+def test_windows(name):
+    function = _windows._BY_NAME[name][0]
+    known = next((key for key in PARAMETERS if _windows._BY_NAME[key][0] is function), None)
+    for parameters in [()] if known is None else PARAMETERS[known]:
+        window = (name, *parameters) if parameters else name
+        for n in (1, 2, 3, 8, 33):
+            want = theirs.get_window(window, n)
+            np.testing.assert_allclose(_windows.window_of(window, n), want, rtol=1e-12, atol=1e-14)
+
+
+def test_windows_of_other_parameters():
+    for window in (("hann", 1.0), "kaiser", ("tukey", 0.1, 0.2)):
+        with pytest.raises(ValueError, match=r"takes .* parameters, got"):
+            _windows.window_of(window, 8)
+
+
+def test_windows_that_are_none():
+    with pytest.raises(ValueError, match=r"no window is called 'hannn'; expected one of bart, "):
+        ours.welch(jnp.ones(64), window="hannn")

@@ -92,13 +92,19 @@ _FAMILIES: tuple[tuple[str, Callable[..., Window], int, int], ...] = (
     ("general_hamming", lambda n, alpha: _cosines(n, (alpha, 1 - alpha)), 1, 1),
     ("general_cosine", _cosines, 1, 1),
 )
+_OF_SCIPY = frozenset({"cheb", "chebwin", "dpss", "kaiser_bessel_derived", "kbd", "taylor", "taylorwin"})
 _BY_NAME = {name: family[1:] for family in _FAMILIES for name in family[0].split()}
 
 
 def window_of(window: Any, n: int) -> Window:
-    """The periodic window of n points of a name, or of a tuple of a name and parameters."""
+    """The periodic window of n points of a name, or of a tuple of a name and parameters.
+
+    Raises ValueError for an unknown name, or other parameters; ImportError for a window of SciPy's without that.
+    """
     name, *parameters = (window,) if isinstance(window, str) else window
-    if name not in _BY_NAME:
+    if name not in _BY_NAME and name not in _OF_SCIPY:
+        raise ValueError(f"no window is called {name!r}; expected one of {', '.join(sorted([*_BY_NAME, *_OF_SCIPY]))}")
+    if name in _OF_SCIPY:
         return np.asarray(scipy_module("signal", f"the window {name!r}").get_window(window, n))
     function, least, most = _BY_NAME[name]
     if not least <= len(parameters) <= most:

@@ -45,9 +45,9 @@ def cut_residuals(closed: ClosedJaxpr) -> ClosedJaxpr:
     loops = [k for k, eqn in enumerate(eqns) if eqn.primitive.name == "scan"]
     for n, k in enumerate(loops):
         for j in loops[n + 1 :]:
-            first, second = _Loop(eqns[k]), _Loop(eqns[j])
-            if first.stacked.keys().isdisjoint(row for row, _ in second.rows):
+            if set(eqns[k].outvars).isdisjoint(a for a in eqns[j].invars if type(a) is not Literal):
                 continue
+            first, second = _Loop(eqns[k]), _Loop(eqns[j])
             atoms = [a for m, eqn in enumerate(eqns) if m != j for a in eqn.invars]
             atoms += [*jaxpr.outvars, *(a for a, _ in second.consts + second.carries)]
             choice = _Choice(first, second, {a for a in atoms if type(a) is not Literal})

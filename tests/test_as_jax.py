@@ -465,3 +465,83 @@ def test_programs_get_further_arguments_and_equations_a_context_while_libraries_
     assert lines[:2] == ["2 [Array(6., dtype=float32)]", "True None True"]
     assert "make_iota" in lines[2]
     assert lines[3:] == ["1 [[1. 1.]]", "''", "a/jvp(b)", "c", "None", "It is about what comes from lines.py:3 (f)."]
+
+
+def test_private_modules_have_the_names_of_public_ones():
+    """What is public in JAX is defined in private modules, where libraries look for it: genjax, folx, torchax, jax2onnx,
+    jaxls, ejkernel, unxt, vbjax, qwix."""
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import jax, jax.numpy as jnp
+        import jax._src.custom_batching, jax._src.debugging, jax._src.export.shape_poly, jax._src.ops
+        from jax._src import ad_util, core, dtypes, lib, source_info_util, state, traceback_util, util
+        from jax._src.image.scale import ResizeMethod
+        from jax._src.interpreters.batching import moveaxis
+        from jax._src.lax.control_flow.loops import scan
+        from jax._src.lax.linalg import lu_p, svd_p
+        from jax._src.numpy.reductions import sum as total
+        from jax._src.tree_util import DictKey
+        from jax._src.numpy.util import check_arraylike
+
+        print(DictKey is jax.tree_util.DictKey, scan is jax.lax.scan, total is jnp.sum, lu_p.name, svd_p.name)
+        print(ResizeMethod is jax.image.ResizeMethod, moveaxis is jnp.moveaxis)
+        print(jax._src.custom_batching is jax.custom_batching, jax._src.debugging is jax.debug)
+        x = jnp.ones((2, 3))
+        zero = ad_util.Zero(jax.typeof(x))
+        print(ad_util.instantiate_zeros(zero).shape, jax.make_jaxpr(ad_util.add_any_p.bind)(x, x).eqns[0].primitive)
+        print(core.canonicalize_shape([2, 3]), core.definitely_equal_shape((2, 3), (2, 3)), core.dimension_as_value(2))
+        print(dtypes.dtype(1.0), dtypes.itemsize_bits(jnp.int4), isinstance(jax.jit(abs), lib._jax.PjitFunction))
+        print(util.canonicalize_axis(-1, 3), isinstance(jax.typeof(jax.new_ref(x)), state.AbstractRef))
+        one, same, other = (util.HashableFunction(lambda: k, k) for k in (1, 1, 2))
+        print(one == same, hash(one) == hash(same), one == other, one.closure)
+        for wrong in (lambda: util.canonicalize_axis(3, 3), lambda: check_arraylike("f", [1])):
+            try:
+                wrong()
+            except (TypeError, ValueError) as error:
+                print(type(error).__name__)
+
+        def f(x):
+            return x + 1
+
+        frame = source_info_util.user_frame(jax.make_jaxpr(f)(1.0).eqns[0].source_info.traceback)
+        print(frame.function_name, frame.start_line > 0)
+        try:
+            jnp.sum([1])
+        except TypeError as error:
+            print(traceback_util.filter_traceback(error.__traceback__).tb_next)
+        try:
+            core.no_such_name
+        except AttributeError as error:
+            print(error)
+        """)
+    assert lines == [
+        "True True True lu svd", "True True", "True True", "(2, 3) add_any", "(2, 3) True 2", "float32 4 True",
+        "2 True", "True True False 1", "ValueError", "TypeError", "f True", "None",
+        "module 'jax._src.core' has no attribute 'no_such_name' where pullback stands in for jax",
+    ]  # fmt: skip
+
+
+def test_names_of_mlir_can_be_imported_and_say_what_they_are():
+    """JAX's page autodidax, and libraries with lowering rules of their own, import them at their head."""
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        from jax.extend.mlir import ir
+        from jax.extend.mlir.dialects import func, stablehlo as hlo
+        from jax._src import xla_bridge as xb
+        from jax._src.lib.mlir.dialects import hlo as same
+        from jax.interpreters import mlir
+        from jaxlib.mlir import ir as other
+        from jaxlib.mlir.ir import RankedTensorType
+
+        print(ir is other, isinstance(1, RankedTensorType), len(xb.get_backend(None).local_devices()[:1]))
+        for use in (ir.Context, lambda: hlo.add(1, 2), lambda: RankedTensorType.get([2]), lambda: func.func()):
+            try:
+                use()
+            except NotImplementedError as error:
+                print(error)
+        print(hasattr(ir, "__wrapped__"))
+        """)
+    assert lines[0] == "True False 1" and lines[-1] == "False" and len(lines) == 6
+    assert all("belongs to MLIR" in line for line in lines[1:-1])

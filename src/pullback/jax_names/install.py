@@ -29,6 +29,7 @@ from pullback.util.flags import read_environment
 _MOVED = {
     **{f"jax._src.{name}": target for name, target in ELSEWHERE.items()},
     "jaxlib": "pullback.jax_names.jaxlib",
+    "jaxlib.mlir": "pullback.extend.mlir",
     "jax._src": "pullback.jax_names.src",
     "jax.version": "pullback.jax_names.version",
     "jax": "pullback",

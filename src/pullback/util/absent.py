@@ -10,6 +10,7 @@ parameters are functions.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import sys
@@ -90,6 +91,14 @@ def _make(module: str, entry: str, reason: str) -> Any:
     return _AbsentValue(why)
 
 
+@functools.cache
+def absent_name(module: str, name: str, reason: str) -> Any:
+    """A name of a module none of whose names is here; AttributeError for what Python itself asks of modules."""
+    if name.startswith("_"):
+        raise no_attribute(module, name)
+    return _make(module, name, reason)
+
+
 def own_name(module: str) -> str:
     """The name of a module of ours where it stands in for one of JAX's, whose `__name__` it has: its spec keeps it."""
     spec = getattr(sys.modules.get(module), "__spec__", None)
@@ -141,4 +150,4 @@ def late_modules(package: str, names: Sequence[str]) -> Callable[[str], Any]:
     return __getattr__
 
 
-__all__ = ["NotHere", "absent_names", "late_modules", "listed", "no_attribute"]
+__all__ = ["NotHere", "absent_name", "absent_names", "late_modules", "listed", "no_attribute"]

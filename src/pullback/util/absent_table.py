@@ -355,8 +355,14 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extend.mlir": {
         "mlir": (
-            "deserialize_portable_artifact", "hlo_to_stablehlo", "ir", "lower_with_sharding_in_types(ctx, op, aval)",
+            "deserialize_portable_artifact", "hlo_to_stablehlo", "lower_with_sharding_in_types(ctx, op, aval)",
             "passmanager", "refine_polymorphic_shapes", "serialize_portable_artifact",
+        ),
+    },
+    "extend.mlir.dialects": {
+        "mlir": (
+            "arith", "builtin", "chlo", "func", "hlo", "math", "memref", "mpmd", "scf", "sdy", "sparse_tensor",
+            "stablehlo", "vector",
         ),
     },
     "extend.pallas": {

@@ -91,6 +91,11 @@ def _joined(parts: list[TracebackType]) -> TracebackType | None:
     return joined
 
 
+def shown_frames(at: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames that are not shown."""
+    return _joined(_split(at)[0])
+
+
 def _mode() -> str:
     return "quiet_remove_frames" if option.value == "auto" else option.value
 

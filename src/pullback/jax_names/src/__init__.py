@@ -1,40 +1,84 @@
 """Private modules of JAX that published libraries import nevertheless; only the names that they need.
 
-They are attributes of `jax._src`, as in JAX, where `import jax` has loaded them all.
+They are attributes of `jax._src`, as in JAX, where `import jax` has loaded them all. What is public in JAX is defined
+in a private module, mostly of the same name: so a module here has the names of the public ones that go with it, too.
 """
 
+from __future__ import annotations
+
 import importlib
+import sys
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 # JAX's files of jax.lax, each of which has a part of its names.
-LAX_FILES = ("ann", "control_flow", "convolution", "fft", "lax", "linalg", "other", "parallel", "slicing", "special",
+LAX_FILES = ("ann", "control_flow", "convolution", "fft", "lax", "other", "parallel", "slicing", "special",
              "windowed_reductions")  # fmt: skip
+CONTROL_FLOW_FILES = ("conditionals", "for_loop", "loops", "solves")
+NUMPY_FILES = ("array_constructors", "array_creation", "einsum", "indexing", "lax_numpy", "polynomial", "reductions",
+               "setops", "sorting", "tensor_contractions", "ufuncs", "window_functions")  # fmt: skip
 
 # Modules that are public ones here, or parts of them. Files of this folder say in their heads who needs their names.
 ELSEWHERE = {
     "ad_checkpoint": "pullback.ad_checkpoint",  # oryx
+    "basearray": "pullback.typing",
     "config": "pullback.util.config",  # chex, optax
+    "custom_batching": "pullback.custom_batching",
     "custom_derivatives": "pullback.custom_derivatives",  # lineax, optimistix
+    "custom_partitioning": "pullback.experimental.custom_partitioning",
+    "debugging": "pullback.debug",
+    "dlpack": "pullback.dlpack",
+    "errors": "pullback.errors",
+    "export": "pullback.export",
+    "export.shape_poly": "pullback.export",
+    "ffi": "pullback.ffi",
+    "hijax": "pullback.experimental.hijax",
+    "image": "pullback.image",
+    "image.scale": "pullback.image",  # torchax
     "interpreters": "pullback.interpreters",  # equinox, flax
     "interpreters.batching": "pullback.jax_names.src.batching",  # brainstate
     "lax": "pullback.jax_names.src.lax",  # numpyro, distrax
     **{f"lax.{name}": "pullback.lax" for name in LAX_FILES},
+    **{f"lax.control_flow.{name}": "pullback.lax" for name in CONTROL_FLOW_FILES},
+    "lib.mlir": "pullback.extend.mlir",  # jaxdecomp
+    "layout": "pullback.experimental.layout",
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt
+    "lax.linalg": "pullback.lax.linalg",  # unxt
     "mesh": "pullback.sharding",  # flax, orbax: Mesh
+    "mesh_utils": "pullback.experimental.mesh_utils",
+    "monitoring": "pullback.monitoring",
     "nn": "pullback.nn",  # haiku
     "nn.functions": "pullback.nn",  # sbijax
     "numpy.fft": "pullback.numpy.fft",
     "numpy.index_tricks": "pullback.numpy._grids",  # quaxed: the classes of c_ and r_
-    "numpy.lax_numpy": "pullback.numpy",
+    **{f"numpy.{name}": "pullback.numpy" for name in NUMPY_FILES},  # esquilax: ufunc
     "numpy.linalg": "pullback.numpy.linalg",
-    "numpy.ufuncs": "pullback.numpy",  # esquilax: ufunc
+    "ops": "pullback.ops",
+    "profiler": "pullback.profiler",
     "random": "pullback.random",  # numpyro
     "random.threefry2x32": "pullback.jax_names.src.threefry",  # quax
     "scipy": "pullback.scipy",  # numpyro, jaxopt
-    "source_info_util": "pullback.extend.source_info_util",  # equinox
+    "shard_map": "pullback.experimental.shard_map",
+    "sharding": "pullback.sharding",
     "stages": "pullback.stages",  # jaxadi
+    "tree": "pullback.tree",
     "typing": "pullback.typing",  # jaxtyping
 }
+
+
+def names_of(module: str, *places: Any) -> Callable[[str], Any]:
+    """The `__getattr__` of a module that has, beside its own names, those of other modules."""
+
+    def __getattr__(name: str) -> Any:
+        for place in places:
+            if not name.startswith("__") and hasattr(place, name):
+                return getattr(place, name)
+        shown = module.replace("pullback.jax_names.src", "jax._src")
+        text = f"module {shown!r} has no attribute {name!r} where pullback stands in for jax"
+        raise AttributeError(text, name=name, obj=sys.modules[module])
+
+    return __getattr__
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,8 +1,9 @@
 """Stands for jax._src.core, where all names of jax.core and jax.extend.core live, and whether anything is being traced.
 
-quax writes its interpreter with these, saiunit, brainstate and jax_md read a few.
+quax writes its interpreter with these, saiunit, brainstate and jax_md read a few; torchax and jax2onnx ask for shapes.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from pullback import core
@@ -10,7 +11,13 @@ from pullback.api_util import safe_map
 from pullback.core import AbstractValue, ShapedArray, Tracer, current_interpreter, eval_interpreter
 from pullback.extend import core as extended
 from pullback.extend.core.primitives import call_p, closed_call_p
+from pullback.jax_names.src import names_of
 from pullback.jax_names.src.util import safe_zip
+from pullback.lax import dimension_as_value
+from pullback.numpy._arguments import canonical_shape
+
+DimSize = int | Any  # or a symbolic size
+Shape = Sequence[DimSize]
 
 
 def trace_state_clean() -> bool:
@@ -23,14 +30,25 @@ def full_lower(value: Any) -> Any:
     return value.full_lower() if isinstance(value, Tracer) else value
 
 
-def __getattr__(name: str) -> Any:
-    for place in (core, extended):
-        if not name.startswith("__") and hasattr(place, name):
-            return getattr(place, name)
-    raise AttributeError(f"module 'jax._src.core' has no attribute {name!r} where pullback stands in for jax")
+def canonicalize_shape(shape: Shape, context: str = "") -> tuple[Any, ...]:
+    """A shape as a tuple of integers; TypeError for what is none."""
+    return canonical_shape(shape, context)
 
+
+def definitely_equal(one: DimSize, other: DimSize) -> bool:
+    """Whether two sizes are equal whatever symbols in them stand for."""
+    return one is other or bool(one == other)
+
+
+def definitely_equal_shape(one: Shape, other: Shape) -> bool:
+    """Whether two shapes are equal whatever symbols in them stand for."""
+    return len(one) == len(other) and all(map(definitely_equal, one, other))
+
+
+__getattr__ = names_of(__name__, core, extended)
 
 __all__ = [
-    "AbstractValue", "ShapedArray", "Tracer", "call_p", "closed_call_p", "full_lower", "safe_map", "safe_zip",
+    "AbstractValue", "DimSize", "Shape", "ShapedArray", "Tracer", "call_p", "canonicalize_shape", "closed_call_p",
+    "definitely_equal", "definitely_equal_shape", "dimension_as_value", "full_lower", "safe_map", "safe_zip",
     "trace_state_clean",
 ]  # fmt: skip

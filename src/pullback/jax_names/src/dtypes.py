@@ -1,16 +1,21 @@
-"""Stands for jax._src.dtypes: types that NumPy does not have, and the error of mixed ones."""
+"""Stands for jax._src.dtypes: types that NumPy does not have, the error of mixed ones, bits (ejkernel), and the type of
+a value (genjax)."""
 
 from typing import Any
 
 import numpy as np
 
+from pullback import dtypes as public
 from pullback.dtypes import canonicalize_dtype, extended, float0
+from pullback.jax_names.src import names_of
 from pullback.numpy import finfo, iinfo
 from pullback.util.dtypes import (
     DType,
     ExtendedDType,
     TypePromotionError,
+    dtype_of,
     issubdtype,
+    itemsize_bits,
     to_complex_dtype,
     to_floating_dtype,
     to_inexact_dtype,
@@ -23,7 +28,15 @@ def supports_inf(dtype: Any) -> bool:
     return bool(np.isinf(np.asarray(np.inf, np.dtype(dtype)).astype(np.float32)))
 
 
+def dtype(x: Any) -> Any:
+    """The dtype of an array or number."""
+    return dtype_of(x)
+
+
+__getattr__ = names_of(__name__, public)
+
 __all__ = [
-    "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo",
-    "issubdtype", "supports_inf", "to_complex_dtype", "to_floating_dtype", "to_inexact_dtype", "to_numeric_dtype",
+    "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "dtype", "extended", "finfo", "float0",
+    "iinfo", "issubdtype", "itemsize_bits", "supports_inf", "to_complex_dtype", "to_floating_dtype",
+    "to_inexact_dtype", "to_numeric_dtype",
 ]  # fmt: skip

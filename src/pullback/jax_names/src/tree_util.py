@@ -1,8 +1,10 @@
-"""Stands for jax._src.tree_util: which types are nodes of trees."""
+"""Stands for jax._src.tree_util: the public names (eformer), and which types are nodes of trees."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from pullback import tree_util
+from pullback.jax_names.src import names_of
 from pullback.util.pytree import (
     PyTreeDef,
     default_registry,
@@ -42,5 +44,7 @@ class _Registry:
 
 _registry = _Registry()
 
+
+__getattr__ = names_of(__name__, tree_util)
 
 __all__ = ["_registry", "flatten_one_level", "prefix_errors"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import index
 from typing import Any
 
 from pullback.api_util import safe_map
@@ -26,4 +27,31 @@ def unzip3(triples: Iterable[Sequence[Any]]) -> tuple[tuple[Any, ...], tuple[Any
     return tuple(a for a, _, _ in found), tuple(b for _, b, _ in found), tuple(c for _, _, c in found)
 
 
-__all__ = ["safe_map", "safe_zip", "split_list", "unzip2", "unzip3"]
+def canonicalize_axis(axis: Any, num_dims: int) -> int:
+    """An axis counted from the front (torchax); ValueError for one that there is not."""
+    number = index(axis)
+    if not -num_dims <= number < num_dims:
+        raise ValueError(f"axis {number} is out of bounds for array of dimension {num_dims}")
+    return number % num_dims
+
+
+class HashableFunction:
+    """A function that is compared by its code and by what it closes over (ejkernel)."""
+
+    def __init__(self, f: Callable[..., Any], closure: Hashable) -> None:
+        self.f, self.closure = f, closure
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is HashableFunction and self.f.__code__ == other.f.__code__ and self.closure == other.closure
+
+    def __hash__(self) -> int:
+        return hash((self.f.__code__, self.closure))
+
+    def __repr__(self) -> str:
+        return f"<hashable {self.f.__name__} with closure={self.closure}>"
+
+
+__all__ = ["HashableFunction", "canonicalize_axis", "safe_map", "safe_zip", "split_list", "unzip2", "unzip3"]

@@ -1,8 +1,9 @@
-"""Stands for jax._src.numpy.util: operands of functions brought to one dtype (orthax, s2fft)."""
+"""Stands for jax._src.numpy.util: operands of functions checked (vbjax) and brought to one dtype (orthax, s2fft)."""
 
 from typing import Any
 
 from pullback.numpy._arguments import (
+    check_arraylike,
     convert,
     promote_dtypes,
     promote_dtypes_inexact,
@@ -11,7 +12,13 @@ from pullback.numpy._arguments import (
 )
 from pullback.util import dtypes
 
-__all__ = ["promote_dtypes", "promote_dtypes_complex", "promote_dtypes_inexact", "promote_dtypes_numeric"]
+__all__ = [
+    "check_arraylike",
+    "promote_dtypes",
+    "promote_dtypes_complex",
+    "promote_dtypes_inexact",
+    "promote_dtypes_numeric",
+]
 
 
 def promote_dtypes_complex(*args: Any) -> list[Any]:

@@ -1,0 +1,28 @@
+"""Stands for jax._src.source_info_util: the public names (equinox), and the user's frame of an equation (jaxls)."""
+
+from typing import Any, NamedTuple
+
+from pullback.extend import source_info_util
+from pullback.jax_names.src import names_of
+
+
+class Frame(NamedTuple):
+    """A place in a file; columns are not kept."""
+
+    file_name: str
+    function_name: str
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+
+
+def user_frame(traceback: Any) -> Frame | None:
+    """The user's frame that an equation comes from, by its `source_info` or the `traceback` in it; None if not known."""
+    source = getattr(traceback, "traceback", None)
+    return None if source is None else Frame(source.file, source.function, source.line, 0, source.line, 0)
+
+
+__getattr__ = names_of(__name__, source_info_util)
+
+__all__ = ["Frame", "user_frame"]

@@ -468,8 +468,8 @@ def test_programs_get_further_arguments_and_equations_a_context_while_libraries_
 
 
 def test_private_modules_have_the_names_of_public_ones():
-    """What is public in JAX is defined in private modules, where libraries look for it: genjax, folx, torchax, jax2onnx,
-    jaxls, ejkernel, unxt, vbjax, qwix."""
+    """What is public in JAX is defined in private modules, where libraries look for it: genjax, folx, torchax,
+    jax2onnx, jaxls, ejkernel, unxt, vbjax, qwix."""
     lines = python("""
         import pullback
         pullback.install_as_jax()

@@ -49,7 +49,7 @@ def test_names_that_are_not_here_say_why():
     fused = importlib.import_module("pullback.experimental.fused")
     with pytest.raises(NotImplementedError, match="asked for its attribute 'bind'"):
         fused.fused_p.bind(1.0)
-    assert not isinstance(1, jax.export.Exported) and "MLIR" in repr(jax.extend.mlir.ir)
+    assert not isinstance(1, jax.export.Exported) and "MLIR" in repr(jax.extend.mlir.passmanager)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         jax.ffi.nothing()
     assert not hasattr(jax.core, "nothing") and not hasattr(jax.extend.core.primitives, "nothing_p")

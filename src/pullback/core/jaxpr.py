@@ -18,7 +18,7 @@ from pullback.core.avals import ShapedArray
 from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.print import eqn_text, jaxpr_text, lines_with_places
 from pullback.core.source import ANY_CALLERS, UNKNOWN, SourceInfo, at_line, calling_line, names_inside
-from pullback.util.notebooks import program_html
+from pullback.util.notebooks import program_html, shown_by
 
 
 class JaxprEqnContext:
@@ -152,8 +152,7 @@ class Jaxpr(Program):
     def __repr__(self):
         return jaxpr_text(self)
 
-    def _repr_html_(self) -> str:
-        return program_html(lines_with_places(self))
+    _repr_mimebundle_ = shown_by(lambda self: program_html(lines_with_places(self)))
 
     def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **_kw) -> str:
         """The text of the jaxpr, with each equation's line or scope after it."""
@@ -232,8 +231,7 @@ class ClosedJaxpr(Program):
 
     __str__ = __repr__
 
-    def _repr_html_(self) -> str:
-        return program_html(lines_with_places(self))
+    _repr_mimebundle_ = shown_by(lambda self: program_html(lines_with_places(self)))
 
     def pretty_print(self, **options) -> str:
         """As `Jaxpr.pretty_print`."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.util.locks import Lock
-from pullback.util.notebooks import mesh_html
+from pullback.util.notebooks import mesh_html, shown_by
 from pullback.util.record import frozen_record
 from pullback.util.tracebacks import api_boundary
 
@@ -304,8 +304,7 @@ class Mesh(_Axes):
         types = f", axis_types={self.axis_types}" if self.axis_names else ""
         return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
 
-    def _repr_html_(self) -> str:
-        return mesh_html(self)
+    _repr_mimebundle_ = shown_by(mesh_html)
 
     def __deepcopy__(self, memo: Any) -> Mesh:
         return self  # devices are not copied

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh, is_local
 from pullback.sharding._specs import PartitionSpec, all_names_of, names_of
 from pullback.util.errors import Explained
-from pullback.util.notebooks import named_sharding_html
+from pullback.util.notebooks import named_sharding_html, shown_by
 from pullback.util.tracebacks import api_boundary
 
 Index = tuple[slice, ...]
@@ -383,8 +383,7 @@ class NamedSharding(Sharding):
         kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
 
-    def _repr_html_(self) -> str:
-        return named_sharding_html(self, [names_of(entry) for entry in self.spec])
+    _repr_mimebundle_ = shown_by(lambda self: named_sharding_html(self, [names_of(entry) for entry in self.spec]))
 
     def __reduce__(self) -> Any:
         return NamedSharding, (self.mesh, self.spec, self.memory_kind)

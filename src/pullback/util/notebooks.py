@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 _WHOLE = 200  # elements of an array that are all shown; of a larger one, the ends of each axis
 _EDGE = 4
+_HTML = "text/html"
 _CELL = "border:1px solid;padding:.2em .8em;text-align:center"
 
 
@@ -17,6 +18,22 @@ def _escape(text: object) -> str:
     from html import escape  # needed by none but notebooks
 
     return escape(str(text))
+
+
+def shown_by(html_of: Callable[[Any], str]) -> Callable[..., dict[str, str]]:
+    """The method `_repr_mimebundle_` that shows an object by this HTML.
+
+    IPython asks for it as it does for `_repr_html_`. That one would also be found by libraries that show objects in
+    their own way (treescope, of penzai), and what JAX has no HTML of they would show twice.
+    """
+
+    def _repr_mimebundle_(
+        self: Any, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        wanted = (include is None or _HTML in include) and _HTML not in (exclude or ())
+        return {_HTML: html_of(self)} if wanted else {}
+
+    return _repr_mimebundle_
 
 
 def array_html(array: Any) -> str:
@@ -89,4 +106,4 @@ def program_html(lines: Sequence[tuple[str, str]]) -> str:
     return "<pre>" + "\n".join(parts) + "</pre>"
 
 
-__all__ = ["array_html", "blocks_html", "mesh_html", "named_sharding_html", "program_html"]
+__all__ = ["array_html", "blocks_html", "mesh_html", "named_sharding_html", "program_html", "shown_by"]

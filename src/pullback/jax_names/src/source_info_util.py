@@ -18,7 +18,7 @@ class Frame(NamedTuple):
 
 
 def user_frame(traceback: Any) -> Frame | None:
-    """The user's frame that an equation comes from, by its `source_info` or the `traceback` in it; None if not known."""
+    """The user's frame that an equation comes from, by its `source_info` or the `traceback` in it, if that is known."""
     source = getattr(traceback, "traceback", None)
     return None if source is None else Frame(source.file, source.function, source.line, 0, source.line, 0)
 

@@ -20,11 +20,11 @@ from pullback.runtime.arrays.placement import placement_of
 from pullback.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.sharding._mesh import is_local
 from pullback.util.errors import JaxRuntimeError
-from pullback.util.notebooks import array_html
+from pullback.util.notebooks import array_html, shown_by
 from pullback.util.record import frozen_record
 from pullback.util.tracebacks import api_boundary
 
-_core.Array._repr_html_ = array_html  # type: ignore[attr-defined]
+_core.Array._repr_mimebundle_ = shown_by(array_html)  # type: ignore[attr-defined]
 
 
 def leaf(x: Any) -> tuple[Any, Any] | None:

@@ -529,3 +529,19 @@ def test_what_print_shows_of_parts():
     seen.clear()
     jax.jit(mapped)(x, y)
     assert all(text.startswith("JitTracer(") for text in seen)
+
+
+def test_what_is_no_array_is_closed_over_where_its_spec_is_none():
+    def f(x, how, y):
+        return x + y if how["kind"] is str else x
+
+    mapped = jax.shard_map(f, mesh=MESH, in_specs=(P("i"), None, P()), out_specs=P("i"))
+    np.testing.assert_array_equal(mapped(X, {"kind": str}, 2.0), X + 2)
+    np.testing.assert_array_equal(jax.jit(lambda x: mapped(x, {"kind": int}, 2.0))(X), X)
+    with pytest.raises(TypeError, match="not a valid JAX type"):
+        jax.shard_map(f, mesh=MESH, in_specs=(P("i"), P(), P()), out_specs=P("i"))(X, {"kind": str}, 2.0)
+
+
+def test_sets_are_shown_in_order():
+    text = str(jax.make_jaxpr(jax.shard_map(lambda x: x, mesh=GRID, in_specs=P(), out_specs=P()))(X))
+    assert "newly_manual_axes=frozenset({'a', 'b'})" in text

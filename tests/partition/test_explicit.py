@@ -620,3 +620,55 @@ def test_results_of_partly_manual_functions_lie_as_their_types_say():
     y = same(x)
     assert jax.eval_shape(same, x).sharding.spec == y.sharding.spec == P(("y", "x"), None)
     assert y.tolist() == (2 * A).tolist() and (y + 1).sharding == y.sharding
+
+
+def test_hints_along_other_axes_keep_what_types_say():
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    x = jax.device_put(A, NamedSharding(mesh, P("x")))
+    with jax.set_mesh(mesh):
+        hinted = jax.jit(lambda x: lax.with_sharding_constraint(x, P(None, "y")))
+        y = hinted(x)
+        program = jax.make_jaxpr(jax.vmap(lambda x: lax.with_sharding_constraint(x, P("y"))))(x)
+    assert y.sharding.spec == P("x", "y") and str(jax.typeof(y)) == "float32[8@x,8]" and y.tolist() == A.tolist()
+    params = program.eqns[0].params
+    assert params["sharding"].spec == P(P.UNCONSTRAINED, "y") and params["unconstrained_dims"] == {0}
+    assert params["layout"] is None and params["context_mesh"] == mesh.abstract_mesh
+
+
+def test_what_is_told_is_an_equation_only_where_types_do_not_say_it():
+    x, y = (jax.device_put(a, NamedSharding(MESH, s)) for a, s in ((A, P("x", "y")), (A, P("y"))))
+    with jax.set_mesh(MESH):
+        told = [
+            str(jax.make_jaxpr(lambda x, y, s=s: jnp.dot(x, y, out_sharding=s))(x, y)) for s in (P("x", None), P("y"))
+        ]
+        moved = jax.make_jaxpr(lambda x: reshard(x, P("y")))(x).eqns[0]
+        given = jax.jit(lambda x: 2 * x, out_shardings=P("y"))(x)
+    assert ["reshard" in text for text in told] == [False, True]
+    assert moved.primitive.name == "reshard" and moved.params["dst_sharding"].spec == P("y", None)
+    assert given.sharding.spec == P("y") and given.tolist() == (2 * A).tolist()  # as written
+    assert x.aval.str_short(True, mesh_axis_types=True) == "f32[8@x,8@y]({Explicit: ('x', 'y')})"
+
+
+def test_a_slice_that_is_put_into_an_array_is_cut_as_this_is():
+    x, whole, part = (jax.device_put(A, NamedSharding(MESH, s)) for s in (P("x"), P(), P("x")))
+    with jax.set_mesh(MESH):
+        for update in (whole, whole[:, :2], jnp.asarray(A)):
+            for run in (lax.dynamic_update_slice, jax.jit(lax.dynamic_update_slice)):
+                with pytest.raises(ShardingTypeError, match="operand sharding must be equal to update sharding"):
+                    run(x, update, (0, 0))
+        assert lax.dynamic_update_slice(x, 2 * part, (0, 0)).tolist() == (2 * A).tolist()
+        assert jax.jit(lambda x: x.at[:, 0].set(1.0))(x)[:, 0].tolist() == [1] * 8  # NumPy's way takes what is whole
+        back = jax.grad(lambda x: lax.dynamic_update_slice(x, 2 * x[:, :2], (0, 3)).sum())(x)
+    assert str(jax.typeof(back)) == "float32[8@x,8]"
+
+
+def test_smap_takes_axes_from_types():
+    x = jax.device_put(A, NamedSharding(MESH, P("y", "x")))
+    with jax.set_mesh(MESH):
+        for run in (lambda f: f, jax.jit):
+            y = run(jax.smap(lambda x: 2 * x + x.shape[1], out_axes=1, axis_name="x"))(x)
+            assert y.shape == (8, 8) and y.tolist() == (2 * A + 4).tolist()
+            assert set(y.sharding.spec) == {"x", "y"}
+    with jax.set_mesh(jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))):
+        with pytest.raises(TypeError, match="in_specs argument must be a pytree"):
+            jax.smap(lambda x: x, out_axes=0, axis_name="y")(A)

@@ -13,7 +13,7 @@ from pullback.core import ClosedJaxpr, hooks
 from pullback.core.avals import type_of_operand
 from pullback.core.jaxpr import subjaxprs
 from pullback.core.tracer import Tracer
-from pullback.lax import sharding_constraint_p
+from pullback.lax.collectives.sharding import constrain
 from pullback.runtime.arrays.devices import Device, default_device, devices
 from pullback.runtime.arrays.layouts import rows
 from pullback.runtime.arrays.placement import Placing, check_devices, devices_of, place_of, placement_of, says_where
@@ -167,7 +167,7 @@ def _meant(given: Any, api: str, argument: str, x: Any, what: Callable[[], str])
 def constrained(values: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
     """Traced values, laid out as wanted."""
     return [
-        x if s is None else sharding_constraint_p.bind(x if hasattr(x, "aval") else hooks.asarray(x), sharding=s)
+        x if s is None else constrain(x if hasattr(x, "aval") else hooks.asarray(x), s)
         for x, s in zip(values, wanted, strict=True)
     ]
 

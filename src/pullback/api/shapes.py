@@ -17,6 +17,7 @@ from pullback.core.avals import Reference, placed
 from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.source import Origin
 from pullback.core.tracer import Tracer
+from pullback.core.types import said_by
 from pullback.lax.control.bodies import remembered
 from pullback.lax.control.common import KEPT
 from pullback.sharding import NamedSharding, PartitionSpec, Sharding
@@ -183,7 +184,7 @@ def said_of_results(jaxpr: Jaxpr) -> list[Any]:
         elif eqn.primitive.name == "jit":
             found.append(said_of_results(eqn.params["jaxpr"].jaxpr)[k])
         else:
-            found.append(eqn.params["sharding"] if eqn.primitive.name == "sharding_constraint" else None)
+            found.append(said_by(eqn))
     return found
 
 

@@ -39,7 +39,7 @@ from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
 from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import current_mesh, get_abstract_mesh
-from pullback.sharding._specs import all_names_of, parts_of, state_of
+from pullback.sharding._specs import all_names_of, names_of, parts_of, state_of
 from pullback.transforms.batching import BatchTracer
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import JVPTracer
@@ -55,7 +55,7 @@ class _ByTypes:
         return "by types"
 
 
-_BY_TYPES = _ByTypes()
+BY_TYPES = _ByTypes()
 
 
 def shard_map(
@@ -63,7 +63,7 @@ def shard_map(
     /,
     *,
     out_specs: Any,
-    in_specs: Any = _BY_TYPES,
+    in_specs: Any = BY_TYPES,
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Iterable[Any] = frozenset(),
     check_vma: bool = True,
@@ -104,7 +104,7 @@ def shard_map(
         given, tree = tree_flatten(args)
         with_references = has_references_among(given)
         plain = tree_unflatten(tree, Entrance(given).values) if with_references else args
-        specs = _found(name, plain, used) if in_specs is _BY_TYPES else in_specs
+        specs = _found(name, plain, used, frozenset(axis_names)) if in_specs is BY_TYPES else in_specs
         if with_references:
             return _with_references(
                 function, name, given, tree, used, specs, out_specs, frozenset(axis_names), check_vma
@@ -153,6 +153,7 @@ def _run(
         )
     manual = chosen or frozenset(mesh.axis_names)
     axes = axes_of(mesh, manual)
+    function, args, in_specs = _without_objects(function, args, in_specs)
     leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
     specs = _specs("shard_map in_specs", in_specs, args, axes)
     _check_types(leaves, specs, mesh, axes, name)
@@ -288,8 +289,37 @@ def _check_mesh(mesh: Any, name: str) -> None:
         )
 
 
+def _without_objects(function: Callable, args: tuple, in_specs: Any) -> tuple[Callable, tuple, Any]:
+    """(function, arguments, specs) without what is no array and has None for a spec: the function closes over it."""
+    leaves, tree = tree_flatten(args)
+    if all(hasattr(x, "aval") or isinstance(x, (np.ndarray, int, float, complex)) for x in leaves):
+        return function, args, in_specs
+    specs = broadcast_prefix(in_specs, args, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    objects = {k: x for k, (x, spec) in enumerate(zip(leaves, specs, strict=True)) if spec is None and not _is_array(x)}
+    if not objects:
+        return function, args, in_specs
+
+    def on_arrays(*arrays: Any) -> Any:
+        rest = iter(arrays)
+        return function(*tree_unflatten(tree, [objects[k] if k in objects else next(rest) for k in range(len(leaves))]))
+
+    kept = [k for k in range(len(leaves)) if k not in objects]
+    return on_arrays, tuple(leaves[k] for k in kept), tuple(specs[k] for k in kept)
+
+
+def _is_array(x: Any) -> bool:
+    try:
+        typeof(x)
+    except TypeError:
+        return False
+    return True
+
+
 def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:
-    """The mesh that arrays lie on, for one like it without devices; that itself where they lie on none."""
+    """The mesh in force, or that arrays lie on, for one like it without devices; that itself where there is none."""
+    now = config.mesh_in_force.value
+    if isinstance(now, Mesh) and now.shape_tuple == mesh.shape_tuple:
+        return Mesh(now.devices, mesh.axis_names, axis_types=mesh.axis_types)
     for x in leaves:
         place = getattr(x, "sharding", None)
         if isinstance(place, NamedSharding) and isinstance(place.mesh, Mesh) and place.mesh.shape == mesh.shape:
@@ -369,16 +399,31 @@ def _check_types(
             )
 
 
-def _found(name: str, args: tuple, mesh: Any) -> Any:
-    """The specs of arguments whose types have them. TypeError for a mesh whose axes are not explicit."""
-    if any(kind is not AxisType.Explicit for kind in mesh.axis_types):
+def _found(name: str, args: tuple, mesh: Any, chosen: frozenset) -> Any:
+    """The specs of arguments whose types have them, along the chosen axes (none: all). TypeError for a mesh where these
+    are not explicit.
+    """
+    manual = chosen or frozenset(mesh.axis_names)
+    kinds = [kind for axis, kind in zip(mesh.axis_names, mesh.axis_types) if axis in manual]
+    if any(kind is not AxisType.Explicit for kind in kinds):
         raise TypeError(
             "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None` "
-            f"in shard_map of {name}; it may be left out for a mesh whose axes are all Explicit, but they are "
-            f"{mesh.axis_types}"
+            f"in shard_map of {name}; it may be left out where all axes that are mapped are Explicit, but they are "
+            f"{tuple(kinds)}"
         )
 
-    return tree_map(_spec_of, args)
+    def along(x: Any) -> PartitionSpec:
+        spec = _spec_of(x)
+        return spec if manual.issuperset(mesh.axis_names) else _restricted(spec, manual)
+
+    return tree_map(along, args)
+
+
+def _restricted(spec: PartitionSpec, axes: frozenset) -> PartitionSpec:
+    """What a spec says of some axes."""
+    parts = [tuple(name for name in names_of(part) if name in axes) for part in spec]
+    short = [part[0] if len(part) == 1 else part or None for part in parts]
+    return spec.update(partitions=short, unreduced=spec.unreduced & axes, reduced=spec.reduced & axes)
 
 
 def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[PartitionSpec]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback.api import _arguments as arguments
-from pullback.api.shard_map import shard_map
+from pullback.api.shard_map import BY_TYPES, shard_map
 from pullback.api.vmap import check_axes_tree
 from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
@@ -50,7 +50,7 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
             shapes[:] = [out]
             return out
 
-        specs = None if isinstance(in_axes, InferFromArgs) else _specs(in_axes, args, axis_name)
+        specs = BY_TYPES if isinstance(in_axes, InferFromArgs) else _specs(in_axes, args, axis_name)
         out_specs = _Later(lambda: _specs(out_axes, shapes[0], axis_name))
         return shard_map(noted, in_specs=specs, out_specs=out_specs, axis_names={axis_name})(*args)
 

@@ -170,10 +170,18 @@ class ShapedArray(AbstractValue):
 
     to_ct_aval = to_cotangent_aval
 
-    def str_short(self, short_dtypes: bool = False) -> str:
-        """Such as float32[2,3], or f32[2,3] with `short_dtypes`."""
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """Such as float32[2,3], or f32[2,3] with `short_dtypes`; with `mesh_axis_types` the kinds of the mesh's axes
+        follow.
+        """
         name = dtypes.short_name(self.dtype) if short_dtypes else getattr(self.dtype, "name", str(self.dtype))
-        return f"{name}{self._memory()}[{self._extents()}]{self._varying()}"
+        kinds = ""
+        if mesh_axis_types:
+            mesh = self.sharding.mesh
+            named = list(zip(mesh.axis_names, mesh.axis_types))
+            axes = {kind.name: tuple(n for n, t in named if t is kind) for kind in mesh.axis_types}
+            kinds = f"({{{', '.join(f'{kind}: {names}' for kind, names in axes.items())}}})"
+        return f"{name}{self._memory()}[{self._extents()}]{self._varying()}{kinds}"
 
     def _memory(self) -> str:
         return "" if self.memory_space is MemorySpace.Device else f"<{self.memory_space.name.lower()}>"

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.atoms import DropVar, Literal, Program, Var, jaxprs_in_params
-from pullback.sharding import AxisType, NamedSharding
 from pullback.sharding._shardings import UNSPECIFIED
 
 WIDTH = 80
@@ -205,7 +204,7 @@ class _Printer:
         if not eqn.invars:
             right.append(" ")
         operation = (eqn.primitive.name, params) if params else (eqn.primitive.name,)
-        if eqn.primitive.name == "sharding_constraint" and _is_explicit(eqn.params["sharding"]):
+        if eqn.primitive.name == "reshard":
             operation = ("reshard",)  # the result's type says how
         return _Nest(0, (*self.remarks(eqn), _Nest(2, tuple(left)), *operation, _Nest(2, tuple(right))))
 
@@ -279,6 +278,8 @@ class _Printer:
                 for part in (_Break(" " if number else ""), self.value(primitive, key, v))
             )
             return _Group(("(", _Nest(2, inner), _Break(""), ")"))
+        if isinstance(value, frozenset):
+            return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
         if primitive == "dot_general" and key == "dimension_numbers":
             (left, right), (left_batch, right_batch) = value
             return str((([*left], [*right]), ([*left_batch], [*right_batch])))
@@ -359,10 +360,6 @@ def lines_with_places(jaxpr: Any) -> list[tuple[str, str]]:
         elif where not in found[-1][1].split("\n"):  # a line of several equations
             found[-1] = found[-1][0], found[-1][1] + "\n" + where
     return found
-
-
-def _is_explicit(sharding: Any) -> bool:
-    return isinstance(sharding, NamedSharding) and AxisType.Explicit in sharding.mesh.axis_types
 
 
 def eqn_text(eqn: Any) -> str:

@@ -280,7 +280,7 @@ class StagingInterpreter(RecordingInterpreter):
             if extended.reuse.is_on() or any([getattr(a, "placing", None) is not None for a in in_avals]):
                 return extended.process(primitive, tuple(args), params)  # what is said of words is said of keys
             extended.check(primitive, in_avals)
-        on_mesh = (types.in_use() or primitive.name == "sharding_constraint") and types.concerns(
+        on_mesh = (types.in_use() or primitive.name in types.CONSTRAINTS) and types.concerns(
             in_avals, primitive, params
         )
         if on_mesh and (lacking := types.missing(primitive, in_avals, params)) is not None:

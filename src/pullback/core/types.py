@@ -27,6 +27,9 @@ from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import of_cotangents, state_of
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
+# Primitives that say how their operand is to lie, and by which parameter: a hint, along axes that types say nothing of;
+# and what makes types say it.
+CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}
 Axes = frozenset
 
 
@@ -66,6 +69,17 @@ def vma_of(aval: Any) -> frozenset:
     )
 
 
+def said_by(eqn: Any) -> Any:
+    """The sharding that an equation says its result to have; None if it is no constraint."""
+    key = CONSTRAINTS.get(eqn.primitive.name)
+    return None if key is None else eqn.params[key]
+
+
+def resharded(x: Any, placing: Any) -> Any:
+    """x, cut along explicit axes as a NamedSharding says."""
+    return registry["reshard"].bind(x, dst_sharding=placing, concrete_mesh=None)
+
+
 def type_on_mesh(x: Any) -> Any:
     """The type of a value; that of an array that lies on a mesh says how its explicit axes cut it."""
     aval = type_of_operand(x)
@@ -97,7 +111,7 @@ def cut_as(x: Any, aval: Any, cotangent: bool = False) -> Any:
         placing = found.update(spec=PartitionSpec(*[None] * aval.ndim))
     elif found is not None and found.spec == placing.spec:
         return x
-    return registry["sharding_constraint"].bind(x, sharding=placing)
+    return resharded(x, placing)
 
 
 def rows_cut_as(rows: Any, x: Any) -> Any:
@@ -106,7 +120,7 @@ def rows_cut_as(rows: Any, x: Any) -> Any:
     if placing is None:
         return rows
     placing = placing.update(spec=placing.spec.update(partitions=(None, *placing.spec)))
-    return registry["sharding_constraint"].bind(rows, sharding=placing)
+    return resharded(rows, placing)
 
 
 def place_of_type(aval: Any) -> Any:
@@ -174,7 +188,7 @@ def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str
                 break
     spaces = _memory_spaces(primitive, in_avals, params, len(outs))
     places: Sequence[Any] = [None] * len(outs)
-    if avals.any_placed or primitive.name == "sharding_constraint":
+    if avals.any_placed or primitive.name in CONSTRAINTS:
         places = hooks.placings(primitive, in_avals, params, outs)
     return [
         typed(a, place, vma, space)
@@ -256,7 +270,7 @@ def _results(program: Any) -> list[frozenset]:
 
 def concerns(in_avals: Sequence[Any], primitive: Primitive, params: dict[str, Any]) -> bool:
     """Whether types say anything of meshes or memory."""
-    if primitive.name in ("sharding_constraint", "device_put"):
+    if primitive.name in CONSTRAINTS or primitive.name == "device_put":
         return True
     for aval in in_avals:
         if isinstance(aval, ShapedArray) and aval.is_typed:

@@ -22,7 +22,7 @@ from pullback.compiler.graph.simplify.mesh_collectives import entry, mesh_collec
 from pullback.compiler.graph.simplify.on_mesh import MeshAxes
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, eval_jaxpr, trace
 from pullback.core.jaxpr import Literal, jaxprs_in_params
-from pullback.core.types import untyped
+from pullback.core.types import CONSTRAINTS, said_by, untyped
 from pullback.distributed.arrays import is_whole_here
 from pullback.lax.collectives.mapped import shard_map_p
 from pullback.lax.collectives.native import collective, numbered
@@ -46,10 +46,9 @@ def _first_sharding(closed: Any) -> NamedSharding | None:
     for eqn in getattr(closed, "jaxpr", closed).eqns:
         if eqn.primitive is shard_map_p and eqn.primitive.lower.body(eqn) is None:
             return NamedSharding(eqn.params["mesh"], PartitionSpec())
-        if eqn.primitive.name == "sharding_constraint":
-            said = eqn.params["sharding"]
-            if isinstance(said, NamedSharding) and isinstance(said.mesh, Mesh) and said.mesh.is_multi_process:
-                return said
+        said = said_by(eqn)
+        if isinstance(said, NamedSharding) and isinstance(said.mesh, Mesh) and said.mesh.is_multi_process:
+            return said
         for inner in jaxprs_in_params(eqn.params):
             if (found := _first_sharding(inner)) is not None:
                 return found
@@ -101,8 +100,8 @@ def _meshes(jaxpr: Any) -> Iterator[Any]:
     for eqn in jaxpr.eqns:
         if eqn.primitive is shard_map_p:
             yield eqn.params["mesh"]
-        elif eqn.primitive.name == "sharding_constraint":
-            yield getattr(eqn.params["sharding"], "mesh", None)
+        elif eqn.primitive.name in CONSTRAINTS:
+            yield getattr(said_by(eqn), "mesh", None)
         for inner in jaxprs_in_params(eqn.params):
             yield from _meshes(inner)
 
@@ -144,8 +143,8 @@ class _Localizer:
         primitive, params = eqn.primitive, eqn.params
         if primitive is shard_map_p:
             return self.mapped(operands, **params)
-        if primitive.name == "sharding_constraint":
-            return [self.constrained(operands[0], params["sharding"])]
+        if primitive.name in CONSTRAINTS:
+            return [self.constrained(operands[0], said_by(eqn))]
         parts = [v for v in operands if v[1] is not None]
         if parts:
             if "elementwise" in primitive.traits:

@@ -187,7 +187,7 @@ def evaluate(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> A
 
 def put(x: Any, sharding: Any) -> Any:
     """A value that every process has, or an array of several processes, at a sharding over several processes."""
-    from pullback.lax.collectives.sharding import sharding_constraint_p
+    from pullback.lax.collectives.sharding import constraint_params, sharding_constraint_p
 
     if isinstance(x, GlobalArray):
         if not isinstance(sharding, NamedSharding):
@@ -197,7 +197,7 @@ def put(x: Any, sharding: Any) -> Any:
                 f"device_put: an array on {sorted(d.id for d in x.sharding.device_set)} can't be moved to "
                 f"{sorted(d.id for d in sharding.device_set)}, of several processes"
             )
-        return evaluate(sharding_constraint_p, (x,), {"sharding": sharding})
+        return evaluate(sharding_constraint_p, (x,), constraint_params(sharding))
     if hasattr(x, "_base_array"):  # keys lie where their words do
         return type(x)(x._impl, put(x._base_array, sharding))
     values = np.asarray(x)

@@ -7,6 +7,7 @@ out, unless `mode` says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION
-from pullback.core.types import in_use, type_on_mesh
+from pullback.core.types import in_use, traced_without_types, type_on_mesh
 from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
 from pullback.numpy._index_keys import Advanced, At, Entry, Slice, Span, parse
 from pullback.numpy._indexing import (
@@ -178,7 +179,8 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
         value = _COMBINE[op](piece, value)
     if tuple(sizes) == x.shape and not (op == "set" and in_use() and type_on_mesh(x).is_typed):  # as x the result lies
         return value
-    return lax.dynamic_update_slice(x, value, tuple(starts))
+    with traced_without_types() if in_use() else nullcontext():  # the value may be whole where x is cut
+        return lax.dynamic_update_slice(x, value, tuple(starts))
 
 
 def _result_shape(x: Any, entries: list[Entry]) -> tuple[int, ...]:

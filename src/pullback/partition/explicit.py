@@ -46,7 +46,9 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
     """A NamedSharding over explicit axes, or None, for each result; ShardingTypeError where it is ambiguous."""
     name = primitive.name
     if name == "sharding_constraint":
-        return [_said(params["sharding"], in_avals[0])]
+        return [_hinted(params["sharding"], in_avals[0])]
+    if name == "reshard":
+        return [_said(params["dst_sharding"], in_avals[0])]
     if name == "device_put" and isinstance(params["device"], NamedSharding):
         return [_said(params["device"], in_avals[0])]
     inner = _results_inside(primitive, params)
@@ -98,8 +100,16 @@ def _of_stack(inner: Any, out: Any) -> Any:
     return placing if out.shape == inner.shape else None
 
 
+def _hinted(sharding: Any, aval: Any) -> Any:
+    """The operand's, of which a constraint says nothing, but that axes are not explicit any more."""
+    if aval.placing is None or not isinstance(sharding, NamedSharding):
+        return aval.placing
+    other = sharding.mesh.axis_names == aval.placing.mesh.axis_names and not sharding.mesh.explicit_axes
+    return None if other else aval.placing
+
+
 def _said(sharding: Any, aval: Any) -> Any:
-    """What a constraint says; the operand's where it says nothing of explicit axes, but for axes that it says are not
+    """What a layout says; the operand's where it says nothing of explicit axes, but for axes that it says are not
     explicit any more.
     """
     if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, Literal, Var
+from pullback.core.types import CONSTRAINTS, said_by
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, fitting, whole
 from pullback.partition.rules import rule_of
 from pullback.sharding import NamedSharding
@@ -36,8 +37,8 @@ def cut_by(sharding: Any, aval: Any, mesh: Sizes) -> Cut | None:
 
 
 def constraint(eqn: Any, operand: Cut | None, mesh: Sizes) -> Cut | None:
-    """What a sharding_constraint says; open dimensions are as its operand's."""
-    sharding, aval = eqn.params["sharding"], eqn.outvars[0].aval
+    """What a constraint says; open dimensions are as its operand's."""
+    sharding, aval = said_by(eqn), eqn.outvars[0].aval
     said = cut_by(sharding, aval, mesh)
     if said is None:
         return operand
@@ -46,6 +47,12 @@ def constraint(eqn: Any, operand: Cut | None, mesh: Sizes) -> Cut | None:
     for d, part in enumerate(sharding.spec):
         if part is UNCONSTRAINED and operand is not None and not used & set(operand[d]):
             found[d] = operand[d]
+    if (placing := getattr(aval, "placing", None)) is not None and sharding is not placing:  # types decide first
+        known = [
+            tuple(a for a in axes if a in placing.mesh.explicit_axes) for axes in cut_by(placing, aval, mesh) or ()
+        ]
+        used = {a for axes in known for a in axes}
+        found = [(*axes, *(a for a in more if a not in used)) for axes, more in zip(known, found)] or found
     return fitting(found, aval.shape, mesh)
 
 
@@ -103,7 +110,7 @@ class _Pass:
     def forward(self, eqn: Any) -> None:
         """From operands to results."""
         name = eqn.primitive.name
-        if name == "sharding_constraint":
+        if name in CONSTRAINTS:
             cut = constraint(eqn, self.read(eqn.invars[0]), self.mesh)
             if cut is not None:
                 self.known[eqn.outvars[0]] = cut
@@ -131,7 +138,7 @@ class _Pass:
         ]
         if not unknown:
             return
-        if name == "sharding_constraint":
+        if name in CONSTRAINTS:
             self.learn(eqn.invars[0], self.known.get(eqn.outvars[0]))
         elif name == "shard_map":
             for k in unknown:

@@ -21,7 +21,7 @@ from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, eval_jax
 from pullback.core.primitive import registry
 from pullback.core.source import at_line, calling_line
 from pullback.core.staging import trace
-from pullback.core.types import asked, untyped
+from pullback.core.types import CONSTRAINTS, asked, untyped
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.moves import combine, combine_price, move, price
 from pullback.partition.propagate import (
@@ -171,7 +171,7 @@ class _Writer:
     def equation(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
         """The results of one operation."""
         name = eqn.primitive.name
-        if name == "sharding_constraint":
+        if name in CONSTRAINTS:
             (x,) = operands
             cut = constraint(eqn, x.cut, self.mesh)
             return [_Value(x.moved(x.cut if cut is None else cut, self.mesh), cut or x.cut, x.aval)]

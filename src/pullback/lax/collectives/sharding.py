@@ -12,13 +12,21 @@ from pullback._ext import _core
 from pullback.core import current_interpreter, eval_interpreter, hooks
 from pullback.core.avals import expect_places, typeof
 from pullback.core.lowering import Elementwise, Nest
+from pullback.core.primitive import registry
 from pullback.core.tracer import Tracer
+from pullback.core.types import CONSTRAINTS, resharded
 from pullback.lax.records.families import Case, Primitive, Samples
 from pullback.lax.records.nests import copy_into
 from pullback.lax.records.operands import as_array
 from pullback.lax.records.rules import batch_front, is_linear, is_zero, tangent_zero
 from pullback.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
-from pullback.sharding._current import current_mesh, on_current_mesh, operations
+from pullback.sharding._current import (
+    current_mesh,
+    get_abstract_mesh,
+    mesh_in_force,
+    on_current_mesh,
+    operations,
+)
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import all_names_of, names_of, of_cotangents
@@ -28,6 +36,7 @@ from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unfl
 __all__ = [
     "device_put_p",
     "inspect_sharding_p",
+    "reshard_p",
     "shard_alike_p",
     "sharding_constraint_p",
     "with_sharding_constraint",
@@ -53,53 +62,99 @@ def _identity(name: str, doc: str, samples: dict[str, Any], evaluate: Any = None
     return p
 
 
-def _constraint_evaluate(x: Any, sharding: Any) -> Any:
-    """x; in parts where types say how it is cut over the mesh of several processes that is in force."""
+def _evaluator(name: str) -> Any:
+    key = CONSTRAINTS[name]
+
+    def evaluate(x: Any, **params: Any) -> Any:
+        """x; in parts where types say how it is cut over the mesh of several processes that is in force."""
+        mesh, sharding = current_mesh(), params[key]
+        if isinstance(sharding, NamedSharding) and isinstance(mesh, Mesh) and mesh.is_multi_process:
+            if isinstance(sharding.mesh, AbstractMesh) and sharding.mesh.shape_tuple == mesh.shape_tuple:
+                return hooks.device_put(x, sharding.update(mesh=mesh))
+        return registry[name].run(x, **params)
+
+    return evaluate
+
+
+def constraint_params(sharding: Sharding, layout: Any = None) -> dict[str, Any]:
+    """The parameters of sharding_constraint_p."""
+    spec = getattr(sharding, "spec", ())
     mesh = current_mesh()
-    if isinstance(sharding, NamedSharding) and isinstance(mesh, Mesh) and mesh.is_multi_process:
-        if isinstance(sharding.mesh, AbstractMesh) and sharding.mesh.shape_tuple == mesh.shape_tuple:
-            return hooks.device_put(x, sharding.update(mesh=mesh))
-    return sharding_constraint_p.run(x, sharding=sharding)
+    return {
+        "sharding": sharding,
+        "layout": layout,
+        "context_mesh": mesh_in_force() if mesh is None else get_abstract_mesh(),
+        "unconstrained_dims": frozenset(d for d, part in enumerate(spec) if part is PartitionSpec.UNCONSTRAINED),
+    }
+
+
+def constrain(x: Any, sharding: Sharding) -> Any:
+    """A traced value, said to lie so: types say it along explicit axes."""
+    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        return resharded(x, sharding)
+    return sharding_constraint_p.bind(x, **constraint_params(sharding))
 
 
 sharding_constraint_p = _identity(
-    "sharding_constraint", "x, said to be laid out over devices in some way.", {"sharding": None}, _constraint_evaluate
+    "sharding_constraint",
+    "x, said to be laid out over devices in some way.",
+    {"sharding": None, "layout": None, "context_mesh": None, "unconstrained_dims": frozenset()},
+    _evaluator("sharding_constraint"),
+)
+reshard_p = _identity(
+    "reshard",
+    "x, cut along explicit axes as told, which its type says.",
+    {"dst_sharding": None, "concrete_mesh": None},
+    _evaluator("reshard"),
 )
 
 
-def _constraint_batch(axis, args, dims, *, sharding):
-    (x,), (dim,) = args, dims
+def _mapped_sharding(axis: Any, sharding: Any, dim: int, ndim: int, unsaid: Any) -> Any:
+    """A sharding of values with another axis at `dim`, which is `unsaid` where nobody says how it is cut."""
     if isinstance(sharding, NamedSharding):
         mapped = () if axis is None or axis.spmd is None else axis.spmd
         spmd = mapped if isinstance(mapped, tuple) else (mapped,)
         used = set(all_names_of(sharding.spec))
-        if axis is not None and axis.placing is not None and not spmd:  # along an explicit axis: it stays cut
+        if (
+            axis is not None and axis.placing is not None and not spmd and unsaid is None
+        ):  # along an explicit axis: it stays cut
             spmd = tuple(names_of(axis.placing.spec[0]))
         elif used & set(spmd):
             raise ValueError(
                 f"vmap spmd_axis_name {spmd} cannot appear in with_sharding_constraint spec, but got spec "
                 f"{sharding.spec}"
             )
-        parts = [*sharding.spec, *[None] * (dim - len(sharding.spec))]
-        unsaid = None if sharding.mesh.explicit_axes else PartitionSpec.UNCONSTRAINED
+        parts = [*sharding.spec, *[None] * ((dim if spmd else ndim - 1) - len(sharding.spec))]
         parts.insert(dim, (spmd[0] if len(spmd) == 1 else spmd) if spmd else unsaid)
         sharding = sharding.update(spec=sharding.spec.update(partitions=parts))
-    return sharding_constraint_p.bind(x, sharding=sharding), dim
+    return sharding
 
 
+def _constraint_batch(axis, args, dims, *, sharding, layout, context_mesh, unconstrained_dims):
+    (x,), (dim,) = args, dims
+    params = constraint_params(_mapped_sharding(axis, sharding, dim, x.ndim, PartitionSpec.UNCONSTRAINED), layout)
+    return sharding_constraint_p.bind(x, **{**params, "context_mesh": context_mesh}), dim
 
 
-def _constraint_transpose(bar: Any, x: Any, sharding: Any) -> list[Any]:
+def _reshard_batch(axis, args, dims, *, dst_sharding, concrete_mesh):
+    (x,), (dim,) = args, dims
+    return resharded(x, _mapped_sharding(axis, dst_sharding, dim, x.ndim, None)), dim
+
+
+def _reshard_transpose(bar: Any, x: Any, dst_sharding: Any, concrete_mesh: Any) -> list[Any]:
     if is_zero(bar):
         return [bar]
-    if isinstance(sharding, NamedSharding):
-        sharding = sharding.update(spec=of_cotangents(sharding.spec))
-    return [sharding_constraint_p.bind(bar, sharding=sharding)]
+    return [resharded(bar, dst_sharding.update(spec=of_cotangents(dst_sharding.spec)))]
 
 
-sharding_constraint_p.transpose = _constraint_transpose
+sharding_constraint_p.transpose = lambda bar, x, **params: [
+    bar if is_zero(bar) else sharding_constraint_p.bind(bar, **params)
+]
 sharding_constraint_p.batch = lambda args, dims, **params: _constraint_batch(None, args, dims, **params)
 sharding_constraint_p.batch_axis = _constraint_batch
+reshard_p.transpose = _reshard_transpose
+reshard_p.batch = lambda args, dims, **params: _reshard_batch(None, args, dims, **params)
+reshard_p.batch_axis = _reshard_batch
 
 # What it makes known is known where the program is made (runtime/programs/partitioned.py).
 inspect_sharding_p = _identity(
@@ -111,6 +166,7 @@ inspect_sharding_p.jvp = lambda primals, tangents, callback: (
     tangents[0],
 )
 inspect_sharding_p.batch = lambda args, dims, callback: (inspect_sharding_p.bind(*args, callback=callback), dims[0])
+
 
 def _alike_jvp(primals, tangents):
     outs = shard_alike_p.bind(*primals)
@@ -188,15 +244,14 @@ def put(x: Any, place: Any, source: Any = None) -> Any:
         if space not in (None, typeof(x).memory_space):
             x = put(x, space)
     if isinstance(place, NamedSharding):
-        return sharding_constraint_p.bind(x, sharding=place)
+        return constrain(x, place)
     if isinstance(place, Sharding):
         (place,) = place.device_set
     return device_put_p.bind(x, device=place, src=_source(x) if source is None else source)
 
 
 def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
-    """The spec, whose open dimensions are cut as those of an array on the mesh are, or whole; without Nones at its end.
-    """
+    """The spec, whose open dimensions are cut as those of an array on the mesh are, or whole; without Nones at its end."""
     have = getattr(getattr(x, "_base_array", x), "_device", None)
     lies: tuple[Any, ...] = (None,) * x.ndim
     if isinstance(have, NamedSharding) and have.mesh == sharding.mesh:
@@ -279,7 +334,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             place = Format(layout, sharding) if isinstance(layout, Layout) else sharding
             out.append(value if asserts else hooks.device_put(value, place))
         else:
-            out.append(sharding_constraint_p.bind(value, sharding=sharding))
+            params = constraint_params(sharding, layout)
+            out.append(value if asserts else sharding_constraint_p.bind(value, **params))
     return tree_unflatten(tree, out)
 
 
@@ -411,6 +467,10 @@ def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
         named = named.update(mesh=mesh)
     if is_concrete(out) and not isinstance(named.mesh, Mesh):  # there are no devices
         return out
+    if name != "reshard" and isinstance(out, Tracer):
+        placing = out.aval.placing
+        if placing is not None and placing.spec == named.spec and placing.mesh == named.mesh.abstract_mesh:
+            return out
     return put(out, named)
 
 

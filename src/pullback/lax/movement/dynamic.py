@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core import hooks
+from pullback.core import avals, hooks
 from pullback.core.dimensions import index as size_of
 from pullback.core.dimensions import is_symbolic
 from pullback.core.jaxpr import Literal
 from pullback.core.lowering import Nest, Pointwise
+from pullback.core.types import is_strict, lie_alike, type_on_mesh
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
-from pullback.util.errors import ArgumentError
+from pullback.util.errors import ArgumentError, ShardingTypeError
 from pullback.util.static import check_flags, check_truth
 
 __all__ = [
@@ -386,6 +387,8 @@ def dynamic_update_slice(
     operand, update = as_arrays("dynamic_update_slice", operand, update)
     _check_one_type("dynamic_update_slice", start_indices)
     starts = _start_indices("dynamic_update_slice", operand, start_indices, allow_negative_indices)
+    if avals.any_placed:
+        _check_cut_alike(operand, update)
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
@@ -410,6 +413,16 @@ def dynamic_index_in_dim(
     index = _nearest_if(index, allow_negative_indices)
     out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else lax.squeeze(out, (axis,))
+
+
+def _check_cut_alike(operand: Array, update: Array) -> None:
+    """ShardingTypeError where explicit axes cut what the user puts into an array otherwise than that."""
+    left, right = type_on_mesh(operand), type_on_mesh(update)
+    if is_strict() and not lie_alike(left, right):
+        raise ShardingTypeError(
+            "dynamic_update_slice operand sharding must be equal to update sharding, got operand sharding "
+            f"{left.str_short(mesh_axis_types=True)} and update sharding {right.str_short(mesh_axis_types=True)}"
+        )
 
 
 def dynamic_update_slice_in_dim(

@@ -46,8 +46,8 @@ def over_batches(eqn: Any) -> Factors | None:
     return _over_leading(eqn, len(shape_of(eqn.invars[0])) - 2)
 
 
-def _over_keys(eqn: Any) -> Factors | None:
-    """All dimensions before the last one of the first operand, the words of a key, are batches."""
+def _over_rows(eqn: Any) -> Factors | None:
+    """All dimensions before the last one of the first operand, such as the words of a key, are batches."""
     return _over_leading(eqn, len(shape_of(eqn.invars[0])) - 1)
 
 
@@ -98,8 +98,9 @@ RULES = {
     "triangular_solve": _solve,
     "tridiagonal_solve": _solve_rows,
     "cholesky": over_batches,
-    **dict.fromkeys([f"threefry_{kind}" for kind in ("bits", "split", "fold_in", "gamma")], _over_keys),
-    "philox_bits": _over_keys,
+    **dict.fromkeys(["positions", "lu_pivots_to_permutation"], _over_rows),
+    **dict.fromkeys([f"threefry_{kind}" for kind in ("bits", "split", "fold_in", "gamma")], _over_rows),
+    "philox_bits": _over_rows,
     **dict.fromkeys([f"random_{kind}" for kind in ("bits", "split", "fold_in", "seed")], _over_typed_keys),
     **dict.fromkeys(["random_wrap", "random_unwrap"], _between_keys_and_words),
 }

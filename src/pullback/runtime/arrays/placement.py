@@ -19,6 +19,7 @@ from pullback._ext import _core
 from pullback.core import eval_jaxpr, hooks, trace, types
 from pullback.core.avals import ShapedArray, expect_places, placed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from pullback.core.types import CONSTRAINTS, said_by
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device, default_device
 from pullback.runtime.arrays.layouts import with_layout
@@ -29,7 +30,7 @@ from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import names_of, parts_of
 from pullback.util.memory import make_room
 
-SAYS = ("sharding_constraint", "device_put", "shard_map")  # primitives that say where a value lies
+SAYS = (*CONSTRAINTS, "device_put", "shard_map")  # primitives that say where a value lies
 MAX_PLACES = 4096
 _interned: dict[Sharding, Sharding] = {}
 
@@ -423,8 +424,9 @@ CALLS = (
 
 def shardings_said(eqn: Any) -> list[Sharding]:
     """The shardings that an equation itself names."""
-    if eqn.primitive.name == "sharding_constraint":
-        return [eqn.params["sharding"]] if isinstance(eqn.params["sharding"], Sharding) else []
+    if eqn.primitive.name in CONSTRAINTS:
+        said = said_by(eqn)
+        return [said] if isinstance(said, Sharding) else []
     if eqn.primitive.name != "shard_map":
         return []
     mesh, specs = eqn.params["mesh"], (*eqn.params["in_specs"], *eqn.params["out_specs"])
@@ -435,7 +437,7 @@ def _said_over_other_meshes(jaxpr: Jaxpr, mesh: Mesh) -> dict[Any, Any]:
     """Of results that a constraint lays over the same devices with other axes, as `out_shardings` may: their places."""
     found = {}
     for eqn in jaxpr.eqns:
-        sharding = eqn.params.get("sharding") if eqn.primitive.name == "sharding_constraint" else None
+        sharding = said_by(eqn)
         if not isinstance(sharding, NamedSharding) or PartitionSpec.UNCONSTRAINED in sharding.spec:
             continue
         other = sharding.mesh

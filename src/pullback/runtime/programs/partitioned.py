@@ -16,6 +16,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from pullback.core.types import said_by
 from pullback.partition import Cut, Partitioned, partition
 from pullback.partition.factors import extent
 from pullback.partition.propagate import cut_by, cut_or_whole, propagate
@@ -185,17 +186,27 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
     """Where the results of a partitioned program say that they lie."""
     makers: dict[Any, Any] = {}
     for eqn in closed.eqns:
-        if eqn.primitive.name == "sharding_constraint":
-            makers[eqn.outvars[0]] = eqn.params["sharding"]
+        if (said := said_by(eqn)) is not None:
+            makers[eqn.outvars[0]] = said
         elif eqn.primitive.name == "shard_map":
-            places = [NamedSharding(eqn.params["mesh"], s) for s in eqn.params["out_specs"]]
+            specs = eqn.params["out_specs"]
+            if layout.mesh.are_all_axes_explicit:  # types say it in full
+                specs = [
+                    s.update(partitions=(*s, *[None] * (v.aval.ndim - len(s)))) for s, v in zip(specs, eqn.outvars)
+                ]
+            places = [NamedSharding(eqn.params["mesh"], s) for s in specs]
             makers.update(zip(eqn.outvars, places, strict=True))
     found = []
     for atom, cut in zip(closed.jaxpr.outvars, made.outs, strict=True):
         said = None if isinstance(atom, Literal) else makers.get(atom)
         typed = getattr(atom.aval, "placing", None)
         if typed is not None and layout.mesh.are_all_axes_explicit and typed.mesh == layout.mesh.abstract_mesh:
-            found.append(NamedSharding(layout.mesh, typed.spec))  # which the type says in full
+            as_given = (
+                isinstance(said, NamedSharding)
+                and said.mesh == layout.mesh
+                and said.spec == typed.spec[: len(said.spec)]
+            )
+            found.append(said if as_given else NamedSharding(layout.mesh, typed.spec))  # which the type says in full
             continue
         if (
             isinstance(said, NamedSharding)

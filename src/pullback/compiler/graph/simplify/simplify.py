@@ -17,6 +17,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise
 from pullback.core.primitive import registry
+from pullback.core.types import CONSTRAINTS
 from pullback.util import dtypes
 
 # Elementwise.
@@ -535,7 +536,7 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "stop_gradient": (_identity,),
     "name": (_identity,),
     "copy_p": (_identity,),
-    "sharding_constraint": (_identity,),
+    **dict.fromkeys(CONSTRAINTS, (_identity,)),
     "device_put": (_identity,),
     "broadcast_in_dim": (_broadcast,),
     "reshape": (_reshape,),

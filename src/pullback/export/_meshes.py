@@ -84,7 +84,7 @@ def _with_meshes(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, NamedSharding):
         return NamedSharding(change(value.mesh), value.spec)
     if isinstance(value, (Mesh, AbstractMesh)):
-        return change(value)
+        return value if value.empty else change(value)
     if isinstance(value, ClosedJaxpr):
         jaxpr = _with_meshes(value.jaxpr, change)
         return value if jaxpr is value.jaxpr else ClosedJaxpr(jaxpr, value.consts)

@@ -144,7 +144,9 @@ def _reshard_batch(axis, args, dims, *, dst_sharding, concrete_mesh):
 def _reshard_transpose(bar: Any, x: Any, dst_sharding: Any, concrete_mesh: Any) -> list[Any]:
     if is_zero(bar):
         return [bar]
-    return [resharded(bar, dst_sharding.update(spec=of_cotangents(dst_sharding.spec)))]
+    if isinstance(dst_sharding, NamedSharding):
+        dst_sharding = dst_sharding.update(spec=of_cotangents(dst_sharding.spec))
+    return [resharded(bar, dst_sharding)]
 
 
 sharding_constraint_p.transpose = lambda bar, x, **params: [

@@ -204,7 +204,7 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
             as_given = (
                 isinstance(said, NamedSharding)
                 and said.mesh == layout.mesh
-                and said.spec == typed.spec[: len(said.spec)]
+                and tuple(said.spec) == tuple(typed.spec)[: len(said.spec)]
             )
             found.append(said if as_given else NamedSharding(layout.mesh, typed.spec))  # which the type says in full
             continue

@@ -23,7 +23,9 @@ def on_devices(value: Any, devices: Sequence[Any] | None) -> Any:
     if devices is None:
         return value
 
-    def filled(mesh: Any) -> Mesh:
+    def filled(mesh: Any) -> Any:
+        if mesh.empty:  # that in force where a constraint was said
+            return mesh
         return Mesh(np.array(devices, dtype=object).reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
 
     return _with_meshes(value, filled)
@@ -84,7 +86,7 @@ def _with_meshes(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, NamedSharding):
         return NamedSharding(change(value.mesh), value.spec)
     if isinstance(value, (Mesh, AbstractMesh)):
-        return value if value.empty else change(value)
+        return change(value)
     if isinstance(value, ClosedJaxpr):
         jaxpr = _with_meshes(value.jaxpr, change)
         return value if jaxpr is value.jaxpr else ClosedJaxpr(jaxpr, value.consts)

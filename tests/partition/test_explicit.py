@@ -669,6 +669,6 @@ def test_smap_takes_axes_from_types():
             y = run(jax.smap(lambda x: 2 * x + x.shape[1], out_axes=1, axis_name="x"))(x)
             assert y.shape == (8, 8) and y.tolist() == (2 * A + 4).tolist()
             assert set(y.sharding.spec) == {"x", "y"}
-    with jax.set_mesh(jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))):
-        with pytest.raises(TypeError, match="in_specs argument must be a pytree"):
-            jax.smap(lambda x: x, out_axes=0, axis_name="y")(A)
+    mixed = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    with jax.set_mesh(mixed), pytest.raises(TypeError, match="in_specs argument must be a pytree"):
+        jax.smap(lambda x: x, out_axes=0, axis_name="y")(A)

@@ -253,7 +253,7 @@ def put(x: Any, place: Any, source: Any = None) -> Any:
 
 
 def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
-    """The spec, whose open dimensions are cut as those of an array on the mesh are, or whole; without Nones at its end."""
+    """The spec, whose open dimensions are as those of an array on the mesh are, or whole; without Nones at its end."""
     have = getattr(getattr(x, "_base_array", x), "_device", None)
     lies: tuple[Any, ...] = (None,) * x.ndim
     if isinstance(have, NamedSharding) and have.mesh == sharding.mesh:

@@ -205,3 +205,21 @@ def test_what_is_read_lane_by_lane_has_fewer_lanes(dtype, registers):
         b.store(y, i, r.result)
     (loop,) = b.function("f").body
     assert lane_count(loop, host_target()) == registers * register_lanes(loop, host_target())
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "size"), [(0, 3, 384), (2, 3, 384), (0, 3, 382), (381, -3, 384), (0, 5, 636)]
+)
+def test_elements_that_take_turns_are_chosen_register_by_register(start, step, size):
+    """LLVM took ten shuffles of 64 lanes 10 ms, and twelve shuffles of 16 for each 16 of them 6."""
+    n = 128
+    b = Builder()
+    x, y = b.input("x", "f32", size), b.output("y", "f32", n)
+    with b.loop(n, "vector", attrs=(("lanes", 64),)) as i:
+        b.store(y, i, b.load(x, start + i * step) + 1.0)
+    function = b.function("f")
+    ((got, want),) = both(function, [sample("f32", size)])
+    np.testing.assert_array_equal(got, want)
+    if host_target().vector_bytes >= 32:  # a register holds an element of each kind
+        wide = compile_function(function).llvm.count("shufflevector <64 x float>")
+        assert wide == (1 if step < 0 else 0)  # what turns all around

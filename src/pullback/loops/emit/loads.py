@@ -18,7 +18,7 @@ from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
 
 from .access import Access, VectorIndex
 from .guards import Guard
-from .shuffles import deinterleaved, read_in_turns, shuffled
+from .shuffles import deinterleaved, joined, read_in_turns, shuffled
 from .square_access import square_load
 from .types import alignment, memory_type, splat, suffix, whole_type
 from .values import Asm, Value, broadcast, constant
@@ -181,16 +181,25 @@ def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
     if not inside and vector.lanes < count:
         return None
     number = number if inside else 0
-    kind, lanes = memory_type(buffer.dtype, vector.lanes), vector.lanes
+    lanes = vector.lanes
     first = offset - number - (count * (lanes - 1) if step < 0 else 0)
-    places = [first + k * lanes for k in range(count)]
-    if not inside:  # the last one ends with the last element that is wanted
-        places[-1] -= count - 1
-    parts = [ev.read(kind, ev.offset(buffer, base, str(place)), buffer) for place in places]
-    if not inside:
-        moved = [min(k + count - 1, lanes - 1) for k in range(lanes)]
-        parts[-1] = shuffled(ev.code, kind, parts[-1], "poison", moved)
-    ref = deinterleaved(ev.code, kind, lanes, parts, number)
+    # Register by register: LLVM takes shuffles of several apart, which takes it long, into more than there need be.
+    size = min(lanes, max(ev.register_bytes // ITEMSIZE[buffer.dtype], 1))
+    if size < count or size & (size - 1):
+        size = lanes
+    kind = memory_type(buffer.dtype, size)
+    pieces = []
+    for start in range(0, lanes, size):
+        places = [first + start * count + k * size for k in range(count)]
+        short = not inside and start + size == lanes
+        if short:  # the last one ends with the last element that is wanted
+            places[-1] -= count - 1
+        parts = [ev.read(kind, ev.offset(buffer, base, str(place)), buffer) for place in places]
+        if short:
+            moved = [min(k + count - 1, size - 1) for k in range(size)]
+            parts[-1] = shuffled(ev.code, kind, parts[-1], "poison", moved)
+        pieces.append(deinterleaved(ev.code, kind, size, parts, number))
+    ref = joined(ev.code, memory_type(buffer.dtype), size, pieces)
     value = Value(node.dtype, ev.from_memory(buffer.dtype, ref, lanes), lanes)
     return ev.reversed(value) if step < 0 else value
 

@@ -94,7 +94,7 @@ def transpose(code: Code, element: str, n: int, parts: Sequence[str]) -> list[st
     follows are shuffles within parts of a register, which machines do at once if a part is 16 bytes.
     """
     side = len(parts)
-    refs = [_joined(code, element, n, parts[k::n]) for k in range(n)]
+    refs = [joined(code, element, n, parts[k::n]) for k in range(n)]
     kind = f"<{side} x {element}>"
     turns = [k // 2 + side * (k % 2) for k in range(n)]
     low = [start + k for start in range(0, side, n) for k in turns]
@@ -104,7 +104,7 @@ def transpose(code: Code, element: str, n: int, parts: Sequence[str]) -> list[st
     return refs
 
 
-def _joined(code: Code, element: str, n: int, parts: Sequence[str]) -> str:
+def joined(code: Code, element: str, n: int, parts: Sequence[str]) -> str:
     """Vectors of n elements as one."""
     refs = list(parts)
     while len(refs) > 1:
@@ -113,4 +113,4 @@ def _joined(code: Code, element: str, n: int, parts: Sequence[str]) -> str:
     return refs[0]
 
 
-__all__ = ["INTERLEAVED", "deinterleaved", "interleave", "read_in_turns", "shuffled", "transpose"]
+__all__ = ["INTERLEAVED", "deinterleaved", "interleave", "joined", "read_in_turns", "shuffled", "transpose"]

@@ -120,12 +120,14 @@ def test_a_full_disk_and_twenty_writers(tmp_path):
     out = run(f"""
         import resource, sys
         sys.dont_write_bytecode = True  # files of modules would be cut off
+        from pullback.loops.emit.writer import finish_writing
         from pullback.util.switches import switches
         switches.cache_dir = {str(tmp_path)!r}
         f = lambda x: jnp.sin(x) @ x + 1
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
         right = float(jax.jit(f)(jnp.ones(3)))
+        finish_writing()
         print(sum(p.is_file() for p in __import__("pathlib").Path({str(tmp_path)!r}).rglob("*")))
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         jax.clear_caches()

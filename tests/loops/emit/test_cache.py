@@ -9,6 +9,7 @@ from pullback.compiler.lower.arena import plan_arena
 from pullback.compiler.pipelines import optimize_loops
 from pullback.loops.emit.cache import Entry, ObjectCache
 from pullback.loops.emit.jit import compile_function
+from pullback.loops.emit.writer import finish_writing
 from pullback.loops.ir import Builder
 
 
@@ -27,6 +28,7 @@ def run(code, n=100):
 
 
 def files(folder):
+    finish_writing()
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
@@ -50,7 +52,7 @@ def test_damaged_files_are_compiled_anew(tmp_path, damage):
     path.write_bytes(damage(intact))
     code = compile_function(scale(2.0), cache=ObjectCache(tmp_path))
     assert not code.cached and (run(code) == 2 * np.arange(100)).all()
-    assert path.read_bytes() == intact
+    assert files(tmp_path) == [path] and path.read_bytes() == intact
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):

@@ -7,6 +7,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core import ShapedArray, trace
+from pullback.loops.emit.writer import finish_writing
 from pullback.runtime.programs.fingerprint import fingerprint
 from pullback.util.switches import switches
 
@@ -70,11 +71,13 @@ def test_unused_and_donated_arguments(folder):
 
 def test_damaged_files_are_compiled_anew(folder):
     compiled(PROGRAMS["scan"], X)
+    finish_writing()
     (path,) = [p for p in folder.rglob("*") if p.is_file()]
     intact = path.read_bytes()
     for damaged in (intact[:50], intact[:-1], intact[:100] + b"?" + intact[101:]):
         path.write_bytes(damaged)
         _, stages = compiled(PROGRAMS["scan"], X)
+        finish_writing()
         assert "lower" in stages and path.read_bytes() == intact
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from pullback.util.switches import switches
 
 from .folder import default_folder, read, usable
+from .writer import finish_writing, write_later
 
 _MAGIC = b"pullback-object-3\n"
 DEFAULT_LIMIT = 1 << 28
@@ -77,9 +78,13 @@ def _digest(key: str, body: bytes) -> bytes:
 
 
 class ObjectCache:
-    """Object code in the files of `folder`, at most about `limit` bytes of them."""
+    """Object code in the files of `folder`, at most about `limit` bytes of them.
+
+    A new one sees all that others of this process have stored.
+    """
 
     def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
+        finish_writing()
         self.folder = folder or default_folder()
         self.limit = limit
         self._recent: OrderedDict[str, Entry] = OrderedDict()
@@ -119,9 +124,22 @@ class ObjectCache:
         """Keeps an entry in memory for now."""
         self._remember(key, entry)
 
-    def put(self, key: str, entry: Entry) -> None:
-        """Stores an entry; silently only in memory where the disk does not let it."""
+    def put(self, key: str, entry: Entry, later: bool = False) -> None:
+        """Stores an entry; silently only in memory where the disk does not let it. `later`: who calls does not wait.
+
+        Beside the rest of a compilation the writer would cost more than it saves (six kernels and a training step took
+        1.03 of the time): each of its calls of the system ends with a wait for Python's lock.
+        """
         self._remember(key, entry)
+        if not later:
+            self._write(key, entry)
+            return
+        # Who called is told of folders that are not trusted; those that are not there yet, the writer makes.
+        folders = (self.folder, self._path(key).parent)
+        if all(usable(folder) or not os.path.lexists(folder) for folder in folders):
+            write_later(lambda: self._write(key, entry))
+
+    def _write(self, key: str, entry: Entry) -> None:
         names = json.dumps([entry.slots, entry.arena_bytes, len(entry.facts)]).encode()
         body = len(names).to_bytes(4, "little") + names + entry.facts + entry.code
         path = self._path(key)

@@ -138,7 +138,7 @@ def compile_function(
         code = emit_object(module.text, target, verify, module.promote, clock)
         entry = Entry(code, tuple(module.slots), arena_bytes, facts)
         if cache is not None and key is not None:
-            cache.put(key, entry)
+            cache.put(key, entry, later=not subroutine)
             clock("store")
     constants = {k: buffer.data for k, buffer in enumerate(function.buffers) if buffer.data is not None}
     return link(entry, constants, symbols, emitted, seconds, cached)

@@ -31,6 +31,7 @@ from pullback.lax.elementwise.narrow import is_narrow
 from pullback.loops.emit.cpu.identity import identity_of
 from pullback.loops.emit.load import link
 from pullback.loops.emit.symbols import HOST_SLOT, INTERRUPT, STEP
+from pullback.loops.emit.writer import finish_writing
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import Placing, place_results, says_where
 from pullback.runtime.eager import checks
@@ -465,6 +466,7 @@ def _program(
 
 def clear_caches() -> None:
     """Forget compiled code; programs that are in use keep theirs, and what is on disk stays there."""
+    finish_writing()
     _natives.clear()
     _recent.clear()
     _programs.clear()

@@ -62,3 +62,19 @@ def testeven_pieces_of_a_nest_are_shared_evenly():
     counts = {even_pieces(task * NOMINAL.task_ns, 1000) for task in range(3, 200)}
     assert all(count % 8 == 0 or count in (2, 4) for count in counts)
     assert even_pieces(50 * NOMINAL.task_ns, 5) == 5
+
+
+def test_ops_beside_a_loop_are_dear_only_where_one_waits_for_the_other():
+    """The first element of a row fills the time; what is made of a sum waits for it."""
+
+    def row(waits):
+        b = Builder()
+        x, y = b.input("x", "f32", N), b.output("y", "f32", N)
+        with b.loop(64) as i:
+            with b.reduce(64, b.const("f32", 0), "add") as r:
+                r.update(b.op("add", r.var, b.load(x, i * 64 + r.i)))
+            of = r.result if waits else b.load(x, i * 64)
+            b.store(y, i * 64, b.op("mul", b.op("mul", of, of), of))
+        return cost(b.function("f").body)
+
+    assert row(True) > row(False)

@@ -56,7 +56,9 @@ def test_a_few_programs_reach_every_pass():
     left = pullback.make_jaxpr(pullback.grad(loop))(np.ones(40_000, "f4"))
     # Nor numbers of 16 bits that are only moved.
     moved = pullback.make_jaxpr(lambda x: x.T)(np.ones((30, 40), "f2"))
-    for program in (many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved):
+    # Nor rolls in two directions at once.
+    rolled = pullback.make_jaxpr(lambda x: jnp.roll(x, (1, 1), (0, 1)) + jnp.roll(x, 1, 0))(np.ones((30, 40), "f4"))
+    for program in (many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved, rolled):
         reached |= passes.changing(program)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).
     assert passes.names() - reached == {"overlap"}

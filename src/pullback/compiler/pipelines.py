@@ -40,6 +40,7 @@ from pullback.loops.passes.expand_math import expand_math
 from pullback.loops.passes.merge import merge
 from pullback.loops.passes.moves import moves
 from pullback.loops.passes.outline import outline
+from pullback.loops.passes.places import places
 from pullback.loops.passes.simplify import simplify as simplify_loops
 from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
@@ -112,6 +113,7 @@ PROGRAM_PASSES: tuple[Pass, ...] = (
 LOOP_PASSES: tuple[Pass, ...] = (
     Pass("simplify", "strides are read off indices", simplify_loops),
     Pass("delinearize", "lanes walk along memory where an index is taken apart by division", delinearize),
+    Pass("places", "rows of one array that are chosen need no loop of their own: rolls in two directions", places),
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
     Pass("merge", "rows of a part that follow each other are one long loop", merge),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),

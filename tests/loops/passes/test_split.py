@@ -1,6 +1,9 @@
 """Loops cut where their conditions change."""
 
+import re
+
 import numpy as np
+import pytest
 
 import pullback
 import pullback.numpy as jnp
@@ -43,8 +46,68 @@ def test_the_middle_is_cut_out_of_loops_inside_each_other():
 
     program = pullback.jit(blurred)
     text = program.lower(x).as_text("nests")
-    middle = [part for part in text.split("vector ") if "select" not in part and part.count("x0[") == 25]
+    chosen = re.compile(r"select\((%\d+|\w+\([^)]*\)), \w+\[")  # elements; rows may be
+    middle = [part for part in text.split("vector ") if not chosen.search(part) and part.count("x0[") == 25]
     assert middle, text  # neither rows nor columns alone leave few choices
     wide = np.pad(x.astype("f8"), 2, mode="edge")
     want = sum(weights[i] * weights[j] * wide[i : i + 64, j : j + 96] for i in range(5) for j in range(5))
     np.testing.assert_allclose(program(x), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("reduced", [jnp.mean, jnp.max])
+def test_blocks_of_rolled_arrays_are_known_but_for_one(reduced):
+    x = np.random.default_rng(0).standard_normal((128, 96)).astype("f4")
+
+    def blocks(xp, x, reduced):
+        return reduced(xp.roll(x, (3, 5), (0, 1)).reshape(32, 4, 24, 4), (1, 3))
+
+    program = pullback.jit(lambda x: blocks(jnp, x, reduced))
+    text = program.lower(x).as_text("nests")
+    loops = [part for part in text.split("vector ")[1:] if "x0[" in part]
+    assert loops and all("select(lt(i1" not in part for part in loops), text
+    want = blocks(np, x, np.mean if reduced is jnp.mean else np.max)
+    np.testing.assert_allclose(program(x), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 32])
+@pytest.mark.parametrize("shift", [-700, -3, 1, 4, 31, 95])
+def test_blocks_of_rolled_vectors(size, shift):
+    x = np.random.default_rng(0).standard_normal(960).astype("f4")
+    found = pullback.jit(lambda x: jnp.roll(x, shift).reshape(-1, size).sum(1))(x)
+    np.testing.assert_allclose(found, np.roll(x, shift).reshape(-1, size).sum(1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "c8", "c16", "i1", "bool"])
+@pytest.mark.parametrize("n", [5, 8, 23, 24, 25, 64, 77])
+@pytest.mark.parametrize("shifts", [(1, -1), (3, -2), (1,), (-1,), (7, 1, -7)])
+def test_rims_of_rows(shifts, n, dtype):
+    x = (10 * np.random.default_rng(0).standard_normal((20, n))).astype(dtype)
+
+    def f(xp, x):
+        y = xp.roll(x, shifts[0], 1)
+        for k, shift in enumerate(shifts):
+            y = xp.where(xp.roll(x, shift, 1) == x, y, xp.roll(x, shift + k, 1))
+        return y, xp.pad(x, ((0, 0), (2, 1)), mode="edge")[:, :n], y == x
+
+    with pullback.enable_x64(dtype in ("f8", "c16")):
+        for found, want in zip(pullback.jit(lambda x: f(jnp, x))(x), f(np, x)):
+            np.testing.assert_array_equal(found, want)
+
+
+def test_the_ends_of_rows_are_vectors_that_ask():
+    x = np.random.default_rng(0).standard_normal((20, 100)).astype("f4")
+    program = pullback.jit(lambda x: x - jnp.roll(x, 1, 1) + jnp.roll(x, -2, 1))
+    text = program.lower(x).as_text("nests")
+    assert text.count("rim=True") == 2 and text.count("vector") == 3, text
+    np.testing.assert_allclose(program(x), x - np.roll(x, 1, 1) + np.roll(x, -2, 1), rtol=1e-5, atol=1e-6)
+
+
+def test_long_sides_of_choices_are_not_computed_in_vain():
+    x = np.random.default_rng(0).standard_normal((40, 100)).astype("f4")
+
+    def f(x):
+        return jnp.concatenate([jnp.sin(x[:, :2]) + jnp.exp(x[:, :2]), jnp.tanh(x[:, 2:])], 1)
+
+    assert "rim=True" not in pullback.jit(f).lower(x).as_text("nests")
+    want = np.concatenate([np.sin(x[:, :2]) + np.exp(x[:, :2]), np.tanh(x[:, 2:])], 1)
+    np.testing.assert_allclose(pullback.jit(f)(x), want, rtol=1e-5, atol=1e-6)

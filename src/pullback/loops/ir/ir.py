@@ -190,15 +190,14 @@ class Loop(Stmt):
     role: Role
     body: tuple[Stmt, ...]
     carried: tuple[Carried, ...] = ()
-    attrs: tuple[
-        tuple[str, Any], ...
-    ] = ()  # hints of passes for the emitter: SQUARE, STREAMED, ("unroll", 4), ("grain", 64)
+    attrs: tuple[tuple[str, Any], ...] = ()  # hints of passes: SQUARE, STREAMED, RIM, ("unroll", 4), ("grain", 64)
 
 
 # Attrs of a sequential loop that progress bars count: iteration i begins step `steps_from + i * steps_each` of `steps`
 # (0 and 1 if they are not said).
 STEPS, STEPS_EACH, STEPS_FROM = "steps", "steps_each", "steps_from"
 STREAMED = ("streamed", True)  # attr of a vector loop whose contiguous stores need not stay in the caches
+RIM = ("rim", True)  # attr of a parallel loop over the ends of rows, one vector, in which conditions change
 SQUARE = ("square", True)  # attr of a parallel loop that is alone in a vector loop, and has Lets and Stores only
 
 

@@ -31,6 +31,7 @@ from pullback.loops.emit.shuffles import INTERLEAVED, WIDE_STORED
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
+    RIM,
     Buffer,
     Combine,
     Const,
@@ -249,6 +250,8 @@ def _is_state(loop: Loop, steps: Varying) -> bool:
     """Whether straight code of a parallel loop lets the emitter keep elements in registers, as they lie at the same
     places in all steps, or else takes less time than lanes."""
     if loop.role != "parallel" or not isinstance(loop.extent, Const) or not 1 <= loop.extent.value <= MAX_STATE:
+        return False
+    if RIM in loop.attrs:  # one vector, as what is between the ends
         return False
     n, stores = loop.extent.value, sum(isinstance(stmt, Store) for stmt in loop.body)
     if stores * n > MAX_STATE or not is_little(loop, n):

@@ -97,7 +97,7 @@ def _sum_jvp(primals, tangents, **params):
     return out, tangent_zero(out) if is_zero(tangents[0]) else reduce_window_sum_p.bind(*tangents, **params)
 
 
-def _tile(window_dimensions, window_strides, base_dilation, window_dilation, **_):
+def lie_side_by_side(window_dimensions, window_strides, base_dilation, window_dilation, **_):
     """Whether the windows lie side by side without holes, so that each element is in one at most."""
     sizes = zip(window_dimensions, window_strides, base_dilation, window_dilation)
     return all(k == s and bd == 1 and (wd == 1 or k == 1) for k, s, bd, wd in sizes)
@@ -120,7 +120,7 @@ def _sum_transpose(out_bar, x, **params):
         return [tangent_zero(x)]
     if 0 in out_bar.shape:
         return [lax.full(x.aval.shape, constant(out_bar, 0))]
-    if _tile(**params):
+    if lie_side_by_side(**params):
         return [_repeated(out_bar, x.aval.shape, params["window_dimensions"], [low for low, _ in params["padding"]])]
     pads = []
     for n, o, k, s, (low, _), bd, wd in zip(

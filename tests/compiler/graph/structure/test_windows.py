@@ -170,3 +170,20 @@ def test_what_is_made_of_the_same_window_or_is_little_stays_an_update():
         lambda u: u.at[1:-1].set(jnp.sort(u[2:], 0)),
     ):
         assert "dynamic_update_slice" in pullback.jit(f).lower(x).as_text("jaxpr")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("k", [0, -1, 3])
+def test_rolled_arrays_whose_rims_are_set_are_not_stored(axis, k):
+    x = np.random.default_rng(0).standard_normal((40, 50)).astype("f4")
+    at = (slice(None),) * axis + (k,)
+
+    def f(x):
+        moved = (jnp.roll(x, 1, axis) - jnp.roll(x, -1, axis)) / 2
+        return x + 0.5 * jnp.abs(moved.at[at].set(x[at]).at[(slice(None),) * axis + (1,)].set(0))
+
+    assert "temporary" not in pullback.jit(f).lower(x).as_text("nests")
+    moved = (np.roll(x, 1, axis) - np.roll(x, -1, axis)) / 2
+    moved[at] = x[at]
+    moved[(slice(None),) * axis + (1,)] = 0
+    np.testing.assert_allclose(pullback.jit(f)(x), x + 0.5 * np.abs(moved), rtol=1e-5, atol=1e-6)

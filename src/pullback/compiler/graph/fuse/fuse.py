@@ -80,6 +80,7 @@ FEW = 32  # elements of an array that is copied without a thought
 AGAIN = 4  # times that an element is wanted, from which on it matters how far it is from the next; twice that: its cost
 MAX_LIFTED = 32  # groups that run earlier so that two others can be one
 MOST_PARTS = 4  # indices at which a group rearranges the elements of one value by itself
+DEALT_OUT_COST = 8  # additions for each element of a value that a group computes in parts
 SMALL = 64  # elements of a space so small that its groups may be merged even if they share no array
 
 
@@ -420,13 +421,18 @@ class _Fuser:
         return turns(group, index) <= 2 * out.aval.size
 
     def _is_dealt_out(self, eqn: JaxprEqn, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
-        """Whether a value that is others' elements rearranged is wanted by one group at a few indices, each element at
-        one of them: the parts of a shifted concatenation are copied to where they belong, and nothing is stored.
+        """Whether a value that is others' elements rearranged, or takes few operations, is wanted by one group at a few
+        indices, each element at one of them: the parts of a shifted concatenation are copied to where they belong, and
+        nothing is stored.
         """
         kind = eqn.primitive.lower
-        if len(wants) != 1 or not (isinstance(kind, Pointwise) and kind.moves):
+        if len(wants) != 1:
             return False
         ((group, indices),) = wants.items()
+        if not (isinstance(kind, Pointwise) and kind.moves):
+            parts = group.call is None and not group.reductions and isinstance(kind, Elementwise)
+            if not parts or self.costs[out] > DEALT_OUT_COST:
+                return False
         return len(indices) <= MOST_PARTS and (
             sum(self.elements[out, group, index] for index in indices) <= 1.25 * out.aval.size
         )

@@ -16,9 +16,11 @@ from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.networks import NETWORK_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
+from pullback.compiler.graph.structure.paddings import PADDING_RULES
 from pullback.compiler.graph.structure.parts import PART_RULES
 from pullback.compiler.graph.structure.phases import PHASE_RULES
 from pullback.compiler.graph.structure.pieces import PIECE_RULES
+from pullback.compiler.graph.structure.pooling import POOLING_RULES
 from pullback.compiler.graph.structure.powers import POWER_RULES
 from pullback.compiler.graph.structure.repeats import REPEAT_RULES
 from pullback.compiler.graph.structure.reversals import REVERSAL_RULES
@@ -77,6 +79,8 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             GATHER_RULES,
             SCATTER_RULES,
             PIECE_RULES,
+            PADDING_RULES,
+            POOLING_RULES,
             RUNNING_RULES,
             REVERSAL_RULES,
             REPEAT_RULES,

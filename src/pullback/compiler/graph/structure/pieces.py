@@ -41,14 +41,14 @@ def _joined(r: Rewriter, eqn: JaxprEqn) -> Any:
         if low[axis] < stop and start < high[axis]:
             found.append((operand, max(low[axis] - start, 0), min(high[axis], stop) - start))
         start = stop
-    if not found or len(found) > MANY or (len(found) > 1 and (not _is_only_sliced(r, x) or _is_dear(r, x))):
+    if not found or len(found) > MANY or (len(found) > 1 and (not is_only_sliced(r, x) or _is_dear(r, x))):
         return None
     parts = []
     for operand, first, last in found:
         low[axis], high[axis] = first, last
-        parts.append(_slice(r, operand, low, high, strides))
+        parts.append(sliced(r, operand, low, high, strides))
     if len(parts) == 1:
-        return parts[0] if parts[0] is found[0][0] else _instead(r, eqn, parts[0])
+        return parts[0] if parts[0] is found[0][0] else instead(r, eqn, parts[0])
     return _join(r, eqn, parts, axis)
 
 
@@ -85,32 +85,35 @@ def _continued(r: Rewriter, x: Any, y: Any, axis: int) -> Any:
     for a in range(len(low)):
         if a != axis and (low[a], high[a]) != (second.params["start_indices"][a], first.params["limit_indices"][a]):
             return None
-    return _slice(r, first.invars[0], low, high, None)
+    return sliced(r, first.invars[0], low, high, None)
 
 
 def _join(r: Rewriter, eqn: JaxprEqn, parts: Sequence[Any], axis: int) -> Any:
     """A concatenation in the place of an equation, and so read as the equation is."""
-    return _instead(r, eqn, r.emit("concatenate", *parts, dimension=axis))
+    return instead(r, eqn, r.emit("concatenate", *parts, dimension=axis))
 
 
-def _instead(r: Rewriter, eqn: JaxprEqn, new: Any) -> Any:
+def instead(r: Rewriter, eqn: JaxprEqn, new: Any) -> Any:
     """A new array in the place of an equation's result, and so read as that is."""
-    if _is_only_sliced(r, eqn.outvars[0]):
-        r.notes.setdefault("only sliced", set()).add(new)
+    if new not in r.readers and new is not eqn.outvars[0]:
+        r.notes.setdefault("in the place of", {})[new] = original(r, eqn.outvars[0])
     return new
 
 
-def _is_only_sliced(r: Rewriter, atom: Any) -> bool:
+def original(r: Rewriter, atom: Any) -> Any:
+    """What of this program an array stands in the place of; itself if it is of the program."""
+    return r.notes.get("in the place of", {}).get(atom, atom)
+
+
+def is_only_sliced(r: Rewriter, atom: Any) -> bool:
     """Whether an array of this program is read in slices alone, also by way of what it is joined to."""
-    if atom in r.notes.get("only sliced", ()):
-        return True
+    atom = original(r, atom)
     found = r.readers.get(atom)
     return (
         bool(found)
         and atom not in r.closed.jaxpr.outvars
         and all(
-            eqn.primitive.name == "slice"
-            or (eqn.primitive.name == "concatenate" and _is_only_sliced(r, eqn.outvars[0]))
+            eqn.primitive.name == "slice" or (eqn.primitive.name == "concatenate" and is_only_sliced(r, eqn.outvars[0]))
             for eqn in found or ()
         )
     )
@@ -144,7 +147,7 @@ def _cost_after(r: Rewriter, slice_: Any) -> float:
     return total
 
 
-def _sliced(r: Rewriter, eqn: JaxprEqn) -> Any:
+def _of_slice(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A slice of a slice."""
     inner = r.definition(eqn.invars[0], "slice")
     if inner is None:
@@ -156,15 +159,16 @@ def _sliced(r: Rewriter, eqn: JaxprEqn) -> Any:
     shape = eqn.outvars[0].aval.shape
     high = [b + (n - 1) * step + 1 if n else b for b, n, step in zip(low, shape, steps)]
     x = inner.invars[0]
-    new = _slice(r, x, low, high, None if all(s == 1 for s in steps) else steps)
-    return new if new is x else _instead(r, eqn, new)
+    new = sliced(r, x, low, high, None if all(s == 1 for s in steps) else steps)
+    return new if new is x else instead(r, eqn, new)
 
 
-def _slice(r: Rewriter, x: Any, low: Sequence[int], high: Sequence[int], strides: Sequence[int] | None) -> Any:
+def sliced(r: Rewriter, x: Any, low: Sequence[int], high: Sequence[int], strides: Sequence[int] | None) -> Any:
+    """A slice of x; x itself if it is all of it."""
     if not any(low) and tuple(high) == x.aval.shape and strides is None:
         return x
     how = None if strides is None else tuple(strides)
     return r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=how)
 
 
-PIECE_RULES: dict[str, tuple[Rule, ...]] = {"slice": (_sliced, _joined), "concatenate": (_flat,)}
+PIECE_RULES: dict[str, tuple[Rule, ...]] = {"slice": (_of_slice, _joined), "concatenate": (_flat,)}

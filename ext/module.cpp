@@ -11,12 +11,14 @@
 #include "programs/blocks.h"
 #include "calls/call_cache.h"
 #include "calls/call_table.h"
+#include "cpu_features.h"
 #include "collectives/collectives.h"
 #include "threads/device_program.h"
 #include "threads/device_team.h"
 #include "arrays/dlpack.h"
 #include "programs/executable.h"
 #include "programs/foreign.h"
+#include "programs/functions.h"
 #include "threads/fork_gate.h"
 #include "programs/host_call.h"
 #include "programs/progress.h"
@@ -129,6 +131,7 @@ NB_MODULE(_core, m) {
     check(pb::add_progress(m.ptr()));
     check(pb::add_spans(m.ptr()));
     check(pb::add_foreign(m.ptr()));
+    check(pb::add_functions(m.ptr()));
     check(pb::add_fork_gate(m.ptr()));
     check(pb::add_loader(m.ptr()));
     check(pb::add_executable_type(m.ptr()));
@@ -144,9 +147,15 @@ NB_MODULE(_core, m) {
     // What Python's side of the same work goes by, too.
     m.attr("ALIGNMENT") = pb::kAlignment;
     m.attr("SHARED_BYTES") = pb::kSharedBytes;
+    m.attr("DECIDES") = pb::kDecides;
     m.attr("LARGE") = pb::AnySize::kLarge;
     m.attr("PAYS") = int64_t(pb::AnySize::kPays);
     m.attr("BLOCK_ARENA") = pb::Blocks::kMaxArena;
+#if defined(__x86_64__)
+    m.attr("CPU_LEVEL") = pb::cpu_features.level;
+#else
+    m.attr("CPU_LEVEL") = 0;
+#endif
 
     m.def("memory_stats", memory_stats,
           "Bytes in use and cached by the allocator of array data, its limit, and how many blocks it gave out and "

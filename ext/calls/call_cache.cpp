@@ -87,6 +87,24 @@ bool has_blocks_like(const Entry* e, const CallKey& key, const AvalInfo* large) 
     return true;
 }
 
+// Whether some array has so many elements that miss is asked before the function has run.
+bool decides_at_once(const CallKey& key) {
+    for (size_t i = 0; i < key.leaves.size(); ++i) {
+        PyObject* leaf = key.leaves[i].object;
+        switch (key.leaves[i].kind) {
+            case LeafKind::array:
+            case LeafKind::wrapped:
+                if (is_array(leaf) && as_array(leaf)->info->size >= kDecides) return true;
+                break;
+            case LeafKind::ndarray:
+                if (PyArray_SIZE(reinterpret_cast<PyArrayObject*>(leaf)) >= kDecides) return true;
+                break;
+            default: break;
+        }
+    }
+    return false;
+}
+
 PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObject* names) {
     CallKey key;
     Build build = key.build(args, count, names, *self->statics);
@@ -114,7 +132,7 @@ PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObjec
     } else if (sizes && (sizes->work += double(large->size)) >= AnySize::kPays) {
         trace_state.asked_work = std::exchange(sizes->work, 0);
     } else if (self->eager && (!found.slot || ++found.slot->calls <= found.slot->wait)) {
-        if (!found.slot && self->warmup) {
+        if (!found.slot && self->warmup && !decides_at_once(key)) {
             SlotRef fresh = self->table->insert(key, hash);
             fresh.slot->calls = 1;
             fresh.slot->wait = self->warmup;

@@ -20,7 +20,8 @@
 // An entry whose Executable does not fit the leaves of its key raises RuntimeError when it is handed in.
 //
 // With `warmup` (a number of calls) the function is eager: calls that Python must see to, and the first `warmup` calls
-// of each key, go to the function itself. Then miss is asked; each time that it has no entry, the wait doubles.
+// of each key without arrays of kDecides elements, go to the function itself. Then miss is asked; each time that it has
+// no entry, the wait doubles.
 //
 // named_after(wrapper, fun) gives a function the name, module, docstring, annotations and attributes of another object, as far as that
 // has them, and the attribute __wrapped__; returns it. (What functools.wraps does, which takes as long as some calls.)
@@ -37,6 +38,8 @@
 #include <Python.h>
 
 namespace pb {
+
+constexpr long long kDecides = 1 << 13;  // elements of an array from which on miss is asked for the first call
 
 bool add_call_cache_types(PyObject* module);
 

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "threads/chunks.h"
+#include "programs/functions.h"
 #include "programs/host_call.h"
 
 namespace pb {
@@ -95,7 +96,9 @@ int run_blocks(const Blocks& blocks, int (*kernel)(void**, void**, void*), void*
                     place += padded(blocks.length * blocks.steps[i]);
                 }
             }
-            if (int code = kernel(at.data(), at.data() + blocks.inputs, arena)) {
+            if (blocks.counted) {
+                call_kernel(reinterpret_cast<FunctionKernel*>(kernel), int(count), blocks.length, at.data());
+            } else if (int code = kernel(at.data(), at.data() + blocks.inputs, arena)) {
                 result.store(code);
                 return;
             }

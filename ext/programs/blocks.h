@@ -1,9 +1,9 @@
 // Elementwise programs for operands of any size: a kernel for blocks of a fixed length, run on block after block.
 //
 // The kernel takes, in the order of the program's pointers, one block of each operand, or all of an operand whose step
-// is 0 (a scalar). The last block may be short: it goes through scratch memory, so that the kernel always sees whole
-// ones. Every element is computed by the same instructions wherever it lies, so results depend on neither size nor
-// threads.
+// is 0 (a scalar); that of a function (functions.h) takes no scalars. The last block may be short: it goes through scratch
+// memory, so that the kernel always sees whole ones. Every element is computed by the same instructions wherever it lies,
+// so results depend on neither size nor threads.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +18,7 @@ struct Blocks {
     size_t arena_bytes = 0;       // scratch that the kernel needs
     std::vector<int64_t> steps;   // bytes of an element by pointer: inputs, constants, outputs
     size_t inputs = 0;            // how many of them are read
+    bool counted = false;         // the kernel is one of functions.h
 
     static constexpr size_t kMaxArena = 1 << 15;
 };

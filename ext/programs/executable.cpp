@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "calls/call_arguments.h"
+#include "programs/functions.h"
 #include "ref.h"
 #include "small_vector.h"
 
@@ -105,16 +106,18 @@ bool validate(const Program& p) {
     return true;
 }
 
-// (length, total, grain, kernel's arena bytes, bytes of an element by pointer)
+// (length, total, grain, kernel's arena bytes, bytes of an element by pointer, whether the kernel is a function's)
 std::unique_ptr<Blocks> read_blocks(PyObject* description, const Program& p) {
     auto blocks = std::make_unique<Blocks>();
     long long length, total, grain;
     Py_ssize_t arena;
     PyObject* steps;
-    if (!PyArg_ParseTuple(description, "LLLnO", &length, &total, &grain, &arena, &steps)) return nullptr;
+    int counted = 0;
+    if (!PyArg_ParseTuple(description, "LLLnO|p", &length, &total, &grain, &arena, &steps, &counted)) return nullptr;
     blocks->length = length;
     blocks->total = total;
     blocks->grain = grain;
+    blocks->counted = counted;
     blocks->arena_bytes = size_t(arena);
     blocks->inputs = p.in.size() + p.constants.size();
     if (!read_indices(steps, "blocks", 0, 64, blocks->steps)) return nullptr;
@@ -127,6 +130,11 @@ std::unique_ptr<Blocks> read_blocks(PyObject* description, const Program& p) {
         fits = (step == 0 && i < p.in.size()) || (step > 0 && info->nbytes == total * step);
     }
     for (int64_t from : p.forward) fits = fits && from < 0;
+    if (counted) {
+        fits = fits && length >= kFewest && p.out.size() == 1 && blocks->steps.size() >= 2 &&
+               blocks->steps.size() <= kMostOperands;
+        for (int64_t step : blocks->steps) fits = fits && step > 0;
+    }
     if (fits) return blocks;
     PyErr_SetString(PyExc_ValueError, "Executable: the blocks do not fit the program");
     return nullptr;

@@ -147,6 +147,7 @@ def static_form(value: Any, /) -> Any:
 
 ALIGNMENT: int  # bytes, of arrays' memory and of what lies in scratch memory
 SHARED_BYTES: int  # larger results that are parts or other shapes of an array share its memory
+DECIDES: int  # elements of an array from which on an eager function's first call of a kind goes to its miss
 LARGE: int  # elements from which on eager elementwise work is done by kernels for blocks
 PAYS: int  # elements that NumPy handles in about the time that one compilation takes
 BLOCK_ARENA: int  # bytes of scratch memory that a kernel for blocks may need
@@ -161,6 +162,12 @@ def num_threads() -> int: ...
 
 load_object: Callable[[bytes, tuple[str, ...]], tuple[list[int], Any]] | None
 """(object file, symbols) -> (their addresses in memory, what keeps the code there); None where programs are not ELF."""
+
+CPU_LEVEL: int  # of x86-64, as the ABI of System V numbers them: 3, 4, or less than that
+
+def function_of_kernel(name: str, address: int, types: tuple[Any, ...], owner: Any, /) -> Any:
+    """A ufunc of NumPy's with one loop: that of a kernel of a function (ext/programs/functions.h), which `owner` keeps.
+    `types` are the dtypes of the operands and of the result."""
 
 def clear_call_caches() -> None:
     """Has all JitFunctions forget their programs."""
@@ -259,7 +266,7 @@ class Executable:
         libraries: bool = False,  # calls libraries, which forks wait for
         name: str = "",
         plan: Sequence[tuple[Any, ...]] | None = None,  # steps (ext/programs/plan.h); address is 0
-        blocks: tuple[int, int, int, int, Sequence[int]] | None = None,  # (length, elements of an operand, blocks worth
+        blocks: tuple[Any, ...] | None = None,  # (length, elements of an operand, blocks worth
         # a thread, the kernel's scratch, bytes of an element by input and output or 0): ext/programs/blocks.h
         placing: Any = None,  # what the hook `placement` goes by
         places: bool = False,  # the program itself says where some value lies

@@ -1,9 +1,10 @@
 """eager: functions of arrays that remember, by the types of their arguments, how to compute without Python.
 
 The first call of each kind runs the function. Then it is traced, and what it does becomes a plan
-(`runtime/eager/plan.py`), which the call cache in C runs from then on; one that takes long and often is compiled. Where
-a function decides by values, has side effects or warns, it stays as it is. Under a transformation the function itself
-runs, too.
+(`runtime/eager/plan.py`), which the call cache in C runs from then on; one that takes long and often is compiled, if
+that changes no bit (`runtime/eager/bits.py`). Where it would, a function of large arrays, and one that is known to call
+what is compiled (`at_once`), is traced before its first call, and compiled for that one or never. Where a function
+decides by values, has side effects or warns, it stays as it is. Under a transformation the function itself runs, too.
 
 Measured: `a + b` of five elements went from 3.4 to 0.18 us (NumPy 0.49), `einsum` of 10x10 from 19 to 0.22 (2.5).
 """
@@ -16,6 +17,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from pullback._ext import _core
 from pullback.api import named_calls
@@ -37,7 +40,9 @@ from pullback.core.kinds import Kinds
 from pullback.runtime import compile_jaxpr
 from pullback.runtime.arrays.placement import watch_moves
 from pullback.runtime.eager import blocks, checks
-from pullback.runtime.eager.plan import Planned, is_too_long, make_plan, uses_before_compilation
+from pullback.runtime.eager.bits import COMPILED, EITHER, LONG, kinds_in
+from pullback.runtime.eager.plan import Planned, make_plan
+from pullback.runtime.eager.work import is_too_long, uses_before_compilation
 from pullback.transforms.partial_eval import used_inputs
 from pullback.transforms.remembered import found
 from pullback.util import config
@@ -66,8 +71,9 @@ class Memory:
         static_argnames: Sequence[str],
         literal_argnums: Sequence[int],
         literal_argnames: Sequence[str],
+        at_once: bool = False,
     ) -> None:
-        self.fun = fun
+        self.fun, self.at_once = fun, at_once
         self.static_nums, self.static_names = frozenset(static_argnums), frozenset(static_argnames)
         self.literal_nums, self.literal_names = frozenset(literal_argnums), frozenset(literal_argnames)
         self.plans: dict[Any, tuple[ClosedJaxpr, Any, Planned]] = {}  # those that may be compiled once
@@ -136,14 +142,53 @@ class Memory:
         """The call in full: (result, what C shall remember for arguments of these types, or None)."""
         if hooks.transfers is not None and hooks.transfers.is_watching():
             return self.watched(args, kwargs, hooks.transfers), None
+        traced = self.traced_first(args, kwargs)
+        if traced is not None and self.is_compiled_at_once(traced[0]):
+            closed, out_tree, leaves = traced
+            program = compile_jaxpr(closed)
+            outs = program.call([_array(x, aval) for x, aval in zip(leaves, closed.in_avals)])
+            return tree_unflatten(out_tree, outs), _entry(program, out_tree)
         result = self.fun(*args, **kwargs)
         try:
-            return result, self.entry(args, kwargs)
+            return result, self.entry(args, kwargs, traced)
         except Exception as error:
             # There is a result, so it stays Python; but under checks a mistake of our own is not to pass for a reason.
             if switches.check and not isinstance(error, UNTRACEABLE):
                 raise
             return result, None
+
+    def traced_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, Any, list[Any]] | None:
+        """(jaxpr, tree of results, arguments) of a call whose jaxpr says who computes it; None for others, and where
+        calls must be Python's."""
+        statics, dynamic = self._separated(args, kwargs)
+        leaves, in_tree = tree_flatten((dynamic, {k: x for k, x in kwargs.items() if k not in statics}))
+        if not self.at_once and not any([getattr(x, "size", 0) >= _core.DECIDES for x in leaves]):
+            return None
+        if checks.is_active() or switches.interpret:
+            return None
+        try:
+            closed, out_tree = self.traced(len(args), statics, in_tree, tuple(map(typeof, leaves)))
+        except Exception:  # the function itself says what is wrong, if anything is
+            return None
+        return None if self.has_unused_places(closed, leaves) else (closed, out_tree, leaves)
+
+    @staticmethod
+    def has_unused_places(closed: ClosedJaxpr, leaves: Sequence[Any]) -> bool:
+        """Whether the result may lie where an argument does of which the program knows nothing."""
+        return any(getattr(x, "_device", None) is not None for x in leaves) and not all(used_inputs(closed.jaxpr))
+
+    def is_compiled_at_once(self, closed: ClosedJaxpr) -> bool:
+        """Whether a function is compiled for its first call, since later it may not be."""
+        kinds = kinds_in(closed)
+        if kinds == {EITHER} or closed.effects:
+            return False
+        if COMPILED in kinds:
+            return True
+        try:
+            planned = make_plan(closed)
+        except NotImplementedError:
+            return False
+        return planned.nanoseconds - planned.of_products > LONG
 
     def watched(self, args: tuple[Any, ...], kwargs: dict[str, Any], transfers: Any) -> Any:
         """The call under a guard of transfers: of its arguments. Constants of a function of arrays are its own."""
@@ -158,7 +203,7 @@ class Memory:
         with transfers.unwatched():
             return self.fun(*args, **kwargs)
 
-    def entry(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def entry(self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Any = None) -> Any:
         """The cache entry of calls like this one; None where they must be Python's."""
         if checks.is_active():
             return None
@@ -177,20 +222,25 @@ class Memory:
             if whole is not None:
                 return _core.CacheEntry(whole, out_tree)
             return _compiled(closed, out_tree)
-        closed, out_tree = self.traced(len(args), statics, in_tree, avals)
-        if any(getattr(x, "_device", None) is not None for x in leaves) and not all(used_inputs(closed.jaxpr)):
-            return None  # the result may lie where such an argument does, of which the program knows nothing
-        whole = blocks.executable(closed, name)
+        closed, out_tree = traced[:2] if traced else self.traced(len(args), statics, in_tree, avals)
+        may_change = kinds_in(closed) <= {EITHER}
+        if self.has_unused_places(closed, leaves):
+            return None
+        whole = blocks.executable(closed, name) if may_change else None
         if whole is not None:
             return _core.CacheEntry(whole, out_tree)
         try:
             planned = make_plan(closed, name)
         except NotImplementedError:
+            if not may_change:
+                return None
             # C asks again after twice as many calls each time, so this is no rare one.
             self.refused[key] = self.refused.get(key, 0) + 1
             if self.refused[key] < PATIENCE or closed.effects or switches.interpret:
                 return None
             return _compiled(closed, out_tree)
+        if not may_change:
+            return _core.CacheEntry(planned.executable, out_tree)
         if is_too_long(planned.nanoseconds) and not switches.interpret:
             return _compiled(closed, out_tree)
         uses = uses_before_compilation(planned.nanoseconds)
@@ -252,8 +302,15 @@ class Memory:
 
 
 def _compiled(closed: ClosedJaxpr, out_tree: Any) -> Any:
-    program = compile_jaxpr(closed)
+    return _entry(compile_jaxpr(closed), out_tree)
+
+
+def _entry(program: Any, out_tree: Any) -> Any:
     return _core.CacheEntry(program.executable, out_tree, program.kept)
+
+
+def _array(x: Any, aval: Any) -> Any:
+    return x if type(x) is _core.Array else _core.from_numpy(np.asarray(x, aval.dtype), aval, None, True)
 
 
 def remember(fun: Callable[..., Any]) -> Memory:
@@ -267,20 +324,22 @@ def eager(
     static_argnames: Sequence[str] = (),
     literal_argnums: Sequence[int] = (),
     literal_argnames: Sequence[str] = (),
+    at_once: bool = False,
 ) -> Any:
     """`fun` with a memory of plans; results are those of `fun`.
 
     Arguments are arrays, numbers or trees of them, but for the static ones, on whose values the computation may depend.
     Those at `literal_argnums`, or called by `literal_argnames`, are static where they are Python ints or bools.
+    `at_once`: what is compiled for the first call, if anything is, comes with the function.
     """
-    made = Memory(fun, static_argnums, static_argnames, literal_argnums, literal_argnames)
+    made = Memory(fun, static_argnums, static_argnames, literal_argnums, literal_argnames, at_once)
     name = named_calls.name_in_jaxprs(fun)
     made.function = _core.JitFunction(
         fun if name is None else made.as_call(name),
         made.miss,
         static_argnums,
         static_argnames,
-        warmup=WARMUP,
+        warmup=0 if at_once else WARMUP,
         literal_argnums=literal_argnums,
         literal_argnames=literal_argnames,
         known=made.jaxprs,
@@ -297,7 +356,11 @@ MOST = 40  # positional arguments of functions that take any number of static on
 
 
 def remembering(
-    fun: Callable[..., Any], arrays: Sequence[str], kinds: Kinds, literal_argnums: Sequence[int] = ()
+    fun: Callable[..., Any],
+    arrays: Sequence[str],
+    kinds: Kinds,
+    literal_argnums: Sequence[int] = (),
+    at_once: bool = False,
 ) -> Any:
     """The function with a memory of plans; `arrays` names its arguments that are arrays, the others are static, and
     `kinds` explains what is wrong with them."""
@@ -308,11 +371,16 @@ def remembering(
     if variadic and names[count + code.co_kwonlyargcount] not in arrays:
         static += range(count, MOST)
     keywords = [n for n in names[: count + code.co_kwonlyargcount] if n not in arrays]
-    return eager(explained(fun, kinds), static, keywords, literal_argnums, [names[k] for k in literal_argnums])
+    literal = [names[k] for k in literal_argnums]
+    return eager(explained(fun, kinds), static, keywords, literal_argnums, literal, at_once)
 
 
 def remember_all(
-    namespace: dict[str, Any], kinds: Kinds, own: dict[str, Kinds] | None = None, skip: Iterable[str] = ()
+    namespace: dict[str, Any],
+    kinds: Kinds,
+    own: dict[str, Kinds] | None = None,
+    skip: Iterable[str] = (),
+    at_once: bool = False,
 ) -> None:
     """Give the public functions of a package memories, in it and in the modules that define them.
 
@@ -326,6 +394,7 @@ def remember_all(
         if not fun.__module__.startswith(package):
             continue
         table = {**kinds, **own.get(name, {})}
-        made = remembering(fun, [argument for argument, kind in table.items() if kind.holds_arrays], table)
+        arrays = [argument for argument, kind in table.items() if kind.holds_arrays]
+        made = remembering(fun, arrays, table, at_once=at_once)
         namespace[name] = made
         setattr(sys.modules[fun.__module__], name, made)

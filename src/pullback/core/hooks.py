@@ -23,6 +23,7 @@ class Hooks:
     run_eagerly(closed_jaxpr, args)       results by a plan, by compiled code once that pays (runtime)
     run(closed_jaxpr, args)               results of the compiled program (runtime)
     elementwise(name, operands)           the primitive of a name on float64 NumPy arrays, by compiled code (runtime)
+    reference_of(primitive, avals)        what gives its results on NumPy arrays, with the bits of programs (runtime)
     evaluate_between(primitive, args, params), run_between(closed_jaxpr, args): the same where arrays lie on several
         processes (distributed)
     dimension_as_value(d): a symbolic dimension as a traced integer

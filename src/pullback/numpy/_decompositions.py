@@ -187,5 +187,5 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
     return eigh(a, UPLO, symmetrize_input=symmetrize_input).eigenvalues
 
 
-remember_all(globals(), LINALG, LINALG_OWN)
+remember_all(globals(), LINALG, LINALG_OWN, at_once=True)
 explain_all(globals(), LINALG, LINALG_OWN)

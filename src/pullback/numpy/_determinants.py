@@ -195,4 +195,4 @@ def _slogdet_qr(a: Any) -> tuple[Any, Any]:
     return lax.mul(s, lax.stop_gradient(q_sign)), logs
 
 
-remember_all(globals(), LINALG)
+remember_all(globals(), LINALG, at_once=True)

@@ -78,6 +78,12 @@ _ARRAYS = {
 }
 # Arguments that are static where they are Python ints: x ** 2 is a product.
 _LITERAL = {"power": (1,), "pow": (1,), "histogram": (1,), "histogram_bin_edges": (1,)}
+# What is compiled for its first call (runtime/eager/bits.py): running sums, and matrices.
+_AT_ONCE = frozenset({
+    *("convolve", "correlate", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"),
+    *("polyfit", "unwrap", "vander"),
+})  # fmt: skip
+
 
 def _kinds(fun: Callable[..., Any]) -> Kinds:
     return NUMPY | NUMPY_OWN.get(fun.__name__.lstrip("_"), {})
@@ -93,7 +99,7 @@ def remembered(namespace: dict[str, Any]) -> dict[str, Any]:
             if fun is None:  # of a module that is imported later
                 continue
             if fun not in made:  # some have two names
-                made[fun] = remembering(fun, arguments.split(), _kinds(fun), _LITERAL.get(name, ()))
+                made[fun] = remembering(fun, arguments.split(), _kinds(fun), _LITERAL.get(name, ()), name in _AT_ONCE)
                 made[fun].__module__ = "pullback.numpy"  # where pickles find it
             found[name] = made[fun]
     return found
@@ -134,6 +140,6 @@ def install(operators: dict[str, Any], methods: dict[str, Any]) -> None:
                 made: Any = property(eager(getter), doc=attribute.__doc__)
             else:
                 plain = getattr(attribute, "__wrapped__", attribute)
-                made = remembering(plain, arguments.split(), _kinds(plain))
+                made = remembering(plain, arguments.split(), _kinds(plain), at_once=name in _AT_ONCE)
             _core.set_array_attribute(name, made)
             setattr(Tracer, name, made)

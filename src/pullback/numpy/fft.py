@@ -325,7 +325,7 @@ def ifftshift(x: Any, axes: Any = None) -> Any:
     return roll(x, tuple(-(x.shape[k] // 2) for k in chosen), chosen) if chosen else x
 
 
-_remember_all(globals(), FFT, FFT_OWN, skip=("fftfreq", "rfftfreq"))
+_remember_all(globals(), FFT, FFT_OWN, skip=("fftfreq", "rfftfreq"), at_once=True)
 _explain_all(globals(), FFT, FFT_OWN)
 _add_pages(globals(), _PAGES)
 

@@ -517,7 +517,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return _diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
-_remember_all(globals(), LINALG, LINALG_OWN, skip=("multi_dot",))
+_remember_all(globals(), LINALG, LINALG_OWN, skip=("multi_dot",), at_once=True)
 _explain_all(globals(), LINALG, LINALG_OWN)
 _add_pages(globals(), _PAGES)
 

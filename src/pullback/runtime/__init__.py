@@ -12,7 +12,7 @@ from pullback.runtime.arrays import native_hooks as _native_hooks
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.placement import copied, device_put
 from pullback.runtime.eager.evaluate import evaluate, reference_eval, remember
-from pullback.runtime.eager.functions import elementwise
+from pullback.runtime.eager.functions import elementwise, reference_of
 from pullback.runtime.eager.runner import run_eagerly
 from pullback.runtime.programs import compiler as _compiler
 from pullback.runtime.programs import forks as _forks
@@ -44,6 +44,7 @@ hooks.fill(
     asarray=asarray,
     compile=compile,
     elementwise=elementwise,
+    reference_of=reference_of,
     program=_program,
     copied=copied,
     device_put=device_put,

@@ -104,7 +104,7 @@ def test_new_sizes_stay_in_c(eager, monkeypatch):
     assert len(calls) == before
     for bad in (jnp.ones((300, 300)), jnp.ones(100), jnp.ones(80_000, jnp.int32)):  # other kinds
         f(bad, 2.0)
-    assert len(calls) == before + 3
+    assert len(calls) == before + 5  # those of large arrays are traced before they run
     x = jnp.ones(80_001)
     x.delete()
     with pytest.raises(RuntimeError, match="deleted"):

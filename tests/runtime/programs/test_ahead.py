@@ -5,6 +5,7 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
+from pullback._ext import _core
 from pullback.compiler.products import kernels as shapes
 from pullback.compiler.products import symbols
 from pullback.compiler.products.symbols import usual_kernels
@@ -32,7 +33,7 @@ def test_products_call_usual_kernels():
 def test_only_whole_files_of_these_sources(tmp_path, monkeypatch):
     name = usual_kernels(current_target().vector_bytes)[0]
     code = ahead._code(name, LEVEL)
-    path = tmp_path / ahead._file(LEVEL)
+    path = tmp_path / ahead._file("products", LEVEL)
     monkeypatch.setattr(ahead, "FOLDER", tmp_path)
 
     def found():
@@ -40,14 +41,14 @@ def test_only_whole_files_of_these_sources(tmp_path, monkeypatch):
         return ahead.kernel_ahead(name, "host")
 
     assert found() is None
-    ahead.write(path, {"another": b"123", name: code})
+    ahead.write(path, "products", {"another": b"123", name: code})
     assert found().code == code and ahead.kernel_ahead("a third", "host") is None
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole[:40], b"", b"{}\n"):
         path.write_bytes(damaged)
         assert found() is None
     path.write_bytes(whole)
-    monkeypatch.setattr(ahead, "sources_digest", lambda: "of an edited checkout")
+    monkeypatch.setattr(ahead, "sources_digest", lambda kind: "of an edited checkout")
     assert found() is None
 
 
@@ -69,9 +70,33 @@ def test_code_of_the_level_has_this_machines_results(tmp_path, monkeypatch):
     assert asked and set(asked) <= set(usual_kernels(current_target().vector_bytes))
     codes = {name: ahead._code(name, LEVEL) for name in asked}
     monkeypatch.setattr(ahead, "FOLDER", tmp_path)
-    ahead.write(tmp_path / ahead._file(LEVEL), codes)
+    ahead.write(tmp_path / ahead._file("products", LEVEL), "products", codes)
     ahead._places.cache_clear()
     monkeypatch.setattr(symbols, "kernel_of", lambda name: pytest.fail(f"{name} was compiled again"))
     assert np.array_equal(product(), own)
     kernels._compiled.cache_clear()
     ahead._places.cache_clear()
+
+
+@wide
+def test_functions_are_loaded_without_the_compiler(tmp_path, monkeypatch):
+    name = ahead.function_name("exp", "f32")
+    monkeypatch.setattr(ahead, "FOLDER", tmp_path)
+    ahead._places.cache_clear()
+    assert ahead.function_ahead(name) is None
+    ahead.write(tmp_path / ahead._file("functions", LEVEL), "functions", {name: ahead._code(name, LEVEL)})
+    ahead._places.cache_clear()
+    address, owner = ahead.function_ahead(name)
+    types = (np.dtype("f4"), np.dtype("f4"))
+    x = np.random.default_rng(0).standard_normal(1000).astype("f4")
+    assert np.array_equal(_core.function_of_kernel("exp", address, types, owner)(x), jax.jit(jnp.exp)(x))
+    ahead._places.cache_clear()
+
+
+def test_functions_of_kernels_say_what_they_take():
+    with pytest.raises(ValueError, match="1 types; expected 2 to 4"):
+        _core.function_of_kernel("f", 1, (np.dtype("f4"),), None)
+    with pytest.raises(ValueError, match="elements of 2 bytes"):
+        _core.function_of_kernel("f", 1, (np.dtype("f2"),) * 2, None)
+    with pytest.raises(TypeError, match="no dtype"):
+        _core.function_of_kernel("f", 1, ("f4", "f4"), None)

@@ -372,12 +372,30 @@ def _min_jvp_y(y_dot, out, x, y):
     return mul_p.bind(y_dot, _share(y, x)(_wins(lax.lt_p, out, y, x)))
 
 
+def _in_f32(function):
+    """NumPy's maximum and minimum of float16 give one zero or the other by another rule than those of wider floats."""
+
+    def reference(x, y):
+        if x.dtype != np.float16:
+            return function(x, y)
+        return np.asarray(function(x.astype(np.float32), y.astype(np.float32))).astype(np.float16)
+
+    return reference
+
+
+MAXIMUM, MINIMUM = _in_f32(np.maximum), _in_f32(np.minimum)
+
+
+def _nextafter_reference(x, y):
+    return np.where(x == y, y, np.nextafter(x, y))  # NumPy's of float16 gives x
+
+
 max_p = nary(
     "max",
     2,
     doc="The larger of x and y, elementwise; NaN if either is; complex numbers compare lexicographically.",
     accepts=ANY,
-    reference=np.maximum,
+    reference=MAXIMUM,
     jvp=(_max_jvp_x, _max_jvp_y),
     lower=op("max"),
     traits=("commutative", "associative"),
@@ -388,7 +406,7 @@ min_p = nary(
     2,
     doc="The smaller of x and y, elementwise; NaN if either is; complex numbers compare lexicographically.",
     accepts=ANY,
-    reference=np.minimum,
+    reference=MINIMUM,
     jvp=(_min_jvp_x, _min_jvp_y),
     lower=op("min"),
     traits=("commutative", "associative"),
@@ -401,7 +419,7 @@ nextafter_p = nary(
     2,
     doc="The next representable number after x1 towards x2, elementwise.",
     accepts=FLOAT,
-    reference=np.nextafter,
+    reference=_nextafter_reference,
     jvp=NoRule("it is a step function of the representation"),
     lower=op("nextafter"),
     samples=Samples(edges=FLOAT_EDGES, ulp=0),
@@ -432,7 +450,7 @@ mulhi_p = nary(
 
 
 def _clamp_reference(min, x, max):
-    return np.minimum(np.maximum(x, min), max)
+    return MINIMUM(MAXIMUM(x, min), max)
 
 
 def _clamp_jvp_min(t, out, min, x, max):

@@ -26,7 +26,7 @@ def _reference(x, y, z):
     total = product + z
     virtual = total - product
     lost = lost + ((product - (total - virtual)) + (z - virtual))
-    return np.where(np.isfinite(lost), total + lost, total)
+    return np.where(np.isfinite(lost) & (lost != 0), total + lost, total)  # -0 + 0 is 0
 
 
 def _lowering(b, x, y, z):

@@ -153,23 +153,20 @@ FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, INF, -INF, NAN)
 # --------------------------------------------------------------------------------------------------------- elementwise
 
 
-def computed_wide(function: Callable, is_accurate: bool = False) -> Callable:
+def computed_wide(function: Callable) -> Callable:
     """The reference of a float function that NumPy has for f32 and f64 only.
 
-    f32 is computed in f64 and rounded once, as vectors of NumPy err by up to 3.5 ulp in f32 (log, asin, tan);
-    unless the function `is_accurate` in f32. Narrower types are computed in f32, and c64
-    (10 ulp in NumPy) always in c128.
+    f32 is computed in f64 and rounded once, as vectors of NumPy err by up to 3.5 ulp in f32 (log, asin, tan). Narrower
+    types are computed in f32, and c64 (10 ulp in NumPy) in c128.
     """
 
     def reference(*operands, **params):
         dtype = operands[0].dtype
-        if dtype.char in "dD" or (is_accurate and dtype.char == "f"):
+        if dtype.char in "dD":
             return np.asarray(function(*operands, **params), dtype)
         wide = [x.astype({"f": np.float64, "F": np.complex128}.get(dtype.char, np.float32)) for x in operands]
         return np.asarray(function(*wide, **params)).astype(dtype)
 
-    reference.computes = function  # type: ignore[attr-defined]  # what it is for f64, and f32 if that is accurate
-    reference.is_accurate = is_accurate  # type: ignore[attr-defined]
     return reference
 
 

@@ -115,6 +115,7 @@ class Module:
             self._subroutine()
         else:
             self._program()
+        self.globals += ["!0 = !{}", '!1 = !{!"branch_weights", i32 1, i32 4096}']
         parts = [f'target triple = "{self.target.triple}"']
         if self.slots:
             kind, value = ("external hidden", "") if self.linkage.static else ("", " zeroinitializer")
@@ -190,7 +191,6 @@ class Module:
             emitter.copy_out(buffer, address)
         self._finish(emitter, f"define {self._entry('i32')}(ptr %inputs, ptr %outputs, ptr %arena)", "  ret i32 0",
                      _only_calls(self.function.body))  # fmt: skip
-        self.globals += ["!0 = !{}", '!1 = !{!"branch_weights", i32 1, i32 4096}']
 
     def _subroutine(self) -> None:
         """A function of the addresses of its inputs and outputs; it has no temporaries and no constants."""

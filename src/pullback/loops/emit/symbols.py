@@ -10,3 +10,4 @@ INTERRUPT = "pb_interrupt_pending"
 STEP = "pb_step"  # the same question of a loop that is counted, which says how far it is
 SPAN = "pb_span"  # a kernel begins or has ended: programs that are compiled for a trace (runtime/programs/spans.py)
 KERNEL = "pb_panels_"  # what the names of kernels of products begin with (compiler/products/symbols.py)
+FUNCTION = "pb_each_"  # and those of kernels of functions of numbers (compiler/lower/functions.py)

@@ -21,6 +21,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise
 from pullback.runtime.arrays.placement import Placing, says_where
 from pullback.runtime.eager import checks
+from pullback.runtime.eager.functions import has_kernel, kernel_of
 from pullback.runtime.programs.canonical import jaxpr_key
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util import config
@@ -46,6 +47,8 @@ def executable(closed: ClosedJaxpr, name: str, ready: bool = False) -> Any:
     kernel = closed.cached("blocks", lambda: (_kernel(closed, size),))[0]
     if kernel is None:
         return None
+    if _is_function(kernel):
+        return closed.cached("blockwise", lambda: (_function_over_blocks(closed, size, name),))[0]
     if not ready:
         key = (jaxpr_key(kernel), config.config.jax_enable_x64)
         if key not in _work and len(_work) >= MAX_KERNELS:
@@ -78,6 +81,38 @@ def over_blocks(closed: ClosedJaxpr, kernel: Any, size: int, name: str, block: i
             *(block, size, max(1, PART // (block * cost)), native.arena_bytes),
             [a.dtype.itemsize if a.size == size else 0 for a in avals],
         ),
+        placing=Placing(closed.jaxpr),
+        places=says_where(closed),
+    )
+
+
+def _is_function(kernel: ClosedJaxpr) -> bool:
+    """Whether it is one function of all operands that has a kernel, so that nothing is to be compiled."""
+    jaxpr = kernel.jaxpr
+    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].invars != jaxpr.invars or len(set(jaxpr.invars)) < len(jaxpr.invars):
+        return False
+    avals = [v.aval for v in jaxpr.invars]
+    return all([aval.shape for aval in avals]) and has_kernel(
+        jaxpr.eqns[0].primitive.name, [aval.dtype for aval in avals]
+    )
+
+
+def _function_over_blocks(closed: ClosedJaxpr, size: int, name: str) -> Any:
+    """The executable of a jaxpr of arrays of a size that runs the kernel of a function."""
+    (eqn,) = closed.cached("blocks", lambda: ())[0].jaxpr.eqns
+    address, owner = kernel_of(eqn.primitive.name, eqn.invars[0].aval.dtype)
+    avals = [v.aval for v in (*closed.jaxpr.invars, *closed.jaxpr.outvars)]
+    grain = max(1, PART // (BLOCK * (eqn.primitive.lower.cost + len(avals))))
+    return _core.Executable(
+        address,
+        closed.in_avals,
+        closed.out_avals,
+        0,
+        owner,
+        release_gil=True,
+        interruptible=True,
+        name=name,
+        blocks=(BLOCK, size, grain, 0, [aval.dtype.itemsize for aval in avals], True),
         placing=Placing(closed.jaxpr),
         places=says_where(closed),
     )

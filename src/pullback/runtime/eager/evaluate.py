@@ -1,11 +1,8 @@
 """Eager evaluation: one primitive on concrete arrays.
 
 Small work runs the primitive's reference on NumPy views: no compilation, some microseconds. A primitive that was
-given much work of one type is compiled, once the time it has taken in NumPy could have paid for it.
-
-What no plan can run is so given to the NumPy reference first. The two may differ in the last bit of transcendental
-functions. Where a plan adds in another order ("added by plans"), it is run from the first call on: the same call gives
-the same bits, so that programs may compare what they compute twice.
+given much work of one type is compiled, once the time it has taken in NumPy could have paid for it; but only if that
+changes no bit (bits.py). The same call gives the same bits, so that programs may compare what they compute twice.
 """
 
 from __future__ import annotations
@@ -19,13 +16,16 @@ from pullback._ext import _core
 from pullback.core.avals import typeof
 from pullback.core.dimensions import is_symbolic_type
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
-from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction, must_be_compiled
+from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction
 from pullback.core.primitive import NoRule, Primitive
 from pullback.core.source import user_source
 from pullback.runtime.arrays.placement import SAYS, Placing, place_results
 from pullback.runtime.eager import blocks, checks
+from pullback.runtime.eager.bits import COMPILED, EITHER, UNCOMPILED, kind_of
 from pullback.runtime.eager.blocks import LARGE
-from pullback.runtime.eager.plan import is_too_long, make_plan, uses_before_compilation, work
+from pullback.runtime.eager.functions import reference_of
+from pullback.runtime.eager.plan import make_plan
+from pullback.runtime.eager.work import is_too_long, uses_before_compilation, work
 from pullback.runtime.programs import spans
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util.pytree import tree_structure
@@ -49,7 +49,7 @@ class _Record:
             "askers",
             "closed",
             "is_elementwise",
-            "must_be_compiled",
+            "kind",
             "placing",
             "planned",
             "program",
@@ -72,7 +72,7 @@ class _Record:
                     f"dimensions have no values here, at {user_source()}; they have where functions of arguments with "
                     "symbolic shapes are traced, as in jax.export"
                 )
-        self.reference = primitive.reference
+        self.reference: Any = reference_of(primitive, avals)
         self.closed: Any = None
         self.is_elementwise = isinstance(primitive.lower, Elementwise)
         self.program: Any = None
@@ -81,9 +81,9 @@ class _Record:
         self.askers: set[str] = set()  # the call caches that have the plan
         self.size = CALL + work(primitive, avals, self.outs, params)
         self.work: float = 0 if _is_compilable(primitive) or _is_long_call(primitive, self.size) else -(1 << 62)
-        self.must_be_compiled = must_be_compiled(primitive.lower, avals, params)
-        if isinstance(primitive.reference, NoRule) or self.must_be_compiled:
-            self.work = PAYS
+        self.kind = kind_of(primitive, avals, self.outs, params)
+        if self.kind != EITHER:
+            self.work = PAYS if self.kind == COMPILED else -(1 << 62)
 
     def jaxpr(self, primitive: Primitive, params: dict[str, Any]) -> ClosedJaxpr:
         """The primitive on such operands as a jaxpr."""
@@ -126,7 +126,8 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
                 _records.clear()
             _records[key] = record
     program = record.program
-    if program is None and "added by plans" in primitive.traits and key is not None and not switches.interpret:
+    by_plan = "added by plans" in primitive.traits and record.kind != COMPILED
+    if program is None and by_plan and key is not None and not switches.interpret:
         program = record.program = _planned(primitive, record, params)
     if program is None:
         record.work += record.size
@@ -163,13 +164,14 @@ def _placed(primitive: Primitive, args: tuple, record: _Record, params: dict[str
 
 
 def _planned(primitive: Primitive, record: _Record, params: dict[str, Any]) -> Any:
-    """The plan; None where there is none, or where it would take longer than a compilation may."""
+    """The plan; None where there is none, or where it would take longer than a compilation may, which has its bits."""
     if record.planned is None:
         try:
             record.planned = make_plan(record.jaxpr(primitive, params), primitive.name)
         except NotImplementedError:
             return None
-    return None if is_too_long(record.planned.nanoseconds) else record.planned.executable
+    too_long = record.kind == EITHER and is_too_long(record.planned.nanoseconds)
+    return None if too_long else record.planned.executable
 
 
 def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: str) -> Any:
@@ -189,10 +191,12 @@ def remember(primitive: Primitive, args: tuple, params: dict[str, Any], asker: s
             whole = blocks.executable(record.jaxpr(primitive, params), primitive.name, asker in record.askers)
             if whole is not None:
                 return _core.CacheEntry(whole, record.tree)
-        if record.must_be_compiled and not switches.interpret:
+        if record.kind == COMPILED and not switches.interpret:
             return _core.CacheEntry(_compile(primitive, record, params).executable, record.tree)
         if record.planned is None:
             record.planned = make_plan(record.jaxpr(primitive, params), primitive.name)
+        if record.kind == UNCOMPILED:
+            return _core.CacheEntry(record.planned.executable, record.tree)
         too_long = is_too_long(record.planned.nanoseconds) and not switches.interpret
         if asker not in record.askers and not too_long:
             record.askers.add(asker)

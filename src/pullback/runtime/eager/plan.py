@@ -6,7 +6,7 @@ read them, reductions accumulate with the same loops, products are NumPy's matmu
 the primitive's reference. A run then costs some ten nanoseconds a step beside the arithmetic, so eager work on small
 arrays is lighter than NumPy's own.
 
-Stacks of matrices pay for a compilation by their number, where compiled code does not decide (`must_be_compiled`).
+What is compiled from the first call on (bits.py) has no plan.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from pullback._ext import _core
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
-from pullback.core.lowering import Elementwise, must_be_compiled
-from pullback.core.primitive import NoRule, Primitive
+from pullback.core.lowering import Elementwise
+from pullback.core.primitive import NoRule
 from pullback.lax.records.sums import chain_of
 from pullback.runtime.arrays.placement import Placing, says_where
+from pullback.runtime.eager.bits import COMPILED, UNCOMPILED, kind_of
+from pullback.runtime.eager.functions import reference_of
 from pullback.runtime.eager.plan_rules import RULES
 from pullback.runtime.eager.plan_values import (
     Temporary,
@@ -37,65 +39,24 @@ from pullback.runtime.eager.plan_values import (
     place,
     ufunc_loop,
 )
+from pullback.runtime.eager.work import BLAS, DECOMPOSITION, HOST_CALL, MATRIX, work
 from pullback.util.record import record
 
 MAX_RANK = 16
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
 SUMMED = "ilILfdFD"  # types for which there is a loop that sums
-BLAS = "fdFD"  # types of products that NumPy leaves to a library
 PLAIN_TERM = 2.0  # nanoseconds for a term of other products
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
 
 
 @record
 class Planned:
-    """A plan that can be called, and the nanoseconds that a run may take."""
+    """A plan that can be called, and the nanoseconds that a run may take; those of BLAS among them, which compiled code
+    hardly beats."""
 
     executable: Any
     nanoseconds: float
-
-
-COMPILATION = 10e6  # nanoseconds that one takes
-GAIN = 0.5  # the part of a plan's time that compiled code is likely to save
-HOST_CALL = 36_000  # a reference takes about 20,000, of which compiled code saves nine tenths, not half
-DECOMPOSITION = 30_000  # what NumPy does around LAPACK for one matrix
-MATRIX = 20_000  # and for each matrix of a stack: most references call LAPACK from Python, one by one
-UNCOMPILED = 1_000  # plans that take fewer nanoseconds stay plans
-
-
-def uses_before_compilation(nanoseconds: float) -> int:
-    """How many runs of a plan would pay for a compilation; 0: it is not worth one."""
-    return 1 + int(COMPILATION / (GAIN * nanoseconds)) if nanoseconds > UNCOMPILED else 0
-
-
-def is_too_long(nanoseconds: float) -> bool:
-    """Whether one run of a plan takes longer than a compilation may: it is compiled before it has run at all.
-
-    Compiled code hears Ctrl-C, too (loops/emit/interrupt.py). A plan does not, as NumPy's loops and references do not.
-    """
-    return GAIN * nanoseconds > COMPILATION
-
-
-# What NumPy does for a term of a product or window, as a part of what it does for an element of an array. The routines
-# of LAPACK take from 1 / 40 to 1 / 2 of it for each of the n^3 of a matrix.
-TERM, TERM_OF_BLAS, TERM_OF_LAPACK = 1.0, 0.02, 0.02
-
-
-def work(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> float:
-    """About what the reference does, in elements that NumPy handles."""
-    size = max((a.size for a in (*avals, *outs)), default=0)
-    if "matrices" in primitive.traits and avals and avals[0].ndim >= 2:
-        return max(size, TERM_OF_LAPACK * size * min(avals[0].shape[-2:]))
-    if primitive.name == "dot_general":
-        ((contracted, _), _) = params["dimension_numbers"]
-        terms = math.prod([avals[0].shape[d] for d in contracted])
-    elif "product" in primitive.traits and len(avals) == 2:  # convolutions
-        terms = avals[1].size // max(1, outs[0].shape[params["dimension_numbers"].out_spec[1]])
-    elif "window_dimensions" in params:
-        return max(size, TERM * size * math.prod(params["window_dimensions"]))
-    else:
-        return size
-    return max(size, outs[0].size * terms * (TERM_OF_BLAS if avals[0].dtype.char in BLAS else TERM))
+    of_products: float = 0.0
 
 
 def make_plan(closed: ClosedJaxpr, name: str = "plan") -> Planned:
@@ -111,7 +72,7 @@ class _Builder:
         self.constants: list[Any] = []
         self.steps: list[Any] = []  # (kind, ..., operands) with Values; see `_resolved`
         self.values: dict[Any, Value] = {}
-        self.nanoseconds = 0.0
+        self.nanoseconds = self.of_products = 0.0
         self.elements = 0
         self.targets: dict[Any, int] = {}
         self.known: dict[Any, np.ndarray] = {}  # values of constants, by base
@@ -177,6 +138,13 @@ class _Builder:
     def copy(self, x: Value, out: Value) -> Value:
         """out = x, broadcast."""
         return self.elementwise(("copy", x.dtype.itemsize), [x], out, 0.3)
+
+    def placed(self, x: Value, out: Value) -> Value:
+        """out = x, which is written there at once where the last step made it."""
+        if isinstance(x.base, Temporary) and self.steps and len(self.steps[-1]) == 6 and self.steps[-1][4][-1] is x:
+            self.steps[-1][4][-1] = out
+            return out
+        return self.copy(x, out)
 
     def contiguous(self, x: Value) -> Value:
         """x itself, or a copy of it in row-major order."""
@@ -269,19 +237,16 @@ class _Builder:
         self.steps.append(
             (loop, (count, m, k, n), (*steps, *core), tuple(dims[:-1]), [x, y, out], [tuple(s[:-1]) for s in strides])
         )
-        self.nanoseconds += 40 + math.prod(out.shape) * k * (0.2 if x.dtype.char in BLAS else PLAIN_TERM)
+        nanoseconds = 40 + math.prod(out.shape) * k * (0.2 if x.dtype.char in BLAS else PLAIN_TERM)
+        self.nanoseconds += nanoseconds
+        self.of_products += nanoseconds if x.dtype.char in BLAS else 0
         self.elements += math.prod(out.shape) * k
 
     def call(self, eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> None:
         """outs = the primitive's reference on the operands."""
-        reference = eqn.primitive.reference
         avals = [a.aval for a in eqn.invars]
-        if (
-            isinstance(reference, NoRule)
-            or eqn.primitive.evaluate is not None
-            or eqn.effects
-            or must_be_compiled(eqn.primitive.lower, avals, eqn.params)
-        ):
+        reference = reference_of(eqn.primitive, avals)
+        if isinstance(reference, NoRule) or eqn.primitive.evaluate is not None or eqn.effects:
             raise NotImplementedError(f"plan: {eqn.primitive.name}")
         function = _quiet(reference, eqn.params)
         if eqn.primitive.multiple_results and len(outs) == 1:
@@ -319,9 +284,15 @@ class _Builder:
         return self._executable(name, forward)
 
     def _equation(self, eqn: JaxprEqn) -> None:
+        outs = [v.aval for v in eqn.outvars]
+        kind = kind_of(eqn.primitive, [a.aval for a in eqn.invars], outs, eqn.params)
+        if kind == COMPILED:
+            raise NotImplementedError(f"plan: {eqn.primitive.name}")
         operands = [self.atom(a) for a in eqn.invars]
         if self._folded(eqn, operands):
             return
+        if kind == UNCOMPILED:  # what it adds in which order must not depend on whether an operand is a view here
+            operands = [self.contiguous(x) for x in operands]
         rule = RULES.get(eqn.primitive.name)
         done, spent, elements = len(self.steps), self.nanoseconds, self.elements
         if rule is not None:
@@ -331,9 +302,9 @@ class _Builder:
             except NotImplementedError:  # these types are left to the reference
                 del self.steps[done:]
                 self.nanoseconds, self.elements = spent, elements
-        outs = [self.target(var) for var in eqn.outvars]
-        self.call(eqn, operands, outs)
-        self.values.update(zip(eqn.outvars, outs))
+        targets = [self.target(var) for var in eqn.outvars]
+        self.call(eqn, operands, targets)
+        self.values.update(zip(eqn.outvars, targets))
 
     def _folded(self, eqn: JaxprEqn, operands: Sequence[Value]) -> bool:
         """Compute an equation now whose operands are known; views stay views."""
@@ -341,7 +312,7 @@ class _Builder:
             return False
         if len(eqn.outvars) != 1 or eqn.outvars[0].aval.size > FOLDED or eqn.primitive.multiple_results:
             return False
-        reference = eqn.primitive.reference
+        reference = reference_of(eqn.primitive, [a.aval for a in eqn.invars])
         if isinstance(reference, NoRule) or eqn.primitive.evaluate is not None:
             return False
         arrays = [_known_array(self.known[x.base], x) for x in operands]
@@ -401,7 +372,7 @@ class _Builder:
             placing=Placing(jaxpr),
             places=says_where(self.closed),
         )
-        return Planned(executable, self.nanoseconds)
+        return Planned(executable, self.nanoseconds, self.of_products)
 
 
 def _quiet(reference: Callable[..., Any], params: dict[str, Any]) -> Callable[..., Any]:

@@ -13,13 +13,16 @@ import numpy as np
 
 from pullback.core.primitive import registry
 from pullback.lax.reductions.reductions import highest, lowest
+from pullback.runtime.eager.functions import has_kernel, power_steps, ufunc_of
 from pullback.runtime.eager.plan_values import Value, contiguous_strides
+from pullback.runtime.programs.ahead import FUNCTIONS
 
 Rule = Callable[..., Value]
 RULES: dict[str, Rule] = {}
 
-COSTLY = 4.0  # nanoseconds for an element of a transcendental function
-COMPLEX = 10  # times as many for one of complex numbers
+NANOSECONDS = 0.01  # for a byte of the operand and a unit of a primitive's cost, where a kernel computes it
+POWER = 2.0  # nanoseconds for an element of one step of a power: compiled code does all steps in one pass
+DOUBLE = np.dtype(np.float64)
 
 
 def _rule(*names: str) -> Callable[[Rule], Rule]:
@@ -40,31 +43,31 @@ def _by_ufunc(ufunc: np.ufunc, cost: float) -> Rule:
     return rule
 
 
-def _by_wide_ufunc(ufunc: np.ufunc, is_accurate: bool) -> Rule:
-    """As the reference that `computed_wide` makes."""
+def _by_kernel(name: str, otherwise: Rule | None) -> Rule:
+    """As `reference_of`; `otherwise` for types that there is no kernel for."""
 
     def rule(b: Any, eqn: Any, *operands: Value) -> Value:
         dtype, out = operands[0].dtype, b.target(eqn.outvars[0])
-        if dtype.char not in "fdFD":
-            raise NotImplementedError("plan: narrow floats are computed in wider ones")
-        cost = COSTLY * (COMPLEX if dtype.kind == "c" else 1)
-        if dtype.char in "dD" or (is_accurate and dtype.char == "f"):
-            return b.ufunc(ufunc, operands, out, cost)
-        double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-        wide = [b.convert(x, b.temporary(x.shape, double)) for x in operands]
-        return b.convert(b.ufunc(ufunc, wide, b.temporary(out.shape, double), cost), out)
+        cost = NANOSECONDS * eqn.primitive.lower.cost * dtype.itemsize
+        if has_kernel(name, [x.dtype for x in operands]):
+            return b.ufunc(ufunc_of(name, dtype), operands, out, cost)
+        if dtype.char == "f" and has_kernel(name, [DOUBLE]):  # in float64 alone
+            wide = [b.convert(x, b.temporary(x.shape, DOUBLE)) for x in operands]
+            return b.convert(b.ufunc(ufunc_of(name, DOUBLE), wide, b.temporary(out.shape, DOUBLE), 2 * cost), out)
+        if otherwise is None:
+            raise NotImplementedError("plan: floats of 16 bits and fewer are left to the reference")
+        return otherwise(b, eqn, *operands)
 
     return rule
 
 
 def _add_ufuncs() -> None:
-    """The primitives whose reference plainly is a ufunc of NumPy's, or is one but for the precision of floats."""
+    """The primitives whose reference plainly is a ufunc of NumPy's, and those that have kernels."""
     for name, primitive in registry.items():
-        reference: Any = primitive.reference
-        if isinstance(reference, np.ufunc):
-            RULES.setdefault(name, _by_ufunc(reference, 0.4))
-        elif isinstance(getattr(reference, "computes", None), np.ufunc):
-            RULES.setdefault(name, _by_wide_ufunc(reference.computes, reference.is_accurate))
+        if isinstance(primitive.reference, np.ufunc):
+            RULES.setdefault(name, _by_ufunc(primitive.reference, 0.4))
+    for name in FUNCTIONS:
+        RULES[name] = _by_kernel(name, RULES.get(name))
 
 
 @_rule("neg")
@@ -96,18 +99,45 @@ def _integer_pow(b: Any, eqn: Any, x: Value) -> Value:
     if y == 2:
         return _square(b, eqn, x)
     out = b.target(eqn.outvars[0])
-    if x.dtype.char not in "fd":
-        raise NotImplementedError("plan: powers of integers and complex numbers")
-    if y == -1:
-        return b.ufunc(np.reciprocal, [x], out, 0.8)
-    wide = x if x.dtype.char == "d" else b.convert(x, b.temporary(x.shape, np.dtype(np.float64)))
-    exponent = b.constant(np.asarray(y, np.float64))
-    power = b.ufunc(np.power, [wide, exponent], b.temporary(x.shape, wide.dtype) if wide is not x else out, 20.0)
-    return b.convert(power, out) if wide is not x else power
+    if x.dtype.char not in "fdFD":
+        raise NotImplementedError("plan: powers of integers, and of floats of 16 bits and fewer")
+    is_complex = x.dtype.kind == "c"
+    one = b.constant(np.asarray(1, x.dtype))
+    if y == 0:
+        return b.copy(replace(one, shape=x.shape, strides=(0,) * len(x.shape)), out)
+    multiply, divide = (
+        ufunc_of(name, x.dtype) if is_complex else own for name, own in (("mul", np.multiply), ("div", np.divide))
+    )
+
+    def times(left: Value, right: Value) -> Value:
+        return b.ufunc(multiply, [left, right], b.temporary(x.shape, x.dtype), POWER)
+
+    def over(value: Value) -> Value:
+        return b.ufunc(divide, [one, value], b.temporary(x.shape, x.dtype), POWER)
+
+    return b.placed(power_steps(x, y, times, over, is_complex), out)
+
+
+def _but_of_halves(ufunc: np.ufunc) -> Rule:
+    def rule(b: Any, eqn: Any, *operands: Value) -> Value:
+        if operands[0].dtype.char == "e":
+            raise NotImplementedError("plan: NumPy's rule for zeros of float16 is another")
+        return b.ufunc(ufunc, operands, b.target(eqn.outvars[0]))
+
+    return rule
+
+
+RULES |= {
+    "max": _but_of_halves(np.maximum),
+    "min": _but_of_halves(np.minimum),
+    "nextafter": _but_of_halves(np.nextafter),
+}
 
 
 @_rule("clamp")
 def _clamp(b: Any, eqn: Any, low: Value, x: Value, high: Value) -> Value:
+    if x.dtype.char == "e":
+        raise NotImplementedError("plan: NumPy's rule for zeros of float16 is another")
     raised = b.ufunc(np.maximum, [x, low], b.temporary(x.shape, x.dtype))
     return b.ufunc(np.minimum, [raised, high], b.target(eqn.outvars[0]))
 

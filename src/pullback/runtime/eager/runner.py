@@ -13,7 +13,9 @@ from typing import Any
 from pullback.core.interpreter import eval_interpreter, using
 from pullback.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from pullback.runtime.eager import checks
-from pullback.runtime.eager.plan import is_too_long, make_plan, uses_before_compilation
+from pullback.runtime.eager.bits import EITHER, kinds_in
+from pullback.runtime.eager.plan import make_plan
+from pullback.runtime.eager.work import is_too_long, uses_before_compilation
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util.switches import switches
 
@@ -38,6 +40,8 @@ class _Runner:
             self.left = 1 if is_too_long(planned.nanoseconds) else uses_before_compilation(planned.nanoseconds)
             large = sum([aval.size for aval in closed.in_avals]) > LARGE
             self.run = self.by_equations if large else planned.executable.call
+        if kinds_in(closed) - {EITHER}:  # compiled code would have other bits
+            self.left = 0
 
     def by_equations(self, args: Sequence[Any]) -> list[Any]:
         """The results without a plan."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 from pullback.loops.emit.cache import ObjectCache, cache_key
 from pullback.loops.emit.cpu.identity import identity_of
@@ -38,11 +39,17 @@ def _compiled(name: str, level: str) -> CompiledFunction:
             cache.put(key, entry)  # the next process need not ask whether the file fits the sources
     if entry is not None:
         return link(entry, {}, None, None, {})
-    from pullback.compiler.products.symbols import kernel_of  # with the compiler: only where something is compiled
-    from pullback.loops.emit.jit import compile_function
+    from pullback.loops.emit.jit import compile_function  # with the compiler: only where something is compiled
+    from pullback.runtime.programs.kernel_loops import loops_of
 
     verify = bool(switches.check)
-    return compile_function(kernel_of(name), None, subroutine=True, cache=cache, key=key, verify=verify)
+    return compile_function(loops_of(name), None, subroutine=True, cache=cache, key=key, verify=verify)
+
+
+def function_kernel_address(name: str) -> tuple[int, Any]:
+    """(address, what keeps it) of the kernel of a function (compiler/lower/functions.py)."""
+    compiled = _compiled(name, switches.cpu)
+    return compiled.address, compiled
 
 
 def kernel_address(name: str) -> int | None:

@@ -130,7 +130,7 @@ def _orthogonal(n: int, dtype: Any) -> Any:
     return jnp.asarray(factors.astype(dtype))
 
 
-_remember_all(globals(), _parameters.FFT)
+_remember_all(globals(), _parameters.FFT, at_once=True)
 _explain_all(globals(), _parameters.FFT, {})
 
 _add_pages(globals(), _PAGES)

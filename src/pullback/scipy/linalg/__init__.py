@@ -62,6 +62,7 @@ _remember_all(
     _parameters.LINALG,
     _parameters.LINALG_OWN,
     skip=("cho_factor", "cho_solve", "funm", "invpascal", "pascal"),
+    at_once=True,
 )
 _explain_all(globals(), _parameters.LINALG, _parameters.LINALG_OWN)
 

@@ -12,7 +12,7 @@ __all__ = [
     "convolve", "convolve2d", "correlate", "correlate2d", "csd", "detrend", "fftconvolve", "istft", "stft", "welch",
 ]  # fmt: skip
 
-_remember_all(globals(), _parameters.SIGNAL)
+_remember_all(globals(), _parameters.SIGNAL, at_once=True)
 _explain_all(globals(), _parameters.SIGNAL, {})
 
 _add_pages(globals(), _PAGES)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.core.hooks import hooks
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, HostCall, Pointwise, Reduction
 from pullback.core.primitive import registry
@@ -44,7 +45,8 @@ def _fold(r: Rewriter, eqn: JaxprEqn) -> Any:
     if out.size > 1 and all(v.size == 1 for v in values):
         return None
     with np.errstate(all="ignore"):
-        result = np.asarray(eqn.primitive.reference(*values, **eqn.params))
+        reference = hooks.reference_of(eqn.primitive, [atom.aval for atom in eqn.invars])
+        result = np.asarray(reference(*values, **eqn.params))
     if result.shape != out.shape or result.dtype != out.dtype:
         return None
     return r.const(result, out)

@@ -1,0 +1,84 @@
+"""Who computes an operation in eager work: as compiled code and what runs without compilation may have other bits, that
+must not depend on how often something is called.
+
+Most operations have the same bits either way: what moves and compares, what rounds each element once, and functions of
+numbers, whose kernels are those of programs (functions.py). They are compiled when that pays. Others add in an order of
+their own, or are LAPACK's: types and shapes alone decide on those, for all calls.
+
+    EITHER      the bits are the same
+    UNCOMPILED  a plan or the reference, never compiled code: products, and sums that are not long
+    COMPILED    compiled code from the first call on: what it does in a fraction of the time (Fourier transforms,
+                matrices, running sums), and long work
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pullback.core.jaxpr import ClosedJaxpr, jaxprs_in_params
+from pullback.core.lowering import Elementwise, HostCall, Inline, Pointwise, must_be_compiled
+from pullback.core.primitive import NoRule, Primitive
+from pullback.runtime.eager.work import BLAS, COMPILATION, GAIN, work
+
+EITHER, UNCOMPILED, COMPILED = "either", "uncompiled", "compiled"
+
+# What adds nothing, or one term to another, and functions of LAPACK's that programs call, too.
+_SAME = frozenset({
+    *("approx_top_k", "argmax", "argmin", "argpartition", "cummax", "cummin", "dynamic_update_slice", "eig"),
+    *("hessenberg", "lu_pivots_to_permutation", "optimization_barrier", "order_statistics", "partition", "positions"),
+    *("reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_xor", "reduce_window_max", "reduce_window_min"),
+    *("scatter", "scatter-max", "scatter-min", "schur", "select_and_gather_add", "shard_alike", "sort", "top_k"),
+})  # fmt: skip
+_QUICKER = frozenset({"cumlogsumexp", "cumprod", "cumsum", "fft", "triangular_solve", "tridiagonal_solve"})
+_SIMPLE = (Pointwise, HostCall, NoRule, Inline)
+LONG = 20_000  # nanoseconds of work, from which on one compilation is worth less than a thousand calls
+SUM = 0.1  # nanoseconds for an element of a plan's sum
+
+
+def _is_same(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any]) -> bool:
+    """Whether compiled code has the bits of what runs without, by itself and among other operations."""
+    lower, name = primitive.lower, primitive.name
+    if name in _SAME or (isinstance(lower, _SIMPLE) and name not in _QUICKER):
+        return True
+    if isinstance(lower, Elementwise):
+        return name != "pow" or len({aval.dtype for aval in avals}) == 1
+    return all([getattr(aval.dtype, "kind", "b") in "biu" for aval in (*avals, *outs)])
+
+
+def kind_of(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> str:
+    """EITHER, UNCOMPILED or COMPILED: who computes a primitive on operands of these types."""
+    if isinstance(primitive.reference, NoRule) or must_be_compiled(primitive.lower, avals, params):
+        return COMPILED
+    if _is_same(primitive, avals, outs):
+        return EITHER
+    if primitive.name in _QUICKER or "matrices" in primitive.traits:
+        return COMPILED
+    if isinstance(primitive.lower, Elementwise):
+        return UNCOMPILED
+    nanoseconds = work(primitive, avals, outs, params) * (SUM if primitive.name == "reduce_sum" else 1.0)
+    if primitive.name == "dot_general" and avals[0].dtype.char in BLAS:
+        return COMPILED if GAIN * nanoseconds > COMPILATION else UNCOMPILED
+    return COMPILED if nanoseconds > LONG else UNCOMPILED
+
+
+def kinds_in(closed: ClosedJaxpr) -> frozenset[str]:
+    """The kinds of all equations of a jaxpr, and of those inside of them."""
+    return closed.cached("bits", lambda: frozenset(_kinds(closed)))
+
+
+def _kinds(jaxpr: Any) -> Iterator[str]:
+    for eqn in jaxpr.eqns:
+        inner = jaxprs_in_params(eqn.params)
+        if not inner:
+            yield _kind(eqn)
+        for each in inner:
+            yield from _kinds(each)
+
+
+def _kind(eqn: Any) -> str:
+    avals, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
+    return EITHER if _is_same(eqn.primitive, avals, outs) else kind_of(eqn.primitive, avals, outs, eqn.params)
+
+
+__all__ = ["COMPILED", "EITHER", "LONG", "UNCOMPILED", "kind_of", "kinds_in"]

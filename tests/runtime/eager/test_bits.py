@@ -1,0 +1,119 @@
+"""Eager results do not depend on how often a function was called: types and shapes say who computes them."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.api.eager as api_eager
+import pullback.numpy as jnp
+import pullback.scipy.linalg as jsl
+from pullback import lax
+from pullback.core import ShapedArray, registry
+from pullback.runtime.eager import bits, evaluate, runner
+from pullback.runtime.eager.bits import COMPILED, EITHER, UNCOMPILED
+
+RNG = np.random.default_rng(0)
+MATRIX = RNG.normal(size=(5, 5)).astype("f4")
+ROW, ROWS = RNG.normal(size=300).astype("f4"), RNG.normal(size=(7, 300)).astype("f4")
+LARGE = RNG.normal(size=(3, 40_000)).astype("f4")
+
+
+def text(tree):
+    return [np.asarray(x).tobytes() for x in jax.tree_util.tree_leaves(tree)]
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """What may be compiled once that pays is compiled at the third call."""
+    monkeypatch.setattr(api_eager, "uses_before_compilation", lambda nanoseconds: 1)
+    monkeypatch.setattr(evaluate, "uses_before_compilation", lambda nanoseconds: 1)
+    monkeypatch.setattr(runner, "uses_before_compilation", lambda nanoseconds: 2)
+    monkeypatch.setattr(runner, "PATIENCE", 2)
+    monkeypatch.setattr(evaluate, "PAYS", 1 << 10)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize(
+    "function, args",
+    [
+        *[(jnp.sum, [ROW]), (jnp.mean, [ROWS]), (jnp.std, [ROWS]), (jnp.prod, [ROW]), (jnp.matmul, [ROWS, ROW])],
+        *[(lambda x: jnp.exp(x).sum(0), [ROWS]), (lambda x: jnp.linalg.norm(x), [ROW]), (jnp.cumsum, [ROW])],
+        *[(jnp.cov, [ROWS]), (jnp.convolve, [ROW, ROW[:9]]), (lambda x: x.at[jnp.arange(7) % 2].add(x), [ROWS])],
+        *[(jax.grad(lambda x: jnp.sum(jnp.tanh(MATRIX @ x) ** 2)), [MATRIX]), (jax.vmap(jnp.dot), [ROWS, ROWS])],
+        *[(jnp.sum, [LARGE]), (lambda x: x - jnp.log(jnp.exp(x).sum(1, keepdims=True)), [LARGE])],
+        *[(lambda x: lax.reduce_sum_p.bind(x, axes=(0,)), [ROWS]), (lambda x, y: x @ y, [ROWS, ROW])],
+        *[(lambda x: jnp.einsum("ij,kj->i", x, x), [ROWS]), (jnp.corrcoef, [ROWS]), (jnp.kron, [ROWS, MATRIX])],
+        *[(jnp.sinc, [ROW]), (jnp.logaddexp, [ROW, ROW]), (jnp.polyval, [ROW[:4], ROW])],
+    ],
+)
+def test_all_calls_have_the_bits_of_the_first(function, args, impatient):
+    args = [jnp.asarray(x) for x in args]
+    first = text(function(*args))
+    for _ in range(8):
+        assert text(function(*args)) == first
+
+
+@pytest.mark.parametrize(
+    "function, args",
+    [
+        *[
+            (jnp.fft.fft, [ROW]),
+            (jnp.fft.rfft, [ROWS]),
+            (jnp.cumsum, [ROW]),
+            (jnp.linalg.cholesky, [MATRIX @ MATRIX.T]),
+        ],
+        *[(jnp.linalg.solve, [MATRIX, MATRIX]), (jnp.linalg.eigvalsh, [MATRIX]), (jsl.lu, [MATRIX])],
+        *[
+            (lambda a, b: jsl.solve_triangular(a, b, lower=True), [MATRIX, MATRIX]),
+            (jnp.linalg.lstsq, [MATRIX, MATRIX]),
+        ],
+        *[(jnp.std, [np.tile(LARGE, 5)]), (jnp.exp, [LARGE]), (jnp.sinc, [LARGE])],
+    ],
+)
+def test_first_calls_have_the_bits_of_programs(function, args):
+    args = [jnp.asarray(x) for x in args]
+    jax.clear_caches()
+    assert text(function(*args)) == text(jax.jit(function)(*args))
+
+
+def test_a_function_compiled_for_its_first_call_keeps_its_entry(monkeypatch):
+    x = jnp.asarray(MATRIX)
+    jax.clear_caches()
+    first = text(jnp.linalg.inv(x))
+    monkeypatch.setattr(api_eager, "compile_jaxpr", lambda *args, **kwargs: pytest.fail("it is compiled again"))
+    for _ in range(3):
+        assert text(jnp.linalg.inv(x)) == first
+
+
+def test_errors_of_functions_that_are_traced_first():
+    with pytest.raises(TypeError, match=r"matmul|dimension|contract"):
+        jnp.matmul(jnp.asarray(LARGE), jnp.asarray(LARGE))
+    with pytest.raises(ValueError, match="n, n"):
+        jnp.linalg.inv(jnp.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    "name, shapes, dtype, params, kind",
+    [
+        ("exp", [(3,)], "f4", {}, EITHER),
+        ("reduce_max", [(3,)], "f4", {"axes": (0,)}, EITHER),
+        ("reduce_sum", [(3,)], "i4", {"axes": (0,)}, EITHER),
+        ("reduce_sum", [(3,)], "f4", {"axes": (0,)}, UNCOMPILED),
+        ("reduce_sum", [(1_000_000,)], "f4", {"axes": (0,)}, COMPILED),
+        ("cumsum", [(3,)], "f4", {"axis": 0, "reverse": False}, COMPILED),
+        ("cumsum", [(3,)], "i4", {"axis": 0, "reverse": False}, EITHER),
+        ("cummax", [(3,)], "f4", {"axis": 0, "reverse": False}, EITHER),
+    ],
+)
+def test_kinds(name, shapes, dtype, params, kind):
+    avals = [ShapedArray(shape, np.dtype(dtype)) for shape in shapes]
+    outs = [registry[name].rule("abstract_eval")(*avals, **params)]
+    assert bits.kind_of(registry[name], avals, outs, params) == kind
+
+
+def test_kinds_of_inner_programs_count():
+    loop = jax.make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, y: y + jnp.sum(y), x))(1.0 + np.zeros(3, "f4"))
+    assert bits.kinds_in(loop) == {EITHER, UNCOMPILED}
+    assert bits.kinds_in(jax.make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, y: y * 2, x))(1.0)) == {EITHER}

@@ -78,13 +78,9 @@ def _digest(key: str, body: bytes) -> bytes:
 
 
 class ObjectCache:
-    """Object code in the files of `folder`, at most about `limit` bytes of them.
-
-    A new one sees all that others of this process have stored.
-    """
+    """Object code in the files of `folder`, at most about `limit` bytes of them."""
 
     def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
-        finish_writing()
         self.folder = folder or default_folder()
         self.limit = limit
         self._recent: OrderedDict[str, Entry] = OrderedDict()
@@ -105,6 +101,7 @@ class ObjectCache:
         known = self._recent.get(key)
         if known is not None:
             return self._remember(key, known)
+        finish_writing()  # it may have been stored by another of this process
         path = self._path(key)
         raw = read(path, self.limit) if usable(self.folder) else None
         if raw is None:

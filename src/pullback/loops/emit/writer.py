@@ -22,13 +22,14 @@ IDLE = 1.0  # seconds that the thread waits for more to do
 
 _lock = Lock()  # for a job and the thread that does it
 _jobs: SimpleQueue[Callable[[], object]] = SimpleQueue()
+_left = 0  # jobs that are not done
 _thread: threading.Thread | None = None
 _forked = False
 
 
 def write_later(job: Callable[[], object]) -> None:
     """Runs `job` after all jobs before it; what it raises is dropped."""
-    global _thread
+    global _left, _thread
     if _forked:
         _do(job)
         return
@@ -41,19 +42,20 @@ def write_later(job: Callable[[], object]) -> None:
                 _do(job)
                 return
             _thread = thread
+        _left += 1
         _jobs.put(job)
 
 
 def finish_writing() -> None:
     """Waits until all jobs so far are done."""
-    if _thread is not None:
+    if _left:
         done = threading.Event()
         write_later(done.set)
         done.wait()
 
 
 def _work() -> None:
-    global _thread
+    global _left, _thread
     while True:
         try:
             job = _jobs.get(timeout=IDLE)
@@ -64,6 +66,8 @@ def _work() -> None:
                     return
             continue
         _do(job)
+        with _lock:
+            _left -= 1
 
 
 def _do(job: Callable[[], object]) -> None:
@@ -73,8 +77,8 @@ def _do(job: Callable[[], object]) -> None:
 
 def _after_fork() -> None:
     """A child has no such thread, and what the parent has to write, the parent writes."""
-    global _jobs, _thread, _forked
-    _jobs, _thread, _forked = SimpleQueue(), None, True
+    global _jobs, _left, _thread, _forked
+    _jobs, _left, _thread, _forked = SimpleQueue(), 0, None, True
 
 
 atexit.register(finish_writing)

@@ -281,3 +281,15 @@ def test_arrays_over_a_mesh():
     assert is_taken(jax.device_put(x, rows)) and is_taken(jax.device_put(x, rows), f=lambda x: x.reshape(4, 8))
     assert not is_taken(jax.device_put(x, rows), columns)
     assert not is_taken(jnp.asarray(x), rows, in_shardings=rows)
+
+
+@pytest.mark.parametrize("size", [1, 3, 9, 10])
+def test_a_small_carry_begins_as_the_donated_argument(size):
+    """Few numbers that a loop changes at known places are kept in registers, also in the place of an argument."""
+
+    def counted(n):
+        n = lax.while_loop(lambda c: c[-1] < 50, lambda c: c + jnp.arange(2, size + 2, dtype=c.dtype), n)
+        return jnp.minimum(n, 30)
+
+    n = np.arange(size, dtype=np.int32)
+    np.testing.assert_array_equal(jax.jit(counted, donate_argnums=0)(jnp.array(n)), counted(n))

@@ -74,7 +74,9 @@ class ShapedArray(AbstractValue):
             shape = tuple([d if isinstance(d, Dimension) else operator.index(d) for d in shape])
         except TypeError:
             raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}.") from None
-        return _intern((shape, dtype, bool(weak_type)))
+        # The first of equal dtypes is that of all arrays of this type.
+        own = dtypes.singleton(dtype) if isinstance(dtype, np.dtype) else dtype
+        return _intern((shape, own, bool(weak_type)))
 
     def __setattr__(self, name, value):
         raise AttributeError(f"ShapedArray is immutable; can't set '{name}'")

@@ -155,7 +155,7 @@ def _of_held_type(x: Any, target: Any) -> Any:
 
 def _read(words: Any, dtype: np.dtype) -> np.ndarray:
     """The numbers that words say; NumPy reads none of the narrow floats."""
-    return np.asarray(words).astype(dtype if dtype.isbuiltin == 1 else np.float64).astype(dtype)
+    return np.asarray(words).astype(dtype if dtype.num < 256 else np.float64).astype(dtype)
 
 
 def _fitting(value: Any, dtype: Any) -> Any:

@@ -84,6 +84,15 @@ def is_extended(dtype: Any) -> bool:
     return isinstance(dtype, ExtendedDType)
 
 
+@lru_cache(maxsize=256)
+def singleton(dtype: np.dtype) -> np.dtype:
+    """NumPy's own object for a dtype. Equal ones are made by pickles, of metadata, and for `long long`; what asks them
+    for `isbuiltin`, `char` or `num` gets another answer."""
+    if dtype.num >= 256:  # of ml_dtypes
+        return np.dtype(dtype.type)
+    return np.dtype(dtype.str) if dtype.kind in "biufc" else dtype
+
+
 def short_name(dtype: Any) -> str:
     """The name used in printed types: 'f32', 'i32', 'bool', 'u8', 'c64', 'bf16', 'f8_e4m3fn', 'float0', 'key<fry>'."""
     if isinstance(dtype, ExtendedDType):

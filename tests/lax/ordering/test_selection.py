@@ -1,6 +1,8 @@
 """Sorts and selections against NumPy: every type, special values, ties, any number of threads, no sorting where places
 are enough."""
 
+import pickle
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -448,3 +450,21 @@ def test_before_the_best_are_chosen(shape, k, recall, given, size):
             np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places), 0), values)
     with pytest.raises(ValueError, match="reduction_input_size_override"):
         lax.approx_max_k(x, k, 0, reduction_input_size_override=1)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i2", "u2", "i4", "u4"])
+@pytest.mark.parametrize("size", [71, 73])
+def test_dtypes_that_are_equal_but_other_objects(dtype, size):
+    """Pickles make their own: the first of them was that of all arrays of a type, and was taken for a type of few bits."""
+    x = (np.random.default_rng(size).random(size) * 1e4).astype(dtype)
+    if size == 71:
+        given = pickle.loads(pickle.dumps(x))
+    else:
+        given = x.astype(np.dtype(x.dtype, metadata={"unit": "m"}))
+    assert given.dtype is not x.dtype
+    given = pb.jit(lambda x: x + 0)(given)  # without NumPy's dtype on the way
+    assert given.dtype is x.dtype
+    for _ in range(4):  # eager work is done in another way from the third time on
+        np.testing.assert_array_equal(jnp.sort(given), np.sort(x))
+        np.testing.assert_array_equal(jnp.argsort(given), np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(order_statistics(given, [3, 70], 0), np.sort(x)[[3, 70]])

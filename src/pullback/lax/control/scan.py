@@ -489,7 +489,7 @@ def _dce(eqn, used):
     """Drop results that nobody needs, carries that only feed themselves, and the arguments of both."""
     jaxpr: ClosedJaxpr = eqn.params["jaxpr"]
     n_consts, n_carry = _sizes(eqn.params)
-    key = ("scan_dce", tuple(used))
+    key = ("scan_dce", tuple(used), n_consts, n_carry)
     kept_in, kept_out, body, n_kept_consts, n_kept_carry = jaxpr.cached(
         key, lambda: _dce_body(jaxpr, n_consts, n_carry, used)
     )

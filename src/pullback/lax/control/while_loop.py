@@ -339,7 +339,7 @@ def _freeze_finished(
         return [hooks.select(goes_on, n, old) for n, old in zip(new, values)]
 
     new_cond = cond.cached("any", lambda: trace(any_goes_on, cond_avals + carry_avals))
-    new_body = body.cached(("frozen", id(cond)), lambda: trace(step, cond_avals + body_avals + carry_avals))
+    new_body = body.cached(("frozen", cond), lambda: trace(step, cond_avals + body_avals + carry_avals))
     return new_cond, new_body
 
 

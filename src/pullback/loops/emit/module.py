@@ -415,7 +415,8 @@ MAX_SCALARS = 9  # elements of a buffer that may live in registers
 def _scalars(function: Function) -> set[Buffer]:
     """Small outputs and temporaries that only the program function itself accesses, at known indices, more than once.
 
-    The state of loops is of this kind. An output must be stored whole before it can be kept elsewhere.
+    The state of loops is of this kind. An output must be stored whole first: else the values that it has before, as
+    the place of a donated argument, would be missing.
     """
     possible = {
         buffer for buffer in function.buffers if buffer.space in ("output", "temporary") and buffer.size <= MAX_SCALARS
@@ -438,10 +439,20 @@ def _scalars(function: Function) -> set[Buffer]:
                 scan(block, inside or isinstance(stmt, (Loop, While)))
 
     scan(function.body, False)
-    first = {(stmt.buffer, stmt.index.value) for stmt in function.body
-             if isinstance(stmt, Store) and isinstance(stmt.index, Const)}  # fmt: skip
-    whole = {b for b in possible if b.space == "temporary" or all((b, k) in first for k in range(b.size))}
-    return whole & looped
+    left = {buffer: set(range(buffer.size)) for buffer in possible & looped}  # elements that are not stored yet
+    whole = {buffer for buffer in left if buffer.space == "temporary"}
+    for stmt in function.body:
+        for buffer in loaded((stmt,)):
+            left.pop(buffer, None)
+        for buffer in stored((stmt,)) & left.keys():
+            if not isinstance(stmt, Store) or not isinstance(stmt.index, Const):
+                del left[buffer]
+                continue
+            left[buffer].discard(stmt.index.value)
+            if not left[buffer]:
+                whole.add(buffer)
+                del left[buffer]
+    return whole
 
 
 def _alloca_type(buffer: Buffer) -> str:

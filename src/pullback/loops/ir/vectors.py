@@ -91,7 +91,7 @@ def _key(expr: Expr) -> tuple:
     if isinstance(expr, Read):
         return ("read", id(expr.var))
     if isinstance(expr, Op):
-        return (expr.name, expr.dtype, *map(_key, expr.args))
+        return (expr.name, expr.dtype, expr.attrs, *map(_key, expr.args))
     return ("load", id(expr))
 
 

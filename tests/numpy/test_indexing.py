@@ -394,3 +394,29 @@ def test_iteration_over_rows_of_arrays_and_of_traced_ones():
     for function in (added, pullback.jit(added), pullback.jit(pullback.vmap(added, 1, 0)), pullback.vmap(added, 1)):
         np.testing.assert_array_equal(function(x), added(x))
     np.testing.assert_array_equal(pullback.grad(lambda x: added(x).sum())(x), [[0, 0], [1, 1], [2, 2]])
+
+
+def test_places_beyond_32_bits():
+    """In programs of arrays that no test has memory for."""
+    n = 2**31 + 77
+    x = pullback.ShapeDtypeStruct((n,), np.int8)
+
+    def text(f, *types):
+        return str(pullback.make_jaxpr(f)(x, *[pullback.ShapeDtypeStruct((), t) for t in types]))
+
+    def spread(x):
+        return x.at[n - 9 : n : 4].add(1)
+
+    with pullback.enable_x64(True):
+        assert f"{n - 3}:i64[]" in text(lambda x: x.at[n - 3].set(5))
+        assert f"{n - 3}:i64[]" in text(lambda x: x.at[-3].set(5))
+        assert f"{n - 3}:i64[]" in text(lambda x: pullback.lax.dynamic_slice(x, (n - 3,), (2,)))
+        (places,) = pullback.make_jaxpr(spread)(x).consts
+        assert np.ravel(places).tolist() == [n - 9, n - 5, n - 1]
+        assert f"min b {2**63 - 1}:u64[]" in text(lambda x, i: x[i], np.uint64)
+        assert "new_dtype=int64" in text(lambda x, i: x[i], np.uint32)
+        assert f"{n}:i64[]" in text(lambda x, i: x[i], np.int32)
+    with pullback.enable_x64(False):
+        for f in (spread, lambda x: x.at[n - 3].set(5)):
+            with pytest.raises(OverflowError, match=r"64 bits|int32"):
+                text(f)

@@ -33,6 +33,7 @@ from pullback.numpy._indexing import (
     normalize,
     refuse_empty_axes,
     span_of,
+    type_of_places,
 )
 from pullback.util import dtypes
 from pullback.util.static import check_flags, check_truth
@@ -225,13 +226,13 @@ def _scatter_arguments(
                 inserted.append(e.axis)
                 next_own += 1
         elif isinstance(e, Slice) and e.step != 1:
-            component = _places(e)
+            component = _places(e, type_of_places(x.shape[e.axis]))
             components.append((component, (place[next_own],)))
             next_own += 1
             indexed.append(e.axis)
             inserted.append(e.axis)
         elif isinstance(e, Slice) and (e.start != 0 or e.size != x.shape[e.axis]):
-            components.append((np.asarray(e.start, np.int32), ()))
+            components.append((np.asarray(e.start, type_of_places(x.shape[e.axis])), ()))
             indexed.append(e.axis)
     indices = index_vectors(components, batch_shape)
     lengths = [
@@ -287,10 +288,10 @@ def index_apply(
     return convert(result, x.dtype, x.aval.weak_type)
 
 
-def _places(e: Slice) -> Any:
-    """The places along its axis that a slice means, as int32."""
+def _places(e: Slice, dtype: np.dtype) -> Any:
+    """The places along its axis that a slice means."""
     if is_symbolic(e.start) or is_symbolic(e.size):
         return lax.add(
             lax.mul(lax.iota(np.int32, e.size), np.int32(e.step)), convert(as_array(e.start), np.dtype(np.int32))
         )
-    return (e.start + e.step * np.arange(e.size)).astype(np.int32)
+    return (e.start + e.step * np.arange(e.size)).astype(dtype)

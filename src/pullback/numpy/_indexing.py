@@ -79,8 +79,13 @@ def concrete_index(index: Any) -> np.ndarray | None:
     return None
 
 
+def type_of_places(length: int) -> np.dtype:
+    """The type of indices along an axis."""
+    return np.dtype(np.int32 if not isinstance(length, int) or length < 2**31 - 1 else np.int64)
+
+
 def _normalize_known(index: np.ndarray, length: int, wrap: bool) -> tuple[np.ndarray, bool]:
-    dtype = np.dtype(np.int32 if not isinstance(length, int) or length < 2**31 - 1 else np.int64)
+    dtype = type_of_places(length)
     if index.size == 0:
         return index.astype(dtype), True
     low, high = int(index.min()), int(index.max())
@@ -106,14 +111,14 @@ def normalize(index: Any, length: int, wrap: bool) -> tuple[Any, bool]:
     if known is not None and not _from_a_symbolic_end(known, length):
         return _normalize_known(known, length, wrap)
     index = make_array(index) if known is not None else index
+    dtype = dtypes.canonicalize_dtype(type_of_places(length))
     unsigned = dtypes.issubdtype(index.dtype, np.unsignedinteger)
     if unsigned:
-        bits = dtypes.iinfo(index.dtype).bits
-        if bits >= 32:
-            index = lax.min(index, lax.full_like(index, 2**31 - 1))
-        return convert(index, _INT32), False
-    if dtypes.iinfo(index.dtype).bits < 32:
-        index = convert(index, _INT32)
+        if dtypes.iinfo(index.dtype).bits >= 8 * dtype.itemsize:
+            index = lax.min(index, lax.full_like(index, dtypes.iinfo(dtype).max))
+        return convert(index, dtype), False
+    if dtypes.iinfo(index.dtype).bits < 8 * dtype.itemsize:
+        index = convert(index, dtype)
     if wrap:
         all_of_it = lax.full_like(index, length) if isinstance(length, Dimension) else const(index, length)
         index = lax.select(lax.lt(index, const(index, 0)), lax.add(index, all_of_it), index)
@@ -316,6 +321,8 @@ def index_vectors(components: list[tuple[Any, tuple[int, ...]]], shape: tuple[in
     if all(isinstance(c, np.ndarray) for c, _ in components):
         columns: list[Any] = [np.broadcast_to(_spread_numpy(c, axes, len(shape)), shape) for c, axes in components]
         dtype = np.result_type(*(c.dtype for c in columns)) if columns else np.dtype(np.int32)
+        if dtype == np.int64 and dtypes.canonicalize_dtype(dtype) != dtype and max(map(np.max, columns)) >= 2**31:
+            raise OverflowError("indices beyond 2**31 - 1 need 64 bits; set jax_enable_x64 to True")
         if len(columns) == 1:
             return make_array(columns[0][..., None], None)
         joined = np.stack(columns, -1).astype(dtype, copy=False) if columns else np.zeros((*shape, 0), np.int32)

@@ -455,7 +455,7 @@ def test_before_the_best_are_chosen(shape, k, recall, given, size):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "i2", "u2", "i4", "u4"])
 @pytest.mark.parametrize("size", [71, 73])
 def test_dtypes_that_are_equal_but_other_objects(dtype, size):
-    """Pickles make their own: the first of them was that of all arrays of a type, and was taken for a type of few bits."""
+    """Pickles make their own, and the first of them was that of all arrays: it was taken for a type of few bits."""
     x = (np.random.default_rng(size).random(size) * 1e4).astype(dtype)
     if size == 71:
         given = pickle.loads(pickle.dumps(x))

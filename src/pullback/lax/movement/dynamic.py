@@ -336,7 +336,9 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
             if s < 0 and is_symbolic(n):
                 starts.append(hooks.dimension_as_value(s + n))
                 continue
-            starts.append(np.int32(max(min(s + n if s < 0 and wraps else s, 2**31 - 1), -(2**31))))
+            s = s + n if s < 0 and wraps else s
+            far = not is_symbolic(n) and n >= 2**31  # what is far out of bounds must stay so in fewer bits
+            starts.append(np.int64(s) if far else np.int32(max(min(s, 2**31 - 1), -(2**31))))
             continue
         s = as_array(s, name)
         kind = dtypes.kind_of(s.dtype)
@@ -356,6 +358,8 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
         starts.append(s)
     arrays = [s.dtype for s in starts if hasattr(s, "aval")]
     dtype = dtypes.result_type(*arrays) if arrays else np.dtype(np.int32)
+    if any(isinstance(s, np.signedinteger) and int(s) > dtypes.iinfo(dtype).max for s in starts):
+        dtype = np.dtype(np.int64)
     return [s if s.dtype == dtype else convert(s, dtype) if hasattr(s, "aval") else s.astype(dtype) for s in starts]
 
 

@@ -41,6 +41,19 @@ def test_columns_that_no_cache_holds_are_walked_by_each_loop_alone():
     assert [form for form, _ in forms_of(lambda x: x.max(0), zeros(100_000, 10))] == ["folded"]
 
 
+def test_longer_nests_must_be_able_to_save_more(monkeypatch):
+    function = pipelines.order_loops(jax.jit(standard).lower(zeros(4096, 1024)).compiler_ir("loops"))
+    looked_at = []
+    forms = choose._Chooser.forms
+    monkeypatch.setattr(choose._Chooser, "forms", lambda *args: looked_at.append(args) or forms(*args))
+    for statements_priced in (200, 1e-9):  # of which the nest has many times as many
+        monkeypatch.setattr(choose, "PRICED", statements_priced)
+        monkeypatch.setattr(choose, "_known", {})
+        looked_at.clear()
+        pipelines.optimize_loops(function)
+        assert bool(looked_at) == (statements_priced == 200)
+
+
 def test_short_rows_have_a_lane_each():
     ((form, looked_at),) = forms_of(lambda x: jax.nn.softmax(x, 1), zeros(100_000, 10))
     assert form == "short_rows" and looked_at == {WRITTEN, FISSION, "short_rows"}

@@ -164,10 +164,10 @@ def _meant(given: Any, api: str, argument: str, x: Any, what: Callable[[], str])
     return given
 
 
-def constrained(values: Sequence[Any], wanted: Sequence[Any]) -> list[Any]:
-    """Traced values, laid out as wanted."""
+def constrained(values: Sequence[Any], wanted: Sequence[Any], argument: str) -> list[Any]:
+    """Traced values, laid out as an argument of jit says."""
     return [
-        x if s is None else constrain(x if hasattr(x, "aval") else hooks.asarray(x), s)
+        x if s is None else constrain(x if hasattr(x, "aval") else hooks.asarray(x), s, argument)
         for x, s in zip(values, wanted, strict=True)
     ]
 
@@ -240,16 +240,17 @@ def held_to(run: Any, wanted: Sequence[Any], kept: Sequence[int] | None) -> Any:
 def layout_of_call(closed: ClosedJaxpr, leaves: Sequence[Any], wanted: Sequence[Any] | None) -> Any:
     """How a call is partitioned over a mesh; None if it is not. ValueError for arguments on other devices than it."""
     places = [getattr(getattr(x, "_base_array", x), "_device", None) for x in leaves]
-    return layout_at(closed, [s or p for s, p in zip(wanted or [None] * len(leaves), places, strict=True)])
+    return layout_at(closed, places, wanted or [None] * len(leaves))
 
 
-def layout_at(closed: ClosedJaxpr, places: Sequence[Any]) -> Any:
-    """How a program is partitioned whose arguments lie there."""
+def layout_at(closed: ClosedJaxpr, committed: Sequence[Any], said: Sequence[Any]) -> Any:
+    """How a program is partitioned whose arguments lie there, or where in_shardings says."""
+    places = [s or p for s, p in zip(said, committed, strict=True)]
     if closed.jaxpr.effects or not (says_where(closed) or any(isinstance(p, NamedSharding) for p in places)):
         return None
     from pullback.runtime.programs.partitioned import layout_of  # with the compiler, not at start-up
 
-    layout = layout_of(closed, places)
+    layout = layout_of(closed, places, committed)
     if layout is not None:
         carried = tuple(None if p is None else place_of(p) for p in places)
         name = closed.jaxpr.debug_info.func_name

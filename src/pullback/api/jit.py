@@ -432,7 +432,7 @@ class Jit:
 
         def flat(*leaves):
             if wanted is not None:
-                leaves = tuple(constrained(leaves, wanted))
+                leaves = tuple(constrained(leaves, wanted, "in_shardings"))
             dynamic_args, dynamic_kwargs = tree_unflatten(in_tree, leaves)
             values = iter(dynamic_args)
             full = [fixed[i] if i in fixed else next(values) for i in range(n_args)]
@@ -440,7 +440,7 @@ class Jit:
             out_leaves, tree = arguments.flatten_result(self.fun(*full, **dynamic_kwargs, **names), self.fun, "jit")
             out_tree[:] = [tree]
             if wanted is not None:
-                out_leaves = constrained(out_leaves, self.wanted.results(out_leaves, tree))
+                out_leaves = constrained(out_leaves, self.wanted.results(out_leaves, tree), "out_shardings")
             return out_leaves
 
         def paths():

@@ -204,7 +204,7 @@ class Traced:
     def _layout(self) -> Any:
         """How the program is partitioned over a mesh; None if it is not."""
         with config.mesh_in_force(self._mesh):
-            return layout_at(self.jaxpr, [a or b for a, b in self._places])
+            return layout_at(self.jaxpr, [a for a, _ in self._places], [b for _, b in self._places])
 
     def _hlo(self) -> Any:
         """The program as it was traced, written as HLO."""

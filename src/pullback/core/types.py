@@ -28,8 +28,8 @@ from pullback.sharding._specs import of_cotangents, state_of
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
 # Primitives that say how their operand is to lie, and by which parameter: a hint, along axes that types say nothing of;
-# and what makes types say it.
-CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding"}
+# what makes types say it; and what in_shardings and out_shardings of jit say.
+CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding", "laid_out": "sharding"}
 Axes = frozenset
 
 

@@ -45,7 +45,7 @@ _CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Any]:
     """A NamedSharding over explicit axes, or None, for each result; ShardingTypeError where it is ambiguous."""
     name = primitive.name
-    if name == "sharding_constraint":
+    if name in ("sharding_constraint", "laid_out"):
         return [_hinted(params["sharding"], in_avals[0])]
     if name == "reshard":
         return [_said(params["dst_sharding"], in_avals[0])]

@@ -17,7 +17,7 @@ from pullback.loops.ir.ops import OPS
 from pullback.util.record import frozen_record
 
 _PRODUCTS = frozenset({"square", "integer_pow"})  # math functions of the loops that are multiplications
-_NOTHING = frozenset({"copy", "name", "stop_gradient", "device_put", "reshard", "sharding_constraint", "stage"})
+_NOTHING = frozenset({"copy", "name", "stop_gradient", "device_put", "laid_out", "reshard", "sharding_constraint", "stage"})
 
 
 @frozen_record

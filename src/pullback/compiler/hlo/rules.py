@@ -42,7 +42,7 @@ _OPERATIONS = {
     "squeeze": "reshape",
     "sub": "subtract",
 }
-_SAME = frozenset({"copy", "device_put", "name", "reshard", "sharding_constraint", "stage", "stop_gradient"})
+_SAME = frozenset({"copy", "device_put", "name", "laid_out", "reshard", "sharding_constraint", "stage", "stop_gradient"})
 _FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "and": "and", "or": "or", "xor": "xor"}
 _COMPARISONS = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
 _FFT_TYPES = ("FFT", "IFFT", "RFFT", "IRFFT")

@@ -36,6 +36,7 @@ from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unfl
 __all__ = [
     "device_put_p",
     "inspect_sharding_p",
+    "laid_out_p",
     "reshard_p",
     "shard_alike_p",
     "sharding_constraint_p",
@@ -88,10 +89,12 @@ def constraint_params(sharding: Sharding, layout: Any = None) -> dict[str, Any]:
     }
 
 
-def constrain(x: Any, sharding: Sharding) -> Any:
-    """A traced value, said to lie so: types say it along explicit axes."""
+def constrain(x: Any, sharding: Sharding, argument: str = "") -> Any:
+    """A traced value, said to lie so (by an argument of jit): types say it along explicit axes."""
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
         return resharded(x, sharding)
+    if argument:
+        return laid_out_p.bind(x, sharding=sharding, argument=argument)
     return sharding_constraint_p.bind(x, **constraint_params(sharding))
 
 
@@ -100,6 +103,12 @@ sharding_constraint_p = _identity(
     "x, said to be laid out over devices in some way.",
     {"sharding": None, "layout": None, "context_mesh": None, "unconstrained_dims": frozenset()},
     _evaluator("sharding_constraint"),
+)
+laid_out_p = _identity(
+    "laid_out",
+    "x, laid out over devices as in_shardings or out_shardings of jit say.",
+    {"sharding": None, "argument": "in_shardings"},
+    _evaluator("laid_out"),
 )
 reshard_p = _identity(
     "reshard",
@@ -136,6 +145,12 @@ def _constraint_batch(axis, args, dims, *, sharding, layout, context_mesh, uncon
     return sharding_constraint_p.bind(x, **{**params, "context_mesh": context_mesh}), dim
 
 
+def _laid_out_batch(axis, args, dims, *, sharding, argument):
+    (x,), (dim,) = args, dims
+    sharding = _mapped_sharding(axis, sharding, dim, x.ndim, PartitionSpec.UNCONSTRAINED)
+    return laid_out_p.bind(x, sharding=sharding, argument=argument), dim
+
+
 def _reshard_batch(axis, args, dims, *, dst_sharding, concrete_mesh):
     (x,), (dim,) = args, dims
     return resharded(x, _mapped_sharding(axis, dst_sharding, dim, x.ndim, None)), dim
@@ -154,6 +169,9 @@ sharding_constraint_p.transpose = lambda bar, x, **params: [
 ]
 sharding_constraint_p.batch = lambda args, dims, **params: _constraint_batch(None, args, dims, **params)
 sharding_constraint_p.batch_axis = _constraint_batch
+laid_out_p.transpose = lambda bar, x, **params: [bar if is_zero(bar) else laid_out_p.bind(bar, **params)]
+laid_out_p.batch = lambda args, dims, **params: _laid_out_batch(None, args, dims, **params)
+laid_out_p.batch_axis = _laid_out_batch
 reshard_p.transpose = _reshard_transpose
 reshard_p.batch = lambda args, dims, **params: _reshard_batch(None, args, dims, **params)
 reshard_p.batch_axis = _reshard_batch

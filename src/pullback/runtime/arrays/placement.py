@@ -316,6 +316,14 @@ def written_alike(place: Any, ndim: int, given: Sequence[tuple[Any, int]]) -> An
     return place
 
 
+def in_short(spec: PartitionSpec) -> PartitionSpec:
+    """A spec without Nones at its end."""
+    parts = list(spec)
+    while parts and not names_of(parts[-1]):
+        parts.pop()
+    return spec.update(partitions=parts)
+
+
 def _in_short(place: NamedSharding) -> Any:
     parts = [names_of(part) for part in place.spec]
     while parts and not parts[-1]:

@@ -23,7 +23,15 @@ from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
 from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
-from pullback.runtime.arrays.placement import in_memory, is_placed, place_of, shardings_said, spec_of, written_alike
+from pullback.runtime.arrays.placement import (
+    in_memory,
+    in_short,
+    is_placed,
+    place_of,
+    shardings_said,
+    spec_of,
+    written_alike,
+)
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
@@ -46,8 +54,9 @@ class Layout(NamedTuple):
         return dict(self.mesh.shape)
 
 
-def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
-    """How a program is partitioned whose arguments lie there (None: not committed); None if nothing is cut.
+def layout_of(closed: ClosedJaxpr, places: Sequence[Any], committed: Sequence[Any] | None = None) -> Layout | None:
+    """How a program is partitioned whose arguments lie there (None: not committed); None if nothing is cut. `committed`:
+    where arguments lay before they were laid out so.
 
     A mesh of several processes is not for this one alone (pullback.distributed). Programs with effects, references, or
     symbolic sizes, and those that speak of several meshes, are not partitioned.
@@ -83,7 +92,9 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any]) -> Layout | None:
     cut_anywhere = any(axes for cut in cuts for axes in cut or ()) or any(
         not s.is_fully_replicated for s in said if isinstance(s, NamedSharding)
     )
-    given = tuple(p if isinstance(p, NamedSharding) else None for p in places)
+    given = tuple(
+        p if isinstance(p, NamedSharding) and r else None for p, r in zip(committed or places, read, strict=True)
+    )
     return Layout(mesh, cuts, given) if cut_anywhere else None
 
 
@@ -185,9 +196,12 @@ def on_one_device(closed: ClosedJaxpr, layout: Layout, arrays: Sequence[Any]) ->
 def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> list[Any]:
     """Where the results of a partitioned program say that they lie."""
     makers: dict[Any, Any] = {}
+    in_full = set()  # what users said of results is written as they did; of the rest, without Nones at its end
     for eqn in closed.eqns:
         if (said := said_by(eqn)) is not None:
             makers[eqn.outvars[0]] = said
+            if eqn.params.get("argument") == "out_shardings" or layout.mesh.explicit_axes:
+                in_full.add(eqn.outvars[0])
         elif eqn.primitive.name == "shard_map":
             specs = eqn.params["out_specs"]
             if layout.mesh.are_all_axes_explicit:  # types say it in full
@@ -196,6 +210,7 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
                 ]
             places = [NamedSharding(eqn.params["mesh"], s) for s in specs]
             makers.update(zip(eqn.outvars, places, strict=True))
+            in_full.update(eqn.outvars if layout.mesh.explicit_axes else ())
     found = []
     for atom, cut in zip(closed.jaxpr.outvars, made.outs, strict=True):
         said = None if isinstance(atom, Literal) else makers.get(atom)
@@ -215,6 +230,8 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
             and all(extent(axes, layout.sizes) == said._count(part) for axes, part in zip(cut, said.spec))
         ):
             if not any(part is said.spec.UNCONSTRAINED for part in said.spec):
+                if atom not in in_full and is_plain(atom.aval.dtype):
+                    said = said.update(spec=in_short(said.spec))
                 found.append(said)
                 continue
         spec = spec_of(cut, len(cut), layout.mesh)

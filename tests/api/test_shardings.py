@@ -633,3 +633,17 @@ def test_what_programs_over_a_mesh_take():
     added = jax.jit(lambda x, y: x + y, in_shardings=(CUT, None)).lower(X, X).compile()
     assert added.input_shardings[0] == (CUT, CUT) and added.output_shardings == CUT
     assert added(X, X).tolist() == (2 * X).tolist()
+
+
+def test_places_of_results_are_written_as_out_shardings_or_in_short():
+    part = on("X", None, mesh=GRID)
+    halves = jax.shard_map(lambda x: 2 * x, mesh=GRID, in_specs=P("X", None), out_specs=P("X", None))
+    x = np.ones((4, 2), np.float32)
+    assert jax.jit(lambda x: 2 * x, out_shardings=part)(x).sharding.spec == P("X", None)
+    for f in (halves, lambda x: lax.with_sharding_constraint(2 * x, part), jax.grad(lambda x: halves(x).sum())):
+        assert jax.jit(f)(x).sharding.spec == P("X")
+    assert jax.jit(lambda x: 2 * x, in_shardings=part)(x).sharding.spec == P("X")
+    placed = jax.device_put(x, part)
+    for f in (lambda x: 2 * x, halves):  # as the argument says it
+        assert jax.jit(f)(placed).sharding.spec == P("X", None)
+    assert jax.jit(halves)(jax.device_put(x, on("Y", mesh=GRID))).sharding.spec == P("X")

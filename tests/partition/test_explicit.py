@@ -672,3 +672,22 @@ def test_smap_takes_axes_from_types():
     mixed = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
     with jax.set_mesh(mixed), pytest.raises(TypeError, match="in_specs argument must be a pytree"):
         jax.smap(lambda x: x, out_axes=0, axis_name="y")(A)
+
+
+def test_zeros_are_cut_as_their_primals():
+    x, y = (jax.device_put(A, NamedSharding(MESH, s)) for s in (P("x"), P("x", "y")))
+
+    def scanned(x, y):
+        return lax.scan(lambda c, _: ((c[0] * 2, c[1]), None), (x, y), None, length=2)[0][0].sum()
+
+    functions = (lambda x, y: x.sum(), scanned, lambda x, y: jax.checkpoint(lambda x, y: jnp.sin(x))(x, y).sum())
+    with jax.set_mesh(MESH):
+        for f in functions:
+            for run in (lambda f: f, jax.jit):
+                bars = run(jax.grad(f, (0, 1)))(x, y)
+                assert [str(jax.typeof(b)) for b in bars] == ["float32[8@x,8]", "float32[8@x,8@y]"]
+                assert bars[1].sharding == y.sharding and not np.any(bars[1])
+        dots = jax.jvp(lambda x: (2 * x, lax.stop_gradient(y)), (x,), (x,))[1]
+        curvature = jax.jit(jax.hessian(lambda x: (2 * x).sum()))(x[:, 0])
+    assert [str(jax.typeof(d)) for d in dots] == ["float32[8@x,8]", "float32[8@x,8@y]"]
+    assert str(jax.typeof(curvature)) == "float32[8@x,8]" and not np.any(curvature)

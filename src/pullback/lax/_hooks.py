@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
+from pullback.core.types import resharded
 from pullback.lax.elementwise import arithmetic, bits, compare
 from pullback.lax.movement import creation, joining
 from pullback.lax.movement import shape as shapes
@@ -17,18 +18,18 @@ from pullback.lax.reductions import reductions
 
 
 def zeros(aval: Any) -> Any:
-    """Zeros of an aval; NumPy ones where the dtype only has zeros."""
+    """Zeros of an aval, cut as its type says; NumPy ones where the dtype only has zeros."""
     dtype = aval.dtype
     if dtype.kind == "V" and dtype.itemsize == 0:
         return np.zeros(aval.shape, dtype)
     zero = np.zeros((), dtype)[()]
     if aval.weak_type:
         zero = hooks.asarray(zero, weak_type=True)
-    return (
-        broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
-        if aval.shape
-        else hooks.asarray(zero, weak_type=aval.weak_type)
-    )
+    if not aval.shape:
+        return hooks.asarray(zero, weak_type=aval.weak_type)
+    found = broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
+    placing = getattr(aval, "placing", None)
+    return found if placing is None else resharded(found, placing)
 
 
 def broadcast(x: Any, size: int, axis: int) -> Any:

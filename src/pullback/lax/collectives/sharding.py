@@ -36,7 +36,6 @@ from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unfl
 __all__ = [
     "device_put_p",
     "inspect_sharding_p",
-    "laid_out_p",
     "reshard_p",
     "shard_alike_p",
     "sharding_constraint_p",

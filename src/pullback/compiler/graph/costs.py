@@ -12,12 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
+from pullback.core.types import CONSTRAINTS
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ops import OPS
 from pullback.util.record import frozen_record
 
 _PRODUCTS = frozenset({"square", "integer_pow"})  # math functions of the loops that are multiplications
-_NOTHING = frozenset({"copy", "name", "stop_gradient", "device_put", "laid_out", "reshard", "sharding_constraint", "stage"})
+_NOTHING = frozenset({"copy", "name", "stop_gradient", "device_put", "stage", *CONSTRAINTS})
 
 
 @frozen_record

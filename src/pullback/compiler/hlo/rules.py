@@ -12,6 +12,7 @@ from pullback.compiler.hlo.text import INDEX, TRUTH, Computation, braces, plain
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from pullback.core.lowering import InlineFunction
+from pullback.core.types import CONSTRAINTS
 
 # Primitives that are one operation without attributes; its name, where it is not the primitive's own.
 _OPERATIONS = {
@@ -42,7 +43,7 @@ _OPERATIONS = {
     "squeeze": "reshape",
     "sub": "subtract",
 }
-_SAME = frozenset({"copy", "device_put", "name", "laid_out", "reshard", "sharding_constraint", "stage", "stop_gradient"})
+_SAME = frozenset({"copy", "device_put", "name", "stage", "stop_gradient", *CONSTRAINTS})
 _FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "and": "and", "or": "or", "xor": "xor"}
 _COMPARISONS = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
 _FFT_TYPES = ("FFT", "IFFT", "RFFT", "IRFFT")

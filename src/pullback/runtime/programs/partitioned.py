@@ -18,7 +18,7 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from pullback.core.types import said_by
 from pullback.partition import Cut, Partitioned, partition
-from pullback.partition.factors import extent
+from pullback.partition.factors import extent, whole
 from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
 from pullback.partition.write import local_aval
@@ -55,8 +55,9 @@ class Layout(NamedTuple):
 
 
 def layout_of(closed: ClosedJaxpr, places: Sequence[Any], committed: Sequence[Any] | None = None) -> Layout | None:
-    """How a program is partitioned whose arguments lie there (None: not committed); None if nothing is cut. `committed`:
-    where arguments lay before they were laid out so.
+    """How a program is partitioned whose arguments lie there (None: not committed); None if nothing is cut.
+
+    `committed`: where arguments lay before they were laid out so.
 
     A mesh of several processes is not for this one alone (pullback.distributed). Programs with effects, references, or
     symbolic sizes, and those that speak of several meshes, are not partitioned.
@@ -234,6 +235,8 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
                     said = said.update(spec=in_short(said.spec))
                 found.append(said)
                 continue
+        if typed is None and said is None and layout.mesh.are_all_axes_explicit:
+            cut = whole(len(cut))  # types say all, however parts were computed
         spec = spec_of(cut, len(cut), layout.mesh)
         if not is_plain(atom.aval.dtype):  # of keys JAX says it in full
             spec = PartitionSpec(*spec, *[None] * (len(cut) - len(spec)))

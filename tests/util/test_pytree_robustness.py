@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pullback.tree_util import (
@@ -453,6 +453,10 @@ trees = st.recursive(
 )
 
 
+# The same ones in every run; no limit of time, as a machine may have other work.
+EXAMPLES = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
 def reference_leaves(value):
     """What the leaves are, by definition."""
     match value:
@@ -471,7 +475,7 @@ def reference_leaves(value):
     return [leaf for child in children for leaf in reference_leaves(child)]
 
 
-@settings(max_examples=200, deadline=None)
+@EXAMPLES
 @given(trees)
 def test_random_trees(value):
     leaves, treedef = tree_flatten(value)
@@ -486,7 +490,7 @@ def test_random_trees(value):
     assert tree_leaves(tree_map(lambda x: (x, x), value)) == [x for leaf in leaves for x in (leaf, leaf)]
 
 
-@settings(max_examples=200, deadline=None)
+@EXAMPLES
 @given(trees, trees)
 def test_random_pairs(one, two):
     same = tree_structure(one) == tree_structure(two)

@@ -476,6 +476,7 @@ def test_private_modules_have_the_names_of_public_ones():
         import jax, jax.numpy as jnp
         import jax._src.custom_batching, jax._src.debugging, jax._src.export.shape_poly, jax._src.ops
         from jax._src import ad_util, core, dtypes, lib, source_info_util, state, traceback_util, util
+        from jax._src.custom_api_util import register_custom_decorator_type
         from jax._src.image.scale import ResizeMethod
         from jax._src.interpreters.batching import moveaxis
         from jax._src.lax.control_flow.loops import scan
@@ -491,6 +492,8 @@ def test_private_modules_have_the_names_of_public_ones():
         zero = ad_util.Zero(jax.typeof(x))
         print(ad_util.instantiate_zeros(zero).shape, jax.make_jaxpr(ad_util.add_any_p.bind)(x, x).eqns[0].primitive)
         print(core.canonicalize_shape([2, 3]), core.definitely_equal_shape((2, 3), (2, 3)), core.dimension_as_value(2))
+        keys = jax.typeof(jax.random.split(jax.random.key(0), 3))
+        print(core.physical_aval(keys), core.physical_aval(jax.typeof(x)))
         print(dtypes.dtype(1.0), dtypes.itemsize_bits(jnp.int4), isinstance(jax.jit(abs), lib._jax.PjitFunction))
         print(util.canonicalize_axis(-1, 3), isinstance(jax.typeof(jax.new_ref(x)), state.AbstractRef))
         one, same, other = (util.HashableFunction(lambda: k, k) for k in (1, 1, 2))
@@ -516,9 +519,9 @@ def test_private_modules_have_the_names_of_public_ones():
             print(error)
         """)
     assert lines == [
-        "True True True lu svd", "True True", "True True", "(2, 3) add_any", "(2, 3) True 2", "float32 4 True",
-        "2 True", "True True False 1", "ValueError", "TypeError", "f True", "None",
-        "module 'jax._src.core' has no attribute 'no_such_name' where pullback stands in for jax",
+        "True True True lu svd", "True True", "True True", "(2, 3) add_any", "(2, 3) True 2",
+        "uint32[3,2] float32[2,3]", "float32 4 True", "2 True", "True True False 1", "ValueError", "TypeError",
+        "f True", "None", "module 'jax._src.core' has no attribute 'no_such_name' where pullback stands in for jax",
     ]  # fmt: skip
 
 

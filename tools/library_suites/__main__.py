@@ -70,14 +70,14 @@ def unpacked(suite: Suite, home: Path) -> Path:
     ask = f"import importlib.metadata as m; print(m.version({suite.name!r}))"
     version = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()
     sources = home / "sources"
-    stem = f"{suite.name.replace('-', '_')}-{version}"
-    if not (sources / stem).is_dir():
+    stems = [f"{name}-{version}" for name in (suite.name.replace("-", "_"), suite.name)]  # older ones keep the hyphen
+    if not any((sources / stem).is_dir() for stem in stems):
         sources.mkdir(parents=True, exist_ok=True)
         command = [python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", suite.name, "-d", sources]
         subprocess.run([*command, f"{suite.name}=={version}"], check=True)
-        with tarfile.open(next(p for p in sources.glob("*.tar.gz") if p.name.startswith(stem))) as archive:
+        with tarfile.open(next(p for p in sources.glob("*.tar.gz") if p.name.startswith(tuple(stems)))) as archive:
             archive.extractall(sources, filter="data")
-    return sources / stem
+    return next(sources / stem for stem in stems if (sources / stem).is_dir())
 
 
 def test_files(suite: Suite, folder: Path) -> list[Path]:

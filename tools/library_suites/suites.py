@@ -44,4 +44,13 @@ SUITES = (
     Suite("interpax", ("tests/test_*.py",)),
     Suite("jax-md", ("tests/*_test.py",), left_out=("uma_", "mace_", "tpu_", "amber")),  # need downloads, other devices
     Suite("s2fft", ("tests/test_*.py",), left_out=("torch",)),
+    Suite("dynamax", ("dynamax/**/*_test.py", "dynamax/**/test_*.py")),
+    Suite("penzai", ("tests/**/*_test.py",), left_out=("deprecated", "transformer_consistency")),  # need torch
+    Suite("asdex", ("tests/**/test_*.py",)),
+    Suite("folx", ("test/test_*.py",)),
+    Suite("tree-math", ("tree_math/**/*_test.py",)),
+    Suite("jmp", ("jmp/**/*_test.py",)),
+    Suite("jax-datetime", ("jax_datetime/**/*_test.py",)),
+    Suite("jax-dataclasses", ("tests/test_*.py",)),
+    Suite("jaxoplanet", ("tests/**/*_test.py",)),
 )

@@ -15,6 +15,7 @@ from pullback.jax_names.src import names_of
 from pullback.jax_names.src.util import safe_zip
 from pullback.lax import dimension_as_value
 from pullback.numpy._arguments import canonical_shape
+from pullback.util.dtypes import is_extended
 
 DimSize = int | Any  # or a symbolic size
 Shape = Sequence[DimSize]
@@ -35,6 +36,13 @@ def canonicalize_shape(shape: Shape, context: str = "") -> tuple[Any, ...]:
     return canonical_shape(shape, context)
 
 
+def physical_aval(aval: Any) -> Any:
+    """The type of what is in memory for a type: of keys, that of their words (flax)."""
+    if not is_extended(getattr(aval, "dtype", None)):
+        return aval
+    return ShapedArray(aval.shape + aval.dtype.base_shape, aval.dtype.base)
+
+
 def definitely_equal(one: DimSize, other: DimSize) -> bool:
     """Whether two sizes are equal whatever symbols in them stand for."""
     return one is other or bool(one == other)
@@ -49,6 +57,6 @@ __getattr__ = names_of(__name__, core, extended)
 
 __all__ = [
     "AbstractValue", "DimSize", "Shape", "ShapedArray", "Tracer", "call_p", "canonicalize_shape", "closed_call_p",
-    "definitely_equal", "definitely_equal_shape", "dimension_as_value", "full_lower", "safe_map", "safe_zip",
-    "trace_state_clean",
+    "definitely_equal", "definitely_equal_shape", "dimension_as_value", "full_lower", "physical_aval", "safe_map",
+    "safe_zip", "trace_state_clean",
 ]  # fmt: skip

@@ -35,6 +35,7 @@ def files(folder):
 def test_equal_programs_are_found_whatever_their_names(tmp_path):
     cache = ObjectCache(tmp_path)
     first = compile_function(scale(2.0), cache=cache)
+    finish_writing()
     again = compile_function(scale(2.0, name="other"), cache=ObjectCache(tmp_path))
     different = compile_function(scale(3.0), cache=cache)
     assert (first.cached, again.cached, different.cached) == (False, True, False)
@@ -134,5 +135,6 @@ def test_programs_found_need_no_passes(tmp_path):
         for name in ("first", "second"):
             code = compile_function(program(name), optimize=optimize, cache=cache)
             assert code.arena_bytes >= 400 and (run(code) == want).all()
+        finish_writing()
     assert runs == ["first"]
     assert "define i32 @pb_main" in code.llvm

@@ -208,6 +208,18 @@ class RecordingInterpreter(Interpreter):
         self.valid = False
 
 
+def as_staged(value):
+    """An array that is made while a program is recorded as that program's: a tracer of the constant, even where a
+    transformation within the program is current. Elsewhere the array itself.
+    """
+    found = current_interpreter()
+    while found is not None and not isinstance(found, StagingInterpreter):
+        found = found.parent
+    if found is None or not found.valid:
+        return value
+    return JitTracer(found, type_of_operand(value), found.recorder.const(value), user_source())
+
+
 def check_alive(tracer: Tracer) -> None:
     """Raise UnexpectedTracerError for a tracer whose trace is over."""
     if getattr(tracer.interpreter, "valid", True):

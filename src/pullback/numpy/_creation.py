@@ -13,6 +13,7 @@ from pullback.core import Array as AnyArray
 from pullback.core import ShapedArray, Tracer, hooks
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
+from pullback.core.staging import as_staged
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.movement.creation import cut_like, full_extended, sharding_said
 from pullback.numpy._arguments import (
@@ -75,10 +76,11 @@ def array(
     kind = type(object)
     try:
         if dtype is device is out_sharding is None and not args and ndmin == 0 and (order == "K" or order is None):
-            if kind is np.ndarray:  # by far the most frequent
-                return make_array(object) if config.mesh_in_force.value is None else _over_mesh(make_array(object))
-            if kind in PYTHON_SCALAR_TYPES:
-                return as_array(object) if config.mesh_in_force.value is None else _over_mesh(as_array(object))
+            if kind is np.ndarray or kind in PYTHON_SCALAR_TYPES:  # by far the most frequent
+                made = as_array(object)
+                if _core.is_tracing():
+                    return as_staged(made)
+                return made if config.mesh_in_force.value is None else _over_mesh(made)
         return _array(object, dtype, copy, order, ndmin, args, device, out_sharding)
     except Exception as error:
         shorten(error, sys._getframe())
@@ -129,17 +131,19 @@ def _array(
         result = lax.broadcast_in_dim(
             result, (1,) * (ndmin - result.ndim) + result.shape, tuple(range(ndmin - result.ndim, ndmin))
         )
+    if type(result) is Array and not isinstance(object, AnyArray) and _core.is_tracing():
+        result = as_staged(result)
     if device is out_sharding is None and config.mesh_in_force.value is not None and not isinstance(object, AnyArray):
         return _over_mesh(result)
     return place(result, device, out_sharding, "array")
 
 
 def _over_mesh(x: Any) -> Any:
-    """An array of values of the host, whole on each device of the mesh in force; as it is while a function is traced,
-    and over processes, who would have to compare their values.
+    """An array of values of the host, whole on each device of the mesh in force; as it is over processes, who would
+    have to compare their values.
     """
     mesh = config.mesh_in_force.value
-    if not isinstance(mesh, Mesh) or mesh.empty or mesh.is_multi_process or _core.is_tracing() or type(x) is not Array:
+    if not isinstance(mesh, Mesh) or mesh.empty or mesh.is_multi_process or type(x) is not Array:
         return x
     return hooks.device_put(x, NamedSharding(mesh, PartitionSpec()))
 

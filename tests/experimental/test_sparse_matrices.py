@@ -110,3 +110,13 @@ def test_solver_and_eigenvalues():
         assert 1 < int(steps) <= 100
     with pytest.raises(ValueError, match=r"search dim \* 5"):
         linalg.lobpcg_standard(a, np.ones((30, 6), np.float32))
+
+
+@pytest.mark.parametrize("kind", [sparse.COO, sparse.CSR, sparse.CSC])
+def test_matrices_of_numpy_are_counted_while_a_program_is_recorded(kind):
+    m = np.array([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 4, 0]], np.float32)
+    made = jax.jit(lambda: kind.fromdense(m))()
+    assert made.nse == 4
+    np.testing.assert_array_equal(made.todense(), m)
+    with pytest.raises(TypeError, match="nse"):
+        jax.jit(kind.fromdense)(m)

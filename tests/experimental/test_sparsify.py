@@ -73,7 +73,7 @@ def test_trees_and_formats():
     f = sparse.sparsify(lambda p, v, *, k: {"y": p["w"] @ v * k, "w": p["w"], "v": v})
     found = f({"w": sparse.BCSR.fromdense(X)}, V, k=2.0)
     np.testing.assert_allclose(found["y"], X @ V * 2, rtol=1e-5)
-    assert isinstance(found["w"], sparse.BCOO) and found["v"].shape == (6,)
+    assert isinstance(found["w"], sparse.BCSR) and found["v"].shape == (6,)
     np.testing.assert_array_equal(sparse.sparsify(jnp.sin)(V), jnp.sin(V))
     m = sparse.BCOO.fromdense(X)
     np.testing.assert_allclose(sparse.sparsify(lambda v: m @ v)(V), X @ V, rtol=1e-5)
@@ -118,3 +118,14 @@ def test_quotients_of_integers_are_rounded():
     found = sparse.sparsify(jax.lax.div)(m, by)
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found.todense(), [0, 3, -3, 0])
+
+
+def test_functions_that_keep_zeros_keep_rows():
+    m = np.array([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 4, 0]], np.float32)
+    rows = sparse.BCSR.fromdense(m, nse=6)
+    for f in (jnp.sin, jnp.abs, lambda x: -x, lambda x: x**2, lambda x: x):
+        found = sparse.sparsify(f)(rows)
+        assert isinstance(found, sparse.BCSR) and found.indices is rows.indices
+        np.testing.assert_allclose(found.todense(), f(m), rtol=1e-6)
+    assert isinstance(sparse.sparsify(lambda x: x * 2)(rows), sparse.BCOO)
+    np.testing.assert_array_equal(sparse.sparsify(lambda x: x @ x.T)(rows).todense(), m @ m.T)

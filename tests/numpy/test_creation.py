@@ -303,3 +303,50 @@ def test_arrays_of_types_that_cannot_be_held_are_converted_to_the_one_asked_for(
         jnp.asarray(np.ma.array([1, 2], mask=[True, False]))
     with pytest.raises(NotImplementedError, match="order"):
         jnp.array(x, order="F")
+
+
+MADE = {
+    "bool": lambda: jnp.asarray(False),
+    "float": lambda: jnp.array(1.5),
+    "list": lambda: jnp.asarray([1, 2]),
+    "NumPy": lambda: jnp.array(np.ones(2)),
+    "NumPy scalar": lambda: jnp.asarray(np.float32(1)),
+    "buffer": lambda: jnp.frombuffer(b"ab", "int8"),
+    "scalar type": lambda: jnp.int32(3),
+    "more axes": lambda: jnp.array(1, ndmin=2),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_arrays_made_while_a_program_is_recorded_are_values_of_it(name):
+    make = MADE[name]
+    seen = []
+
+    def f(x):
+        y = make()
+        seen.append(y)
+        return x, y
+
+    inner = {"jit": lambda: pullback.jit(f)(1.0), "vmap": lambda: pullback.jit(pullback.vmap(f))(jnp.ones(2))}
+    inner["grad"] = lambda: pullback.jit(lambda x: pullback.jvp(f, (x,), (x,))[0])(1.0)
+    for run in inner.values():
+        run()
+    assert all(isinstance(y, pullback.core.Tracer) for y in seen)
+    made = make()  # of the same value and type as without a program
+    assert not isinstance(made, pullback.core.Tracer)
+    staged = pullback.jit(make)()
+    _is(staged, made, made.dtype, made.weak_type)
+    seen.clear()
+    pullback.vmap(f)(jnp.ones(2))
+    pullback.grad(lambda x: f(x)[0])(1.0)
+    with pullback.ensure_compile_time_eval():
+        f(1.0)
+    assert not any(isinstance(y, pullback.core.Tracer) for y in seen)
+
+
+def test_what_is_made_in_a_program_is_no_condition_of_python():
+    with pytest.raises(pullback.errors.TracerBoolConversionError):
+        pullback.jit(lambda: 1 if jnp.asarray(True) else 2)()
+    with pytest.raises(pullback.errors.ConcretizationTypeError):
+        pullback.jit(lambda: int(jnp.int32(3)))()
+    assert pullback.make_jaxpr(lambda x: x * jnp.float32(2))(jnp.ones(2)).jaxpr.constvars == []

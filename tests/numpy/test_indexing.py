@@ -420,3 +420,29 @@ def test_places_beyond_32_bits():
         for f in (spread, lambda x: x.at[n - 3].set(5)):
             with pytest.raises(OverflowError, match=r"64 bits|int32"):
                 text(f)
+
+
+@pytest.mark.parametrize("i", [2**31, -(2**31) - 1, 2**40])
+def test_indices_that_the_default_integer_does_not_hold_are_refused(i):
+    x = jnp.arange(6.0).reshape(3, 2)
+    reads = [lambda x: x[i], lambda x: x[0, i], lambda x: x.at[i].get(), lambda x: x.at[i].set(1), lambda x: x[0][i]]
+    for read in reads:
+        with pytest.raises(OverflowError, match="too large to convert to int32"):
+            read(x)
+        with pytest.raises(OverflowError, match="too large to convert to int32"):
+            pullback.jit(read)(x)
+    assert x[:i].shape == ((3, 2) if i > 0 else (0, 2)) and x[-(2**31)][0] == x[0, 0]
+    with pullback.enable_x64(True):
+        assert jnp.arange(3.0)[i] == (2.0 if i > 0 else 0.0)
+
+
+def test_masks_made_in_a_program_have_no_known_number_of_elements():
+    x = jnp.arange(3.0)
+    for mask in (lambda: jnp.array([True, False, True]), lambda: jnp.array(True)):
+        with pytest.raises(pullback.errors.NonConcreteBooleanIndexError):
+            pullback.jit(lambda x: x[mask()])(x)
+        with pytest.raises(pullback.errors.NonConcreteBooleanIndexError):
+            pullback.jit(lambda x: x.at[mask()].set(1))(x)
+    with pytest.raises(IndexError, match="static"):
+        pullback.jit(lambda x: x[: jnp.int32(2)])(x)
+    assert pullback.jit(lambda x: x[np.array([True, False, True])])(x).tolist() == [0, 2]

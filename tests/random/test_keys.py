@@ -315,3 +315,16 @@ def test_typed_keys_give_the_same_numbers_in_programs(impl):
     if impl == "threefry2x32":  # the others' numbers depend on what is mapped
         keys = random.split(key, 3)
         assert words(jax.jit(jax.vmap(random.split))(keys)[1]) == words(random.split(keys[1]))
+
+
+def test_jaxprs_show_seeds_and_the_names_of_samplers():
+    closed = jax.make_jaxpr(lambda: random.split(random.key(3)))()
+    assert [e.primitive.name for e in closed.eqns] == ["random_seed", "random_split"] and not closed.consts
+    assert closed.eqns[0].invars[0].val == 3
+    closed = jax.make_jaxpr(lambda: random.PRNGKey(3))()
+    assert [e.primitive.name for e in closed.eqns] == ["random_seed", "random_unwrap"]
+    for sample in ("cauchy", "laplace", "logistic", "exponential"):
+        (eqn,) = jax.make_jaxpr(getattr(random, sample))(random.key(0)).eqns
+        assert eqn.params["name"] == f"_{sample}"
+    (eqn,) = jax.make_jaxpr(lambda k: random.rayleigh(k, 1.0))(random.key(0)).eqns
+    assert eqn.params["name"] == "_rayleigh"

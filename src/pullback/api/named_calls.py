@@ -51,6 +51,7 @@ _SHOWN = {
         "_{}": "cholesky eigh qr schur solve solve_triangular sqrtm svd map_coordinates",
     },
     "image": {"_{}": "resize"},
+    "nn": {"{}": "logmeanexp standardize"},
 }
 _NAMES = {
     package: {name: shown.format(name) for shown, names in table.items() for name in names.split()}

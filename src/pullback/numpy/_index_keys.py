@@ -114,6 +114,7 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
             entries.append(_slice(axis, shape[axis], item, position))
             axis += 1
         elif isinstance(item, int):
+            check_fits(item)
             entries.append(At(axis, item))
             axis += 1
         elif isinstance(item, Window):
@@ -128,6 +129,12 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
     if any(isinstance(e, Advanced) for e in entries):
         return entries
     return [e for e in entries if not isinstance(e, Apart)]
+
+
+def check_fits(index: int) -> None:
+    """OverflowError for an index that the default integer does not hold."""
+    if not -(2**31) <= index < 2**31 and dtypes.canonicalize_dtype(np.int64) == np.int32:
+        raise OverflowError(f"Python int {index} too large to convert to int32")
 
 
 def _not_an_index(index: Any) -> TypeError:
@@ -146,7 +153,7 @@ def _item(x: Any, position: int) -> Any:
     if isinstance(x, (bool, np.bool_)):
         return np.asarray(bool(x))
     if isinstance(x, np.integer):
-        return int(x)
+        return int(x) if abs(x) < 2**31 else int(np.asarray(x).astype(dtypes.canonicalize_dtype(x.dtype)))
     if isinstance(x, str):
         raise _not_an_index(x)
     if isinstance(x, (list, tuple)):

@@ -18,7 +18,7 @@ from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, convert, make_array
-from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, parse
+from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, check_fits, parse
 from pullback.util import dtypes
 from pullback.util.record import record
 from pullback.util.tracebacks import shorten
@@ -168,6 +168,7 @@ def rewriting_take(x: Any, index: Any) -> Any:
             kind = type(index)
             n = x.shape[0]
             if kind is int and n and (is_inside(index, n, True) or not isinstance(x, Tracer)):
+                check_fits(index)
                 return lax.index_in_dim(x, nearest_inside(index, n, True), 0, keepdims=False)
             if (
                 (kind is np.ndarray or (kind is Array and index._device is None))

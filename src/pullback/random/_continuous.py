@@ -26,7 +26,7 @@ from pullback.random._arguments import (
     smallest_normal,
 )
 from pullback.random._generators import PRNGImpl
-from pullback.random._jit import jitted
+from pullback.random._jit import jitted, named
 from pullback.random._keys import open_key
 from pullback.random._uniform import normal_of, rademacher_of, two_keys, uniform_of
 from pullback.util import config, dtypes
@@ -39,6 +39,7 @@ def _shape_only(doc: str, sample: Callable[[PRNGImpl, Any, Shape, np.dtype], Any
     name = sample.__name__.removesuffix("_of")
 
     @jitted("impl", "shape", "dtype")
+    @named(f"_{name}")
     def compiled(words: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype) -> Any:
         return sample(impl, words, shape, dtype)
 
@@ -159,6 +160,7 @@ def with_parameters(
         name = sample.__name__
 
         @jitted("impl", "shape", "dtype")
+        @named(f"_{name}")
         def compiled(words: Any, *parameters: Any, impl: PRNGImpl, shape: Shape, dtype: np.dtype) -> Any:
             return sample(impl, words, shape, dtype, *[as_dtype(p, dtype) for p in parameters])
 

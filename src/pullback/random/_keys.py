@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.api.named_calls import are_shown
 from pullback.core import Tracer, typeof
 from pullback.core.dimensions import index as size_of
 from pullback.core.explain import shown, type_shown
@@ -116,6 +117,8 @@ def on_words(impl: PRNGImpl, words: Any) -> tuple[PRNGImpl, Any]:
 def _of_seed(name: str, impl: PRNGImpl, seed: Any) -> Any:
     """The words of a seed, or the typed key of one that is traced."""
     seed = _checked_seed(name, seed)
+    if are_shown():  # programs that are run have the words as constants
+        seed = jnp.asarray(seed)
     return (of_keys(impl) if isinstance(seed, Tracer) and not _reuse.is_on() else impl).seed(seed)
 
 

@@ -168,7 +168,8 @@ class CSC(_Matrix):
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSC:
         """The matrix of an array."""
-        return csr_fromdense(jnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).T
+        turned = mat.T if isinstance(mat, np.ndarray) else jnp.asarray(mat).T
+        return csr_fromdense(turned, nse=nse, index_dtype=index_dtype).T
 
     @classmethod
     def of_bcoo(cls, mat: BCOO) -> CSC:
@@ -221,9 +222,14 @@ def _fit(name: str, mat: Any, other: Any, ndim: int) -> None:
         raise ValueError(f"{name}: the second argument must have {ndim} dimensions, got shape {jnp.shape(other)}")
 
 
+def _counted(mat: Any, nse: int | None) -> int | None:
+    """How many entries an array of NumPy has, which is known while a program is recorded, too."""
+    return int(np.count_nonzero(mat)) if nse is None and isinstance(mat, np.ndarray) else nse
+
+
 def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> COO:
     """The matrix of an array by coordinates, with `nse` entries (by default as many as are not 0)."""
-    found = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
+    found = bcoo_fromdense(mat, nse=_counted(mat, nse), index_dtype=index_dtype)
     row, col = found.indices[:, 0], found.indices[:, 1]
     return COO((found.data, row, col), shape=found.shape, rows_sorted=True)
 
@@ -250,7 +256,7 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
 
 def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> CSR:
     """The matrix of an array by rows, with `nse` entries (by default as many as are not 0)."""
-    found = BCSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
+    found = BCSR.fromdense(mat, nse=_counted(mat, nse), index_dtype=index_dtype)
     return CSR((found.data, found.indices, found.indptr), shape=found.shape)
 
 

@@ -23,6 +23,7 @@ from pullback.experimental.sparse import _shapes as shapes
 from pullback.experimental.sparse import _structure as structure
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
+from pullback.experimental.sparse._bcsr import BCSR
 from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
 from pullback.lax.control.while_loop import with_scalar_condition
 from pullback.util.static import check_flags
@@ -34,8 +35,9 @@ def _is_sparse(x: Any) -> bool:
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """`f`, written for dense arrays, as a function of sparse ones too; what is sparse of its results is BCOO.
+    """`f`, written for dense arrays, as a function of sparse ones too.
 
+    What is sparse of its results is BCOO, but BCSR where functions that keep zeros are applied to the entries of such.
     Raises NotImplementedError at operations that have no sparse form, such as those that do not keep zeros.
     `use_tracer`, which in JAX says how the function is read, changes nothing: it is traced to a jaxpr in both cases.
     """
@@ -49,7 +51,9 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         as_dense = [api.ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves]
         dense_args, dense_kwargs = tree_util.tree_unflatten(tree, as_dense)
         closed, out_tree = api.make_jaxpr(f, return_shape=True)(*dense_args, **dense_kwargs)
-        values = [x.to_bcoo() if _is_sparse(x) else arguments.as_array(x) for x in leaves]
+        values = [
+            x if isinstance(x, BCSR) else x.to_bcoo() if _is_sparse(x) else arguments.as_array(x) for x in leaves
+        ]
         return tree_util.tree_unflatten(tree_util.tree_structure(out_tree), _evaluate(closed, values))
 
     return sparsified
@@ -73,8 +77,11 @@ def _evaluate(closed: Any, values: list[Any]) -> list[Any]:
 def _apply(eqn: JaxprEqn, operands: list[Any]) -> Any:
     name = eqn.primitive.name
     if name in _KEEP_ZERO or (name == "integer_pow" and eqn.params["y"] > 0):
-        mat = operands[0] if name in _LINEAR else operands[0].distinct()
+        mat = operands[0]
+        if name not in _LINEAR and not mat.unique_indices:
+            mat = mat.to_bcoo().distinct()
         return mat.with_data(eqn.primitive.bind(mat.data, **eqn.params))
+    operands = [x.to_bcoo() if isinstance(x, BCSR) else x for x in operands]
     if name not in _RULES:
         raise NotImplementedError(
             f"sparsify: {name} of a sparse array is not supported; where its result is dense, give the function "

@@ -12,7 +12,6 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback.api import vmap
 from pullback.core import Tracer
-from pullback.errors import ConcretizationTypeError
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
 
@@ -156,10 +155,9 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None, *, remove_zeros: bool
     data, indices, number = _for_each(places, mat)
     if nse is None:
         if isinstance(number, Tracer):
-            raise ConcretizationTypeError(
-                number,
+            raise ValueError(
                 "bcoo_sum_duplicates: argument 'nse', the number of entries, must be given inside jit and other "
-                "transformations, where it cannot be counted",
+                "transformations, where it cannot be counted"
             )
         counted = inside(indices, shape)
         nse = int(np.where(counted, np.asarray(number) + 1, 0).max(initial=0))

@@ -153,3 +153,11 @@ def test_scalar_types_are_equal_to_numpys_alone():
     for other in (int, float, bool, "int64", "float32", None, 1, np.int32, jnp.int32):
         assert jnp.int64 != other and other != jnp.int64
     assert [t for t in (int, float, complex, bool) if t in (jnp.int64, jnp.float64, jnp.complex128, jnp.bool_)] == []
+
+
+def test_what_promotes_inside_does_so_whatever_is_set():
+    x, y = jnp.array([1, 2, 3], jnp.int32), jnp.ones((1, 3))
+    with pullback.numpy_dtype_promotion("strict"), pullback.numpy_rank_promotion("raise"):
+        assert not jnp.array_equiv(x, y) and jnp.array_equiv(x, x[None]) and not jnp.array_equiv(x, y[:, :2])
+        for f in (jnp.logspace, jnp.geomspace):
+            assert f(x[0], x[2], 4).dtype == np.float32 and f(x[0], x[2], 4, dtype=jnp.int32).dtype == np.int32

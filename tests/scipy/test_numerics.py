@@ -326,3 +326,24 @@ def test_nearest_codes_of_complex_observations():
     np.testing.assert_array_equal(code, apart.argmin(1))
     np.testing.assert_allclose(distance, apart.min(1), rtol=1e-5)
     assert distance.dtype == np.float32
+
+
+def test_integers_are_promoted_inside_whatever_is_set():
+    grid = jnp.arange(4, dtype=jnp.int32)
+
+    def results():
+        inside = jnp.array([0.5, 2.25], jnp.float32)
+        return [
+            pullback.scipy.ndimage.map_coordinates(10 * grid, [inside], 1),
+            pullback.scipy.ndimage.map_coordinates(10 * grid, [grid], 1),
+            pullback.scipy.interpolate.RegularGridInterpolator((grid,), 10 * grid)(inside),
+            pullback.scipy.stats.multinomial.logpmf(grid, jnp.int32(6), jnp.full(4, 0.25, jnp.float32)),
+            pullback.scipy.stats.multinomial.logpmf(grid[:1], jnp.int32(0), jnp.ones(1, jnp.int32)),
+        ]
+
+    want = results()
+    with pullback.numpy_rank_promotion("raise"), pullback.numpy_dtype_promotion("strict"):
+        for found, expected in zip(results(), want, strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(want[2], [5, 22.5])

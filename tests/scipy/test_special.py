@@ -202,3 +202,20 @@ def test_ends_of_the_normal_quantile():
     assert special.ndtri(jnp.float16(0.25)).dtype == jnp.float16
     np.testing.assert_array_equal(special.erfcx(np.array([np.inf, -np.inf, np.nan], "f4")), [0, np.inf, np.nan])
     np.testing.assert_array_equal(special.log_ndtr(np.array([np.inf, -np.inf, np.nan], "f4")), [0, -np.inf, np.nan])
+
+
+ONE_ARGUMENT = "ndtri ndtr log_ndtr erfcx expi exp1 spence sici fresnel dawsn wofz erfinv gammaln digamma i0e i1 zeta"
+
+
+@pytest.mark.parametrize("name", [n for n in ONE_ARGUMENT.split() if hasattr(special, n)])
+def test_with_64_bits_float32_is_computed_in_float32(name):
+    f = getattr(special, name)
+    x = jnp.linspace(0.1, 0.9, 5, dtype="float32")
+    want = f(x)
+    with jax.enable_x64(True), config.numpy_dtype_promotion("strict"), config.numpy_rank_promotion("raise"):
+        closed = jax.make_jaxpr(f)(x)
+        found = f(x)
+    assert "f64[5" not in str(closed)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(want), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-6)

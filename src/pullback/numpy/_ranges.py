@@ -207,10 +207,8 @@ def logspace(
     check_flags("logspace", endpoint=endpoint)
     num = static_int(num, "'num' argument of jnp.logspace")
     check_arraylike("logspace", start, stop, base)
-    if dtype is None:
-        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
-    dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "logspace"))
-    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, dtype))
+    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, *[] if dtype is None else [dtype]))
+    dtype = np.dtype(dtypes.check_user_dtype_supported(compute if dtype is None else dtype, "logspace"))
     exponents = linspace(convert(start, compute), convert(stop, compute), num, endpoint=endpoint, dtype=None, axis=axis)
     return convert(power(convert(base, compute), exponents), dtype)
 
@@ -220,10 +218,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     check_flags("geomspace", endpoint=endpoint)
     num = static_int(num, "'num' argument of jnp.geomspace")
     check_arraylike("geomspace", start, stop)
-    if dtype is None:
-        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
-    dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "geomspace"))
-    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, dtype))
+    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, *[] if dtype is None else [dtype]))
+    dtype = np.dtype(dtypes.check_user_dtype_supported(compute if dtype is None else dtype, "geomspace"))
     start, stop = broadcast_arrays("geomspace", convert(start, compute), convert(stop, compute))
     axis = canonical_axis("geomspace", axis, start.ndim + 1)
     # Of the absolute value of start on; real numbers of one sign are positive then.

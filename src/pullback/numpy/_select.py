@@ -384,9 +384,10 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast to the same elements; lists are accepted."""
     pair = _pair(a1, a2)
-    try:
-        broadcast_shapes_of("array_equiv", [pair[0].shape, pair[1].shape])
-    except ValueError:
-        return make_array(np.asarray(False))
-    with config.numpy_dtype_promotion("standard"):  # whatever is set: no array of the common type is seen
+    # Whatever is set: no array of the common type and rank is seen.
+    with config.numpy_dtype_promotion("standard"), config.numpy_rank_promotion("allow"):
+        try:
+            broadcast_shapes_of("array_equiv", [pair[0].shape, pair[1].shape])
+        except ValueError:
+            return make_array(np.asarray(False))
         return _all(lax.eq(*promote("array_equiv", *pair)))

@@ -92,7 +92,7 @@ class RegularGridInterpolator:
         cells, shares = [], []
         outside = jnp.zeros(xi.shape[0], bool)
         for k, p in enumerate(self.grid):
-            x = xi[:, k]
+            x, p = xi[:, k], p.astype(dtypes.to_inexact_dtype(p.dtype))
             i = jnp.clip(jnp.searchsorted(p, x, side="right") - 1, 0, max(p.shape[0] - 2, 0))
             gap = p[i + 1] - p[i] if p.shape[0] > 1 else jnp.ones_like(x)
             cells.append(i)

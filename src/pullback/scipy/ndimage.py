@@ -73,6 +73,8 @@ def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: st
         weight: Any = 1
         for _, w in corner:
             weight = weight * w
+        if order and not dtypes.issubdtype(value.dtype, np.inexact):
+            value = value.astype(weight.dtype)
         total = total + value * weight
     if dtypes.issubdtype(image.dtype, np.integer) and dtypes.issubdtype(total.dtype, np.floating):
         total = lax.round(total)

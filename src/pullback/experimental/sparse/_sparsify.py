@@ -51,9 +51,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         as_dense = [api.ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves]
         dense_args, dense_kwargs = tree_util.tree_unflatten(tree, as_dense)
         closed, out_tree = api.make_jaxpr(f, return_shape=True)(*dense_args, **dense_kwargs)
-        values = [
-            x if isinstance(x, BCSR) else x.to_bcoo() if _is_sparse(x) else arguments.as_array(x) for x in leaves
-        ]
+        values = [x if isinstance(x, BCSR) else x.to_bcoo() if _is_sparse(x) else arguments.as_array(x) for x in leaves]
         return tree_util.tree_unflatten(tree_util.tree_structure(out_tree), _evaluate(closed, values))
 
     return sparsified

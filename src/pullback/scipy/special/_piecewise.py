@@ -19,14 +19,15 @@ from pullback.scipy.special._common import real_arguments
 def evaluate(table: tuple[np.ndarray, np.ndarray], x: Any) -> Any:
     """The table's function at x, which lies between its edges (elsewhere the result means nothing)."""
     edges, rows = table
-    if len(edges) == 2:
-        u = (x - (edges[1] + edges[0]) / 2) * (2 / (edges[1] - edges[0]))
+    if len(edges) == 2:  # with numbers of Python's, which take the type of x
+        low, high = edges.tolist()
+        u = (x - (high + low) / 2) * (2 / (high - low))
         total = jnp.full_like(x, rows[-1][0])
         for row in rows[-2::-1]:
-            total = total * u + row[0]
+            total = total * u + float(row[0])
         return total
     piece = jnp.zeros(x.shape, np.int32)
-    for edge in edges[1:-1]:
+    for edge in edges[1:-1].tolist():
         piece = piece + (x >= edge).astype(np.int32)
     middle, scale = (edges[1:] + edges[:-1]) / 2, 2 / (edges[1:] - edges[:-1])
     u = (x - jnp.asarray(middle, x.dtype)[piece]) * jnp.asarray(scale, x.dtype)[piece]

@@ -9,7 +9,6 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback.numpy._arguments import check_arraylike
 from pullback.scipy import special
-from pullback.scipy.stats._common import promoted
 from pullback.util import dtypes
 
 
@@ -20,7 +19,8 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     for argument, value in (("x", x), ("n", n)):
         if value.dtype != np.bool_ and not dtypes.issubdtype(value.dtype, np.integer):
             raise ValueError(f"multinomial: argument '{argument}' must be of an integer type, got {value.dtype}")
-    x, p = jnp.broadcast_arrays(*promoted(x.astype(dtypes.to_inexact_dtype(p.dtype)), p))
+    kind = dtypes.to_inexact_dtype(p.dtype)
+    x, p = jnp.broadcast_arrays(x.astype(kind), p.astype(kind))
     n = n.astype(x.dtype)
     value = special.gammaln(n + 1) + jnp.sum(special.xlogy(x, p) - special.gammaln(x + 1), axis=-1)
     return jnp.where(jnp.sum(x, axis=-1) == n, value, -np.inf)

@@ -350,3 +350,13 @@ def test_what_is_made_in_a_program_is_no_condition_of_python():
     with pytest.raises(pullback.errors.ConcretizationTypeError):
         pullback.jit(lambda: int(jnp.int32(3)))()
     assert pullback.make_jaxpr(lambda x: x * jnp.float32(2))(jnp.ones(2)).jaxpr.constvars == []
+
+
+def test_numbers_made_in_a_program_are_known_to_what_is_faster_with_them():
+    x = jnp.arange(9.0)[::-1]
+    for q in (lambda: jnp.array([0.25, 0.5]), lambda: jnp.float32(0.5), lambda: 0.5):
+        names = [e.primitive.name for e in pullback.make_jaxpr(lambda x, q=q: jnp.quantile(x, q()))(x).eqns]
+        assert "order_statistics" in names and "sort" not in names
+        np.testing.assert_array_equal(pullback.jit(lambda x, q=q: jnp.quantile(x, q()))(x), jnp.quantile(x, q()))
+    staged = pullback.make_jaxpr(lambda x, q: jnp.quantile(x, q))(x, 0.5)
+    assert "order_statistics" not in str(staged)

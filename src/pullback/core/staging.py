@@ -220,6 +220,21 @@ def as_staged(value):
     return JitTracer(found, type_of_operand(value), found.recorder.const(value), user_source())
 
 
+def known_value(x) -> np.ndarray | None:
+    """The numbers of an array, also of one that was made while a program is recorded; None where they are not known.
+
+    For what is computed in fewer steps of known numbers: what is allowed does not depend on it.
+    """
+    if not isinstance(x, Tracer):
+        return np.asarray(x)
+    if type(x) is not JitTracer or not x.interpreter.valid:
+        return None
+    if type(x.jaxpr_var) is Literal:
+        return np.asarray(x.jaxpr_var.val, x.dtype)
+    held = next((value for value, var, _ in x.interpreter.recorder.consts.values() if var is x.jaxpr_var), None)
+    return np.asarray(held) if type(held) is _core.Array else None
+
+
 def check_alive(tracer: Tracer) -> None:
     """Raise UnexpectedTracerError for a tracer whose trace is over."""
     if getattr(tracer.interpreter, "valid", True):

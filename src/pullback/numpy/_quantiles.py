@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
+from pullback.core.staging import known_value
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.ordering.selection import order_statistics
 from pullback.numpy._arguments import (
@@ -59,7 +59,7 @@ def _quantile(
         raise ValueError(
             f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', got {method!r}"
         )
-    known = None if isinstance(q, Tracer) else np.asarray(q)
+    known = known_value(q)
     if percent:
         (q,) = promote_dtypes_inexact(q)
         known = None if known is None else known.astype(q.dtype) / q.dtype.type(100)

@@ -33,13 +33,12 @@ struct Part {
     }
 };
 
-// The value of an index: a Python or NumPy integer, or an array of rank 0. False if it is none or too large; what 32
-// bits do not hold is left to Python, which refuses it where integers have 32.
+// The value of an index: a Python or NumPy integer, or an array of rank 0. False if it is none or too large.
 bool read_index(PyObject* object, npy_intp* value) {
     if (PyLong_CheckExact(object)) {
         int overflow;
         *value = PyLong_AsLongAndOverflow(object, &overflow);
-        return !overflow && *value == static_cast<npy_int>(*value);
+        return !overflow;
     }
     if (is_array(object)) {
         Array* a = as_array(object);

@@ -57,10 +57,10 @@ def test_sph_harm_y(bits):
     expected = scipy.special.sph_harm_y(n, m, theta.astype(float), phi.astype(float))
     found = special.sph_harm_y(n, m, theta, phi)
     assert found.dtype == f"c{bits // 4}"
-    # Most of it is the rounding of m phi.
-    np.testing.assert_allclose(found, expected, rtol=0, atol=60 * np.finfo(theta.dtype).eps)
+    # Most of it is the rounding of m phi, and of logarithms of factorials.
+    np.testing.assert_allclose(found, expected, rtol=0, atol=100 * np.finfo(theta.dtype).eps)
     traced = jax.jit(lambda n, m: special.sph_harm_y(n, m, theta, phi, n_max=29))(n, m)
-    np.testing.assert_allclose(traced, expected, rtol=0, atol=60 * np.finfo(theta.dtype).eps)
+    np.testing.assert_allclose(traced, expected, rtol=0, atol=100 * np.finfo(theta.dtype).eps)
     assert abs(found[abs(m) > n]).max() == 0
 
 

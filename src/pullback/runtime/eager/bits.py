@@ -32,8 +32,8 @@ _SAME = frozenset({
 })  # fmt: skip
 _QUICKER = frozenset({"cumlogsumexp", "cumprod", "cumsum", "fft", "triangular_solve", "tridiagonal_solve"})
 _SIMPLE = (Pointwise, HostCall, NoRule, Inline)
-# Nanoseconds of work from which on a compilation of 10 ms is worth its hundred calls. Less would make those wait who sum
-# arrays of ever new sizes, more those who sum the same ones all the time.
+# Nanoseconds of work from which on a compilation of 10 ms is worth its hundred calls. Less would make those wait who
+# sum arrays of ever new sizes, more those who sum the same ones all the time.
 LONG = 80_000
 SUM = 0.1  # nanoseconds for an element of a plan's sum
 

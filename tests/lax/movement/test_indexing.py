@@ -216,3 +216,13 @@ def test_booleans_are_not_added_nor_multiplied_at_places(wrap):
         with pytest.raises(TypeError, match="does not accept dtype bool"):
             wrap(lambda x, u, m=method: getattr(jnp.asarray(x).at[places[:, 0]], m)(u))(x, updates)
     assert np.asarray(wrap(lambda x, u: lax.scatter_max(x, places, u, POINTS))(x, updates)).tolist() == [True, True]
+
+
+def test_no_tangent_wins_where_an_extremum_is_nan():
+    x = np.array([np.nan, 3.0, 1.0], np.float32)
+
+    def least(x):
+        return x.at[np.array([0, 0, 1])].min(np.array([0.0, np.nan, 2.0], np.float32)).sum()
+
+    for grad in (pullback.grad(least), pullback.jit(pullback.grad(least))):
+        np.testing.assert_array_equal(grad(x), [0, 0, 1])

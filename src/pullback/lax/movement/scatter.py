@@ -420,7 +420,8 @@ def _extremum_jvp_of(primitive):
         total = zeros if is_zero(operand_dot) else lax.mul_p.bind(operand_dot, operand_wins)
         if not is_zero(updates_dot):
             total = scatter_add_p.bind(total, indices, lax.mul_p.bind(updates_dot, update_wins), **params)
-        return out, lax.div_p.bind(total, winners)
+        # Nothing wins where there is NaN: no tangent, not 0 / 0.
+        return out, lax.div_p.bind(total, lax.max_p.bind(winners, lax.full_like(winners, 1)))
 
     return jvp
 

@@ -79,7 +79,7 @@ def test_nans_are_found_on_the_process_that_has_them():
     assert found[1] == "FloatingPointError: invalid value (nan) encountered in log" == found[0].split("with ")[-1]
 
 
-@pytest.mark.parametrize("what", ["program", "shape"])
+@pytest.mark.parametrize("what", ["program", "shape", "mesh"])
 def test_different_programs_are_refused_before_anything_is_exchanged(what):
     found = errors(what)
     assert set(found) == {0, 1}

@@ -33,9 +33,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _eager: dict[Any, ClosedJaxpr] = {}
 
 
-def fingerprint(closed: ClosedJaxpr, sites: Any) -> bytes:
-    """Equal for equal programs, whose functions lie at other addresses in each process."""
-    return hashlib.sha256(_ADDRESS.sub("", f"{closed.jaxpr}\n{sites}").encode()).digest()
+def fingerprint(closed: ClosedJaxpr, sites: Any, where: Any = ()) -> bytes:
+    """Equal for equal programs, whose functions lie at other addresses in each process, on the same devices."""
+    return hashlib.sha256(_ADDRESS.sub("", f"{closed.jaxpr}\n{sites}\n{where}").encode()).digest()
 
 
 def compare(print_: bytes, closed: ClosedJaxpr, name: str, processes: tuple[int, ...]) -> None:
@@ -45,8 +45,8 @@ def compare(print_: bytes, closed: ClosedJaxpr, name: str, processes: tuple[int,
     if any(f[:32] != print_ for f in found):
         texts = "; ".join(f"process {p}: {f[32:].decode()}" for p, f in zip(processes, found))
         reason = (
-            "processes have come to different programs, or to one with different shapes (those of each device's part): "
-            + texts
+            "processes have come to different programs, or to one with different shapes (those of each device's part) or "
+            "places: " + texts
         )
         _core.fail_processes(reason)
         raise RuntimeError(f"distributed: {reason}")
@@ -77,7 +77,8 @@ class Program:
         self.kept = program.kept
         self.processes = tuple(sorted({d.process_index for d in devices}))
         sites = sites_of(local.closed, name)
-        self.print_ = fingerprint(local.closed, sites)
+        specs = [None if p is None else p.spec for p in (*places, *local.places)]
+        self.print_ = fingerprint(local.closed, sites, ([d.id for d in devices], specs))
         communication = _core.communication(
             tuple(d.process_index for d in devices), tuple(here), sites, int.from_bytes(self.print_[:8], "little")
         )

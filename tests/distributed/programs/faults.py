@@ -60,6 +60,11 @@ try:
     if what == "shape":
         other = summed(n=5) if last else summed(n=4)
         other()
+    if what == "mesh":  # the same devices in another order, so that both would be the first
+        own = jax.sharding.Mesh(mesh.devices[::-1] if last else mesh.devices, ("i",))
+        cut = jax.sharding.NamedSharding(own, P("i"))
+        x = jax.make_array_from_callback((count,), cut, lambda index: np.ones(count, np.float32)[index])
+        jax.jit(jax.shard_map(lambda x: x * lax.axis_index("i"), mesh=own, in_specs=P("i"), out_specs=P("i")))(x)
     if what == "old program":  # both have run, so that nothing is compared any more
         others = summed(n=5), summed(n=4)
         for other in others:

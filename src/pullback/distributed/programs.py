@@ -45,8 +45,8 @@ def compare(print_: bytes, closed: ClosedJaxpr, name: str, processes: tuple[int,
     if any(f[:32] != print_ for f in found):
         texts = "; ".join(f"process {p}: {f[32:].decode()}" for p, f in zip(processes, found))
         reason = (
-            "processes have come to different programs, or to one with different shapes (those of each device's part) or "
-            "places: " + texts
+            "processes have come to different programs, or to one with different shapes (those of each device's part) "
+            f"or places: {texts}"
         )
         _core.fail_processes(reason)
         raise RuntimeError(f"distributed: {reason}")

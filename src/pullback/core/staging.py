@@ -217,7 +217,8 @@ def as_staged(value):
         found = found.parent
     if found is None or not found.valid:
         return value
-    return JitTracer(found, type_of_operand(value), found.recorder.const(value), user_source())
+    atom = found.recorder.const(value)  # a literal, or the variable of a constant
+    return JitTracer(found, type_of_operand(value), atom, user_source())  # type: ignore[arg-type]
 
 
 def known_value(x) -> np.ndarray | None:

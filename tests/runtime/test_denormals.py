@@ -127,13 +127,15 @@ def test_a_softmax_far_from_its_maximum_takes_no_longer():
     near, far = jnp.asarray(x), jnp.asarray(x * 30)
     function = jax.jit(lambda x: jax.nn.softmax(x, 1) @ x)
 
-    def shortest(x):
-        times = []
-        for _ in range(30):
-            start = time.perf_counter()
-            function(x).block_until_ready()
-            times.append(time.perf_counter() - start)
-        return min(times)
+    def seconds(x):
+        start = time.perf_counter()
+        function(x).block_until_ready()
+        return time.perf_counter() - start
 
-    function(near)
-    assert shortest(far) < 2.5 * shortest(near)
+    # Turn by turn, and for as long as other work disturbs one of the two.
+    shortest = [np.inf, np.inf]
+    for turn in range(2000):
+        shortest = [min(best, seconds(x)) for best, x in zip(shortest, (far, near))]
+        if turn >= 30 and shortest[0] < 2.5 * shortest[1]:
+            return
+    raise AssertionError(f"seconds far from the maximum and near to it: {shortest}")

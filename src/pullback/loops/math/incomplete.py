@@ -121,8 +121,9 @@ def _exponent(b: Builder, g: _Gamma) -> tuple[Expr, Expr]:
     lower = upper_low + ((b.fma(g.a, low, product_low) - away_low) - rest)
     close = g.temme & (b.abs(g.mu) < CLOSE)
     upper = b.select(close, -g.a * g.phi, upper)
-    lower = b.select(close | (b.abs(upper) > 800.0), 0.0, lower)
-    return two_sum(b, upper, lower)
+    zero = close | (b.abs(upper) > 800.0)  # infinities have no lower part
+    upper, lower = two_sum(b, upper, b.select(zero, 0.0, lower))
+    return upper, b.select(zero, 0.0, lower)
 
 
 def _density(b: Builder, g: _Gamma, exponent: tuple[Expr, Expr] | None = None) -> Expr:

@@ -24,6 +24,7 @@ from pullback.compiler.graph.simplify.inline import inline, with_lines
 from pullback.compiler.graph.simplify.keys import replace_keys
 from pullback.compiler.graph.simplify.motion import move_invariants
 from pullback.compiler.graph.simplify.narrow import replace_narrow
+from pullback.compiler.graph.simplify.sinking import sink_places
 from pullback.compiler.graph.structure.batches import batch_iterations
 from pullback.compiler.graph.structure.choices import write_choices
 from pullback.compiler.graph.structure.joins import write_joins
@@ -34,6 +35,7 @@ from pullback.core.jaxpr import ClosedJaxpr
 from pullback.loops.ir import Function
 from pullback.loops.ir.kernels import map_kernels
 from pullback.loops.passes.blocks import blocks
+from pullback.loops.passes.computed_places import computed_places
 from pullback.loops.passes.counters import counters
 from pullback.loops.passes.delinearize import delinearize
 from pullback.loops.passes.expand_math import expand_math
@@ -41,6 +43,7 @@ from pullback.loops.passes.merge import merge
 from pullback.loops.passes.moves import moves
 from pullback.loops.passes.outline import outline
 from pullback.loops.passes.places import places
+from pullback.loops.passes.rematerialize import rematerialize
 from pullback.loops.passes.simplify import simplify as simplify_loops
 from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
@@ -77,6 +80,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
         "folds, simplifies, uses the structure of products; one table, as each rule makes work for others",
         apply_algebra,
     ),
+    Pass("sinking", "what follows from places alone is known in loops, too", sink_places),
     Pass("batches", "lanes and threads go along iterations that do not wait for each other", batch_iterations),
     Pass("choices", "an update of one element of each row fuses with what makes the row", write_choices),
     Pass("closed_forms", "sums over indices and loops that only count need no iterations", close_forms),
@@ -92,6 +96,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
 
 # Before the arena is planned, which goes by the order of statements.
 ORDER_PASSES: tuple[Pass, ...] = (
+    Pass("rematerialize", "what follows from places alone is known where loops read it", rematerialize),
     Pass("moves", "16 bits that are only moved are not converted to registers of floats and back", moves),
     Pass("item_loops", "a matrix of a batch stays in the cache for the nest that reads it", item_loops),
     Pass("row_blocks", "the rows of a product stay in the cache for the nest that reads them", row_blocks),
@@ -115,6 +120,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("delinearize", "lanes walk along memory where an index is taken apart by division", delinearize),
     Pass("places", "rows of one array that are chosen need no loop of their own: rolls in two directions", places),
     Pass("split", "conditions on indices are known in each part: concatenation and padding become copies", split),
+    Pass("computed_places", "a choice between two elements of an array reads one of them", computed_places),
     Pass("merge", "rows of a part that follow each other are one long loop", merge),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),

@@ -106,6 +106,10 @@ class Access:
         """The value of `expr` as a scalar; inside a vector loop, that of lane 0."""
         raise NotImplementedError
 
+    def either(self, rare: str, then: Callable[[], Value], otherwise: Callable[[], Value]) -> Value:
+        """One value where the condition `rare` holds, else another: only that is computed."""
+        raise NotImplementedError
+
     def interval(self, expr: Expr) -> Interval | None:
         return interval(expr, self.ranges)
 

@@ -26,6 +26,7 @@ from .loads import is_regular, scalar_load, short_place, vector_load
 from .ops import emit_op
 from .rare import in_parts
 from .repeated import Repeated
+from .runs import direction
 from .types import register_type, result_type
 from .values import Asm, Value, broadcast, constant
 
@@ -94,7 +95,7 @@ class Evaluator(Access):
         if isinstance(node, Load):
             guard = self.guards.get(node)
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
-            if is_regular(self.vector.stride(node.index)):
+            if is_regular(self.vector.stride(node.index)) or direction(self, node) is not None:
                 return conds
             short = short_place(self, node)
             return (*conds, node.index if short is None else short)
@@ -153,6 +154,28 @@ class Evaluator(Access):
             # Not as the value of the expression, which may be wanted elsewhere, too: a constant often is.
             self._taken[each] = merged
         return self._choose(node, chosen, self._taken[node], other)
+
+    def either(self, rare: str, then: Callable[[], Value], otherwise: Callable[[], Value]) -> Value:
+        """One value where the condition `rare` holds, else another: only that is computed."""
+        code = self.code
+        if rare in ("true", "false"):
+            return then() if rare == "true" else otherwise()
+        number = code.fresh("").strip("%.")
+        code.line(f"  br i1 {rare}, label %rare.{number}, label %usual.{number}, !prof !1")
+        ends: list[tuple[Value, str]] = []
+        for label, compute in (("rare", then), ("usual", otherwise)):
+            code.open_branch()
+            code.label(f"{label}.{number}")
+            saved = self._scalars, self.vectors, self._taken
+            self._scalars, self.vectors, self._taken = map(dict, saved)
+            ends.append((compute(), code.block))
+            self._scalars, self.vectors, self._taken = saved
+            code.line(f"  br label %join.{number}")
+            code.close()
+        code.label(f"join.{number}")
+        (x, in_x), (y, in_y) = ends
+        refs = [code.here(f"phi {x.type} [ {p}, %{in_x} ], [ {q}, %{in_y} ]") for p, q in zip(x.parts, y.parts)]
+        return Value(x.dtype, refs[0], x.lanes, refs[1] if len(refs) > 1 else None)
 
     def _known_or(self, expr: Expr) -> Value:
         """The value of an operand, evaluated now if it has not been."""

@@ -1,8 +1,8 @@
 """Loads: of one element, and inside a vector loop of one for each lane.
 
 An index that grows by one from lane to lane is one contiguous access at the address of lane 0; by zero, a broadcast; by
-another constant, one access per lane from a common address, or a choice from contiguous ones (backwards, too); else a
-gather.
+another constant, one access per lane from a common address, or a choice from contiguous ones (backwards, too); by at
+most one, a contiguous access where lanes do lie one after the other (runs.py); else a gather.
 
 Masked loads backwards are masked loads and shuffles (see evaluate.py for what that took before).
 """
@@ -18,6 +18,7 @@ from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
 
 from .access import Access, VectorIndex
 from .guards import Guard
+from .runs import direction, last_lane
 from .shuffles import deinterleaved, joined, read_in_turns, shuffled
 from .square_access import square_load
 from .types import alignment, memory_type, splat, suffix, whole_type
@@ -112,6 +113,8 @@ def vector_load(ev: Access, node: Load) -> Value:
     mask = _lane_mask(ev, node)
     if not is_regular(step) and guard is None and mask is None and (shared := _window(ev, node)) is not None:
         return shared
+    if not is_regular(step) and (along := direction(ev, node)) is not None:
+        return _run(ev, node, along, guard is not None and guard.clamp, mask)
     if not is_regular(step) or (guard is not None and guard.clamp):
         return _gather(ev, node, guard is not None and guard.clamp, mask)
     if mask is not None and step not in (1, 0, -1):
@@ -314,6 +317,25 @@ def _gather(ev: Access, node: Load, clamp: bool, mask: str | None) -> Value:
         ref = ev.code.load(text, f"{text} @{buffer.name} {ev.epoch.get(buffer, 0)}", buffer, pointers, chosen)
         parts.append(ev.from_memory(dtype, ref, lanes))
     return Value(dtype, parts[0], lanes, parts[1] if len(parts) > 1 else None)
+
+
+def _run(ev: Access, node: Load, along: int, clamp: bool, mask: str | None) -> Value:
+    """One access if lanes lie one after the other, in the direction `along`; else a gather."""
+    vector, buffer = ev.vector, node.buffer
+    assert vector is not None
+    a, lanes = Asm(ev.code, 1), vector.lanes
+    first, last = ev.scalar(node.index).ref, ev.scalar(last_lane(vector, node.index)).ref
+    low, high = (first, last) if along == 1 else (last, first)
+    scattered = a.cmp("ne", "i64", a.op("sub", "i64", high, low), str(lanes - 1))
+    if clamp or mask is not None:  # lanes that do not need it may lie outside
+        outside = a.op("or", "i1", a.cmp("slt", "i64", low, "0"), a.cmp("sgt", "i64", high, str(buffer.size - 1)))
+        scattered = a.op("or", "i1", scattered, outside)
+
+    def together() -> Value:
+        value = _contiguous(ev, buffer, ev.offset(buffer, ev.pointers[buffer], low), None)
+        return value if along == 1 else ev.reversed(value)
+
+    return ev.either(scattered, lambda: _gather(ev, node, clamp, mask), together)
 
 
 def short_place(ev: Access, node: Load) -> Expr | None:

@@ -145,7 +145,9 @@ def _op_interval(
     args = expr.args[1:] if expr.name == "select" else expr.args
     known = [interval(arg, ranges, depth - 1, memo) for arg in args]
     if expr.name in ("min", "max") and None in known:
-        return None
+        if known[0] is None and known[1] is None:
+            return None
+        known = [int_range(expr.dtype) if bounds is None else bounds for bounds in known]
     x = known[0]
     y = known[1] if len(known) > 1 else None
     if x is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.compiler.graph.simplify.bounds import never_below
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise
@@ -521,6 +522,7 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "neg": (_neg,),
     "eq": (_not_a_number,),
     "ne": (_not_a_number,),
+    "lt": (never_below,),
     "max": (_idempotent,),
     "min": (_idempotent,),
     "and": (_idempotent,),

@@ -10,6 +10,7 @@
 Slices fuse with what is around them, and are read in lanes.
 
 Measured: a five-point stencil of 1000 x 1500 by indices takes 0.21 of the time it took (1290 us, now 269, loaded).
+9,970 windows of 11 numbers times a vector took 65 us, now 4, as windows of 16 and more did.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
 from pullback.compiler.graph.structure.facts import MOST, counts_from, index_parts, known_integers
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
@@ -87,7 +88,12 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
     if indices.aval.ndim != 3 or indices.aval.shape[-1] != 1 or n.operand_batching_dims:
         return None
     (*shape, _), rest = indices.aval.shape, len(out) - 2
-    if min(shape) < FEWEST or n.collapsed_slice_dims != n.start_index_map or n.offset_dims != (*range(2, 2 + rest),):
+    if (
+        min(shape) < 2
+        or size_of(shape) < FEWEST * FEWEST
+        or n.collapsed_slice_dims != n.start_index_map
+        or n.offset_dims != (*range(2, 2 + rest),)
+    ):
         return None
     part = r.reshape(indices, shape)
     start, falls = _sum_of_counts(r, part), False

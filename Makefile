@@ -22,9 +22,10 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile
 # The tests start a thousand processes of Python: where no bytecode may be kept, each compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 STAMPS := $(VENV)/.stamps
-# What the kernels are made of that are compiled ahead (src/pullback/runtime/programs/ahead.py).
+# What the kernels are made of that are compiled ahead (src/pullback/runtime/programs/build_ahead.py).
 KERNELS := $(shell find src/pullback/loops src/pullback/compiler/products src/pullback/lax/elementwise -name '*.py') \
-	src/pullback/compiler/lower/functions.py src/pullback/runtime/programs/ahead.py src/pullback/util/cpu_levels.py
+	src/pullback/compiler/lower/functions.py src/pullback/runtime/programs/ahead.py \
+	src/pullback/runtime/programs/build_ahead.py src/pullback/util/cpu_levels.py
 NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyproject.toml
 
 # The first Python of the supported versions that runs.
@@ -110,7 +111,7 @@ $(STAMPS)/package: $(STAMPS)/tools $(NATIVE)
 
 $(STAMPS)/kernels: $(STAMPS)/package $(KERNELS)
 	@echo "== Compiling the kernels of products and of functions"
-	@$(PY) -m pullback.runtime.programs.ahead
+	@$(PY) -m pullback.runtime.programs.build_ahead
 	@touch $@
 
 $(STAMPS)/examples: $(STAMPS)/kernels examples/requirements.txt

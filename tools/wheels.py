@@ -32,7 +32,7 @@ GLIBC = "2.28"
 PLATFORM = f"manylinux_{GLIBC.replace('.', '_')}_x86_64"
 
 TRY = """
-import sys, pathlib
+import os, sys, pathlib
 import pullback as jax, pullback.numpy as jnp
 from pullback import export
 
@@ -51,7 +51,8 @@ assert float(abs(vectors * values @ vectors.T - a - a.T).max()) < 1e-3
 assert abs(float(jax.scipy.special.gammaln(10.0)) - 12.801827) < 1e-4 and "scipy" not in sys.modules
 from pullback.runtime.programs import ahead
 for level in ahead.BUILT:  # kernels of these very sources, compiled by `make build`
-    assert ahead._places(ahead.FOLDER / ahead._file(level)), level
+    for kind in ahead.SOURCES:
+        assert ahead._places(os.path.join(ahead.FOLDER, ahead.file_name(kind, level)), kind), (kind, level)
 import tempfile; folder = tempfile.mkdtemp()
 try:
     export.to_c(lambda x: jnp.sin(x) * 2, jax.ShapeDtypeStruct((4,), "float32"), path=folder + "/model")

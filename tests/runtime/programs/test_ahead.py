@@ -10,7 +10,7 @@ from pullback.compiler.products import kernels as shapes
 from pullback.compiler.products import symbols
 from pullback.compiler.products.symbols import usual_kernels
 from pullback.loops.emit.cpu.target import current_target
-from pullback.runtime.programs import ahead, kernels
+from pullback.runtime.programs import ahead, build_ahead, kernels
 from pullback.util.switches import switches
 
 LEVEL = {64: "x86-64-v4", 32: "x86-64-v3"}.get(current_target().vector_bytes)
@@ -32,8 +32,8 @@ def test_products_call_usual_kernels():
 @wide
 def test_only_whole_files_of_these_sources(tmp_path, monkeypatch):
     name = usual_kernels(current_target().vector_bytes)[0]
-    code = ahead._code(name, LEVEL)
-    path = tmp_path / ahead._file("products", LEVEL)
+    code = build_ahead.code_of(name, LEVEL)
+    path = tmp_path / ahead.file_name("products", LEVEL)
     monkeypatch.setattr(ahead, "FOLDER", tmp_path)
 
     def found():
@@ -41,7 +41,7 @@ def test_only_whole_files_of_these_sources(tmp_path, monkeypatch):
         return ahead.kernel_ahead(name, "host")
 
     assert found() is None
-    ahead.write(path, "products", {"another": b"123", name: code})
+    build_ahead.write(path, "products", {"another": b"123", name: code})
     assert found().code == code and ahead.kernel_ahead("a third", "host") is None
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole[:40], b"", b"{}\n"):
@@ -68,9 +68,9 @@ def test_code_of_the_level_has_this_machines_results(tmp_path, monkeypatch):
         patch.setattr(ahead, "kernel_ahead", lambda name, level: asked.append(name))
         own = product()
     assert asked and set(asked) <= set(usual_kernels(current_target().vector_bytes))
-    codes = {name: ahead._code(name, LEVEL) for name in asked}
+    codes = {name: build_ahead.code_of(name, LEVEL) for name in asked}
     monkeypatch.setattr(ahead, "FOLDER", tmp_path)
-    ahead.write(tmp_path / ahead._file("products", LEVEL), "products", codes)
+    build_ahead.write(tmp_path / ahead.file_name("products", LEVEL), "products", codes)
     ahead._places.cache_clear()
     monkeypatch.setattr(symbols, "kernel_of", lambda name: pytest.fail(f"{name} was compiled again"))
     assert np.array_equal(product(), own)
@@ -84,7 +84,8 @@ def test_functions_are_loaded_without_the_compiler(tmp_path, monkeypatch):
     monkeypatch.setattr(ahead, "FOLDER", tmp_path)
     ahead._places.cache_clear()
     assert ahead.function_ahead(name) is None
-    ahead.write(tmp_path / ahead._file("functions", LEVEL), "functions", {name: ahead._code(name, LEVEL)})
+    codes = {name: build_ahead.code_of(name, LEVEL)}
+    build_ahead.write(tmp_path / ahead.file_name("functions", LEVEL), "functions", codes)
     ahead._places.cache_clear()
     address, owner = ahead.function_ahead(name)
     types = (np.dtype("f4"), np.dtype("f4"))

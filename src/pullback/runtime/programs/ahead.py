@@ -1,6 +1,4 @@
-"""Kernels compiled ahead, when the package is built: no program and no call waits for them then.
-
-    python -m pullback.runtime.programs.ahead
+"""Kernels compiled ahead, when the package is built (build_ahead.py): no program and no call waits for them then.
 
 Those of products, which programs call, and those of functions, which eager work runs. A file for each level of x86-64
 that has vectors worth it, beside the extension: a line of text (a digest of the sources that made it, and where each
@@ -9,22 +7,20 @@ are written down (float32 and float64 of 64 to 1,000, Xeon with AVX-512: 0.95 to
 used, so an edited checkout compiles its own.
 
 Measured (Xeon with AVX-512): 1,188 kernels of products of 2 KB, and 512 for AVX2, take 22 s of processor time. A first
-product of float32 or float64 compiles in 6 to 13 ms, before 9 to 45, of int32 in 9 to 11, before 37. 117 kernels of
-functions take 1.5 MB for each level, 0.4 compressed.
+product of float32 or float64 compiles in 6 to 13 ms, before 9 to 45, of int32 in 9 to 11, before 37. 118 kernels of
+functions take 1 MB for each level.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import sys
 import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pullback._ext import _core
 from pullback.loops.emit.symbols import ENTRY, FUNCTION
-from pullback.util.cpu_levels import LEVELS
 from pullback.util.switches import switches
 
 if TYPE_CHECKING:
@@ -113,10 +109,10 @@ def _code_ahead(name: str, level: str) -> bytes | None:
     if built not in BUILT or own not in BUILT[: BUILT.index(built) + 1]:
         return None
     kind = "functions" if name.startswith(FUNCTION) else "products"
-    return _read(os.path.join(FOLDER, _file(kind, built)), kind, name)
+    return _read(os.path.join(FOLDER, file_name(kind, built)), kind, name)
 
 
-def _file(kind: str, level: str) -> str:
+def file_name(kind: str, level: str) -> str:
     return f"kernels-{kind}-{level}.bin"
 
 
@@ -151,59 +147,4 @@ def _read(path: str, kind: str, name: str) -> bytes | None:
         return None
 
 
-# Building.
-
-
-def _code(name: str, level: str) -> bytes:
-    """Object code of a kernel for every CPU of a level; this one need not be of it."""
-    from pullback.loops.emit.cpu.target import target_of_features, target_scope
-    from pullback.loops.emit.jit import emit_object
-    from pullback.loops.emit.module import build_module
-    from pullback.runtime.programs.kernel_loops import loops_of
-
-    target = target_of_features(LEVELS[level])
-    with target_scope(target):
-        module = build_module(loops_of(name), {}, target, subroutine=True)
-        assert not module.slots, f"{name} calls {module.slots}"
-        return emit_object(module.text, target, promote=module.promote)
-
-
-def write(path: str, kind: str, codes: dict[str, bytes]) -> None:
-    """A file of kernels, put there as a whole."""
-    import tempfile
-
-    head = " ".join([sources_digest(kind), *[f"{name}:{len(code)}" for name, code in codes.items()]]).encode() + b"\n"
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
-    with os.fdopen(handle, "wb") as file:
-        file.write(head + b"".join(codes.values()))
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-
-
-def main() -> int:
-    """The command."""
-    import concurrent.futures  # a process that only reads kernels does without
-    import multiprocessing
-
-    from pullback.compiler.products.symbols import usual_kernels
-    from pullback.loops.emit.cpu.target import vector_bytes
-
-    functions = [function_name(name, dtype) for name, (_, dtypes) in FUNCTIONS.items() for dtype in dtypes]
-    with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        for level in BUILT:
-            products = usual_kernels(vector_bytes(dict.fromkeys(LEVELS[level], True)))
-            for kind, names, chunk in (("functions", functions, 1), ("products", products, 16)):
-                path = os.path.join(FOLDER, _file(kind, level))
-                write(path, kind, dict(zip(names, pool.map(_code, names, [level] * len(names), chunksize=chunk))))
-                print(f"{path}: {len(names)} kernels, {os.stat(path).st_size / 1e6:.1f} MB")
-    known = {_file(kind, level) for kind in SOURCES for level in BUILT}
-    for name in os.listdir(FOLDER):
-        if name.startswith("kernels-") and name not in known:  # an older version's, which would go into a wheel
-            os.unlink(os.path.join(FOLDER, name))
-    return 0
-
-
-__all__ = ["FUNCTIONS", "function_ahead", "function_name", "kernel_ahead"]
-
-if __name__ == "__main__":
-    sys.exit(main())
+__all__ = ["BUILT", "FOLDER", "FUNCTIONS", "SOURCES", "file_name", "function_ahead", "function_name", "kernel_ahead"]

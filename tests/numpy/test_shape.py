@@ -179,6 +179,18 @@ def test_roll_by_a_traced_number():
         np.testing.assert_array_equal(f(X, k), np.roll(X, k, axis=1))
 
 
+def test_roll_by_several_traced_numbers_of_any_integer_type():
+    both = pullback.jit(lambda x, k, n: jnp.roll(x, (k, n), axis=(0, 1)))
+    np.testing.assert_array_equal(both(X, 1, -2), np.roll(X, (1, -2), (0, 1)))
+    np.testing.assert_array_equal(pullback.jit(lambda x, k: jnp.roll(x, [k, 1], axis=1))(X, 2), np.roll(X, 3, 1))
+    roll = pullback.jit(lambda x, k: jnp.roll(x, k))
+    for k in (np.uint8(250), np.int8(-128), np.uint32(2**32 - 1), np.bool_(True)):
+        np.testing.assert_array_equal(roll(X, k), np.roll(X, int(k)))
+    with pullback.enable_x64(True):
+        for k in (2**40 + 1, -(2**63), np.uint64(2**64 - 1)):
+            np.testing.assert_array_equal(roll(X, k), np.roll(X, int(k) % X.size))
+
+
 def test_insert_and_delete_at_traced_places():
     insert = pullback.jit(lambda x, k, v: jnp.insert(x, k, v))
     assert insert(jnp.arange(3), jnp.array([0, 2]), jnp.array([7, 8])).tolist() == [7, 0, 1, 8, 2]

@@ -173,3 +173,9 @@ def test_searchsorted_among_few_gathers_nothing():
     assert (
         pullback.jit(jnp.digitize).lower(v, a).as_text("jaxpr").count("reduce_sum") == 2
     )  # one search, and NaN's number
+
+
+def test_what_is_taken_from_an_axis_of_no_elements_is_zero_compiled_too():
+    take = lambda a, i: jnp.take_along_axis(a, i, -1, mode="clip")
+    for f in (take, pullback.jit(take)):
+        np.testing.assert_array_equal(f(jnp.zeros((2, 0)), jnp.zeros((2, 1), int)), np.zeros((2, 1)))

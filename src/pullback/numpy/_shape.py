@@ -27,6 +27,7 @@ from pullback.numpy._arguments import (
     const,
     convert,
     is_integer,
+    promote,
     static_int,
 )
 from pullback.numpy._arguments import broadcast_arrays as _broadcast_arrays
@@ -301,6 +302,8 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     """a with elements moved along axes, those pushed out coming in at the other end; of all in C order without axis."""
     (a,) = arrays("roll", a)
+    if isinstance(shift, (list, tuple)) and any(isinstance(s, (Array, Tracer)) for s in shift):
+        shift = lax.concatenate([lax.reshape(s, (1,)) for s in promote("roll", *shift)], 0)
     if np.ndim(shift) > 1:
         raise ValueError(f"roll: argument 'shift' must be a scalar or a vector, got shape {np.shape(shift)}")
     if axis is None:
@@ -334,9 +337,10 @@ def _roll_one(a: Any, shift: Any, axis: int) -> Any:
         return lax.concatenate(
             [lax.slice_in_dim(a, first, n, axis=axis), lax.slice_in_dim(a, 0, first, axis=axis)], axis
         )
-    shift = convert(shift, np.dtype(np.int32))
-    first = remainder(lax.neg(shift), const(shift, n))
-    return lax.dynamic_slice_in_dim(lax.concatenate([a, a], axis), first, n, axis)
+    if shift.dtype.itemsize < 4 or shift.dtype == bool:
+        shift = convert(shift, np.dtype(np.int32))
+    moved = convert(remainder(shift, const(shift, n)), np.dtype(np.int32))
+    return lax.dynamic_slice_in_dim(lax.concatenate([a, a], axis), lax.sub(const(moved, n), moved), n, axis)
 
 
 # ---- repetition

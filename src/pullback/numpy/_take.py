@@ -132,6 +132,8 @@ def _take_along(arr: Any, indices: Any, axis: int, how: Any, fill_value: Any, wr
     )
     shape = list(lead)
     shape.insert(axis, indices.shape[axis])
+    if arr.shape[axis] == 0 and how is not Mode.FILL_OR_DROP:  # no element is the nearest: zeros, as in JAX
+        return lax.full_like(arr, 0, shape=tuple(shape))
     component, inside = normalize(indices, arr.shape[axis], wrap)
     component = broadcast_to(as_array(component), shape)
     # Axes along which both go together are batch axes; where arr has length 1, its one element serves all.

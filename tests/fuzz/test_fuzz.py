@@ -58,7 +58,13 @@ def test_a_few_programs_reach_every_pass():
     moved = pullback.make_jaxpr(lambda x: x.T)(np.ones((30, 40), "f2"))
     # Nor rolls in two directions at once.
     rolled = pullback.make_jaxpr(lambda x: jnp.roll(x, (1, 1), (0, 1)) + jnp.roll(x, 1, 0))(np.ones((30, 40), "f4"))
-    for program in (many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved, rolled):
+    # Nor places that follow from indices, in loops whose steps wait for each other; nor rolls by what is computed.
+    x = np.ones(30, "f4")
+    step = lambda i: lambda c, k: (jnp.where(i - 1 > k, jnp.sin(c) + c.sum(), c), None)
+    counted = pullback.make_jaxpr(lambda x: pullback.lax.scan(step(jnp.arange(30)), x, jnp.arange(90))[0])(x)
+    turned = pullback.make_jaxpr(lambda x, k: jnp.roll(x, k))(x, 3)
+    several = (many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved, rolled)
+    for program in (*several, counted, turned):
         reached |= passes.changing(program)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).
     assert passes.names() - reached == {"overlap"}

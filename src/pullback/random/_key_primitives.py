@@ -36,8 +36,12 @@ def _batch_front(args: Any, dims: Any) -> list[Any]:
     ]
 
 
-def _primitive(name: str, types: Callable[..., Any], run: Callable[..., Any], doc: str) -> Primitive:
-    """The record of a function `run` of keys, in terms of functions of words."""
+def _primitive(
+    name: str, types: Callable[..., Any], run: Callable[..., Any], written_out: Callable[..., Any], doc: str
+) -> Primitive:
+    """The record of a function `run` of keys, in terms of functions of words; `written_out` traces it, and is what the
+    module has under its name: programs with it are found on the disk by that.
+    """
     primitive = Primitive(
         name,
         abstract_eval=types,
@@ -46,7 +50,7 @@ def _primitive(name: str, types: Callable[..., Any], run: Callable[..., Any], do
         jvp=ZERO,
         transpose=NoRule("random words are integers, which have no cotangents"),
         batch=lambda args, dims, **params: (primitive.bind(*_batch_front(args, dims), **params), 0),
-        lower=InlineFunction(trace=lambda avals, params: trace(lambda *args: [run(*args, **params)], avals)),
+        lower=InlineFunction(trace=written_out),
         traits={"extended", "inside"},
         doc=doc,
     )
@@ -72,28 +76,52 @@ def _bits(key: Any, *, bit_width: int, shape: tuple[int, ...]) -> Any:
     return _mapped(lambda words: impl.random_bits(words, bit_width, shape), key.ndim)(unwrap(key))
 
 
+def _traced(run: Callable[..., Any], avals: Any, params: Any) -> Any:
+    return trace(lambda *args: [run(*args, **params)], avals)
+
+
+def _seed_written_out(avals: Any, params: Any) -> Any:
+    return _traced(_seed, avals, params)
+
+
+def _split_written_out(avals: Any, params: Any) -> Any:
+    return _traced(_split, avals, params)
+
+
+def _fold_in_written_out(avals: Any, params: Any) -> Any:
+    return _traced(_fold_in, avals, params)
+
+
+def _bits_written_out(avals: Any, params: Any) -> Any:
+    return _traced(_bits, avals, params)
+
+
 random_seed_p = _primitive(
     "random_seed",
     lambda seed, *, impl: ShapedArray(seed.shape, KEY_DTYPES[impl]),
     _seed,
+    _seed_written_out,
     "Keys of seeds: integers[*K] -> key<...>[*K].",
 )
 random_split_p = _primitive(
     "random_split",
     lambda key, *, shape: ShapedArray((*key.shape, *shape), key.dtype),
     _split,
+    _split_written_out,
     "New keys from each key: key<...>[*K] -> key<...>[*K, *shape].",
 )
 random_fold_in_p = _primitive(
     "random_fold_in",
     lambda key, data: ShapedArray(key.shape, key.dtype),
     _fold_in,
+    _fold_in_written_out,
     "A new key from each key and a word: key<...>[*K], u32[*K] -> key<...>[*K].",
 )
 random_bits_p = _primitive(
     "random_bits",
     lambda key, *, bit_width, shape: ShapedArray((*key.shape, *shape), np.dtype(f"uint{bit_width}")),
     _bits,
+    _bits_written_out,
     "Random words: key<...>[*K] -> u8/u16/u32/u64[*K, *shape], each key's by itself.",
 )
 

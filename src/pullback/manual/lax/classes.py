@@ -29,8 +29,8 @@ Fields:
 Array(3., dtype=float32)
 """,
     "FftType": """
->>> lax.fft(jnp.ones(4), lax.FftType.RFFT, (4,))
-Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+>>> lax.fft(jnp.arange(4.0), lax.FftType.RFFT, (4,))
+Array([ 6.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
 """,
     "GatherDimensionNumbers": """
 Here rows 2 and 0 of a matrix: dimension 1 of the result is one of the window, dimension 0 of the operand has size 1 in

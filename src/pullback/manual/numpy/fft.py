@@ -25,8 +25,8 @@ Raises:
 Unlike numpy.fft.fft:
     The result is complex64 unless `jax_enable_x64` is set.
 
->>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0, 0.0]))
-Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+>>> jnp.fft.fft(jnp.array([1.0, 2.0, 4.0, 8.0]))
+Array([15.+0.j, -3.+6.j, -5.+0.j, -3.-6.j], dtype=complex64)
 """,
     "ifft": f"""
 Arguments:
@@ -41,8 +41,8 @@ Raises:
 Unlike numpy.fft.ifft:
     The result is complex64 unless `jax_enable_x64` is set.
 
->>> jnp.fft.ifft(jnp.array([4.0, 0.0, 0.0, 0.0]))
-Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+>>> jnp.fft.ifft(jnp.array([4.0, 1.0, 0.0, 3.0]))
+Array([2.+0.j , 1.-0.5j, 0.+0.j , 1.+0.5j], dtype=complex64)
 """,
     "rfft": f"""
 Arguments:
@@ -57,8 +57,8 @@ Raises:
 Unlike numpy.fft.rfft:
     The result is complex64 unless `jax_enable_x64` is set.
 
->>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0, 0.0]))
-Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+>>> jnp.fft.rfft(jnp.array([1.0, 2.0, 4.0, 8.0]))
+Array([15.+0.j, -3.+6.j, -5.+0.j], dtype=complex64)
 """,
     "irfft": f"""
 Arguments:

@@ -38,11 +38,11 @@ def test_only_whole_files_of_these_sources(tmp_path, monkeypatch):
 
     def found():
         ahead._places.cache_clear()
-        return ahead.kernel_ahead(name, "host")
+        return ahead.kernel_ahead(name, LEVEL)
 
     assert found() is None
     build_ahead.write(path, "products", {"another": b"123", name: code})
-    assert found().code == code and ahead.kernel_ahead("a third", "host") is None
+    assert found().code == code and ahead.kernel_ahead("a third", LEVEL) is None
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole[:40], b"", b"{}\n"):
         path.write_bytes(damaged)
@@ -90,7 +90,9 @@ def test_functions_are_loaded_without_the_compiler(tmp_path, monkeypatch):
     address, owner = ahead.function_ahead(name)
     types = (np.dtype("f4"), np.dtype("f4"))
     x = np.random.default_rng(0).standard_normal(1000).astype("f4")
-    assert np.array_equal(_core.function_of_kernel("exp", address, types, owner)(x), jax.jit(jnp.exp)(x))
+    with np.errstate(all="ignore"):  # kernels compute what they do not choose
+        found = _core.function_of_kernel("exp", address, types, owner)(x)
+    assert np.array_equal(found, jax.jit(jnp.exp)(x))
     ahead._places.cache_clear()
 
 

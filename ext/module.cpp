@@ -148,6 +148,7 @@ NB_MODULE(_core, m) {
     m.attr("ALIGNMENT") = pb::kAlignment;
     m.attr("SHARED_BYTES") = pb::kSharedBytes;
     m.attr("DECIDES") = pb::kDecides;
+    m.attr("FEWEST") = pb::kFewest;
     m.attr("LARGE") = pb::AnySize::kLarge;
     m.attr("PAYS") = int64_t(pb::AnySize::kPays);
     m.attr("BLOCK_ARENA") = pb::Blocks::kMaxArena;

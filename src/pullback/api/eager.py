@@ -180,7 +180,7 @@ class Memory:
     def is_compiled_at_once(self, closed: ClosedJaxpr) -> bool:
         """Whether a function is compiled for its first call, since later it may not be."""
         kinds = kinds_in(closed)
-        if kinds == {EITHER} or closed.effects:
+        if kinds <= {EITHER} or closed.effects:
             return False
         if COMPILED in kinds:
             return True

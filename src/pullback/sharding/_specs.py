@@ -186,6 +186,14 @@ def says_something(spec: PartitionSpec) -> bool:
     return any(spec) or bool(spec.unreduced or spec.reduced)
 
 
+def in_short(spec: PartitionSpec) -> PartitionSpec:
+    """A spec without Nones at its end."""
+    parts = list(spec)
+    while parts and not names_of(parts[-1]):
+        parts.pop()
+    return spec.update(partitions=parts)
+
+
 def of_cotangents(spec: PartitionSpec) -> PartitionSpec:
     """How cotangents of values lie that lie so: to be summed over the axes where these are said to be the same, and the
     other way round.

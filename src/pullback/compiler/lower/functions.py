@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pullback._ext import _core
 from pullback.core.avals import ShapedArray
 from pullback.core.primitive import registry
 from pullback.loops.emit.cpu.target import current_target
@@ -23,7 +24,6 @@ from pullback.loops.ir.types import NAME_OF_NP_DTYPE, NP_DTYPE
 from pullback.loops.passes.expand_math import expand_math
 
 ANY = 1 << 40  # elements of a buffer whose size is the caller's
-FEWEST = 64  # no vector has more elements
 
 
 def function_kernel(name: str) -> Function:
@@ -35,10 +35,10 @@ def function_kernel(name: str) -> Function:
 def _kernel(name: str, dtype: str, arity: int) -> Function:
     primitive = registry[name]
     result = NAME_OF_NP_DTYPE[primitive.rule("abstract_eval")(*[ShapedArray((2,), NP_DTYPE[dtype])] * arity).dtype]
-    function = _of_least(primitive, dtype, result, arity, FEWEST)
+    function = _of_least(primitive, dtype, result, arity, _core.FEWEST)
     loop = next(stmt for stmt in function.body if isinstance(stmt, Loop))
     lanes = lane_count(loop, current_target())
-    assert lanes <= FEWEST, f"{name} of {dtype}: vectors of {lanes}"
+    assert lanes <= _core.FEWEST, f"{name} of {dtype}: vectors of {lanes}"
     return _of_least(primitive, dtype, result, arity, lanes)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from operator import index
 from typing import Any
 
 from pullback.api_util import safe_map
+from pullback.numpy._arguments import canonical_axis
 from pullback.transforms.partial_eval import split_list
 
 
@@ -29,10 +29,7 @@ def unzip3(triples: Iterable[Sequence[Any]]) -> tuple[tuple[Any, ...], tuple[Any
 
 def canonicalize_axis(axis: Any, num_dims: int) -> int:
     """An axis counted from the front (torchax); ValueError for one that there is not."""
-    number = index(axis)
-    if not -num_dims <= number < num_dims:
-        raise ValueError(f"axis {number} is out of bounds for array of dimension {num_dims}")
-    return number % num_dims
+    return canonical_axis("canonicalize_axis", axis, num_dims, error=ValueError)
 
 
 class HashableFunction:

@@ -29,7 +29,7 @@ from pullback.sharding._current import (
 )
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
-from pullback.sharding._specs import all_names_of, names_of, of_cotangents
+from pullback.sharding._specs import all_names_of, in_short, names_of, of_cotangents
 from pullback.util.errors import class_shown
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
@@ -123,9 +123,8 @@ def _mapped_sharding(axis: Any, sharding: Any, dim: int, ndim: int, unsaid: Any)
         mapped = () if axis is None or axis.spmd is None else axis.spmd
         spmd = mapped if isinstance(mapped, tuple) else (mapped,)
         used = set(all_names_of(sharding.spec))
-        if (
-            axis is not None and axis.placing is not None and not spmd and unsaid is None
-        ):  # along an explicit axis: it stays cut
+        if unsaid is None and not spmd and axis is not None and axis.placing is not None:
+            # Along an explicit axis: it stays cut.
             spmd = tuple(names_of(axis.placing.spec[0]))
         elif used & set(spmd):
             raise ValueError(
@@ -280,9 +279,7 @@ def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
     for part, here in zip(sharding.spec, lies, strict=False):
         is_open = part is PartitionSpec.UNCONSTRAINED
         parts.append(part if not is_open else here if not used.intersection(names_of(here)) else None)
-    while parts and parts[-1] is None:
-        parts.pop()
-    return PartitionSpec(*parts)
+    return in_short(PartitionSpec(*parts))
 
 
 def _source(x: Any) -> Any:

@@ -27,7 +27,7 @@ from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Shar
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
-from pullback.sharding._specs import names_of, parts_of
+from pullback.sharding._specs import in_short, names_of, parts_of
 from pullback.util.memory import make_room
 
 SAYS = (*CONSTRAINTS, "device_put", "shard_map")  # primitives that say where a value lies
@@ -316,18 +316,8 @@ def written_alike(place: Any, ndim: int, given: Sequence[tuple[Any, int]]) -> An
     return place
 
 
-def in_short(spec: PartitionSpec) -> PartitionSpec:
-    """A spec without Nones at its end."""
-    parts = list(spec)
-    while parts and not names_of(parts[-1]):
-        parts.pop()
-    return spec.update(partitions=parts)
-
-
 def _in_short(place: NamedSharding) -> Any:
-    parts = [names_of(part) for part in place.spec]
-    while parts and not parts[-1]:
-        parts.pop()
+    parts = [names_of(part) for part in in_short(place.spec)]
     return parts, place.spec.unreduced, place.spec.reduced, place.memory_kind
 
 

@@ -294,14 +294,14 @@ class _Builder:
         if kind == UNCOMPILED:  # what it adds in which order must not depend on whether an operand is a view here
             operands = [self.contiguous(x) for x in operands]
         rule = RULES.get(eqn.primitive.name)
-        done, spent, elements = len(self.steps), self.nanoseconds, self.elements
+        done, spent = len(self.steps), (self.nanoseconds, self.of_products, self.elements)
         if rule is not None:
             try:
                 self.values[eqn.outvars[0]] = rule(self, eqn, *operands)
                 return
             except NotImplementedError:  # these types are left to the reference
                 del self.steps[done:]
-                self.nanoseconds, self.elements = spent, elements
+                self.nanoseconds, self.of_products, self.elements = spent
         targets = [self.target(var) for var in eqn.outvars]
         self.call(eqn, operands, targets)
         self.values.update(zip(eqn.outvars, targets))

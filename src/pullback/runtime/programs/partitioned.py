@@ -25,7 +25,6 @@ from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import (
     in_memory,
-    in_short,
     is_placed,
     place_of,
     shardings_said,
@@ -35,7 +34,7 @@ from pullback.runtime.arrays.placement import (
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
-from pullback.sharding._specs import state_of
+from pullback.sharding._specs import in_short, state_of
 from pullback.util import config, dtypes
 from pullback.util.switches import switches
 

@@ -1,15 +1,14 @@
 #include "collectives/under_way.h"
 
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "threads/float_mode.h"
+#include "threads/start.h"
 
 namespace pb {
 namespace {
@@ -37,15 +36,7 @@ class Mover {
   private:
     void start() {
         started_ = true;
-        sigset_t all, old;  // signals are for the threads of Python
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        try {
-            std::thread([this] { loop(); }).detach();
-        } catch (const std::system_error&) {
-            // Then messages move when the program calls.
-        }
-        pthread_sigmask(SIG_SETMASK, &old, nullptr);
+        start_thread("pullback-comm", [this] { loop(); });  // without it messages move when the program calls
     }
     [[noreturn]] void loop() {
         FlushDenormals flush;

@@ -1,7 +1,6 @@
 #include "programs/apart.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,10 +11,9 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "gil.h"
+#include "threads/start.h"
 
 namespace pb {
 namespace {
@@ -78,17 +76,7 @@ void work(Task* task, Control& control) {
 
 Apart run_apart(Task* task) {
     auto control = std::make_shared<Control>();
-    sigset_t all, old;  // signals are for the threads of Python
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool started = true;
-    try {
-        std::thread([task, control] { work(task, *control); }).detach();
-    } catch (const std::system_error&) {
-        started = false;
-    }
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    if (!started) return Apart::no_thread;
+    if (!start_thread("pullback-apart", [task, control] { work(task, *control); })) return Apart::no_thread;
     while (true) {
         PyThreadState* state = PyEval_SaveThread();
         bool done;

@@ -2,18 +2,17 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <system_error>
 #include <thread>
 
 #include "collectives/collectives.h"
 #include "collectives/under_way.h"
 #include "programs/host_call.h"
 #include "threads/float_mode.h"
+#include "threads/start.h"
 #include "threads/thread_pool.h"
 
 namespace pb {
@@ -104,18 +103,12 @@ Worker* get_worker() {
         }
     }
     auto* worker = new Worker;
-    sigset_t all, old;  // signals are for the threads of Python
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    try {
-        std::thread thread([worker] { worker->loop(); });
-        worker->thread = thread.native_handle();
-        thread.detach();
-    } catch (const std::system_error&) {
+    auto started = start_thread("pullback-device", [worker] { worker->loop(); });
+    if (!started) {
         delete worker;
-        worker = nullptr;
+        return nullptr;
     }
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    worker->thread = *started;
     return worker;
 }
 

@@ -1,10 +1,10 @@
 #include "programs/host_call.h"  // includes Python.h, which comes first
 #include "threads/thread_pool.h"
 #include "threads/float_mode.h"
+#include "threads/start.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/syscall.h>
@@ -15,7 +15,6 @@
 #include <chrono>
 #include <deque>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -181,19 +180,12 @@ struct Pool {
     // Has at least `count` workers started, if the system allows. Holder of `busy` only.
     void start_workers(int count) {
         if (started >= count) return;
-        sigset_t all, old;  // signals are for the threads of Python
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        try {
-            for (; started < count; ++started) {
-                if (started < kSent && int(workers.size()) == started) workers.emplace_back();
-                PoolThread* own = started < kSent ? &workers[started] : nullptr;
-                std::thread([this, number = started + 1, own] { worker(number, own); }).detach();
-            }
-        } catch (const std::system_error&) {
-            // The loop runs on the threads there are.
+        for (; started < count; ++started) {
+            if (started < kSent && int(workers.size()) == started) workers.emplace_back();
+            PoolThread* own = started < kSent ? &workers[started] : nullptr;
+            if (!start_thread("pullback-pool", [this, number = started + 1, own] { worker(number, own); }))
+                return;  // the loop runs on the threads there are
         }
-        pthread_sigmask(SIG_SETMASK, &old, nullptr);
     }
 
     void run(LoopBody loop_body, void* loop_ctx, int64_t size, int64_t part, int helpers) {

@@ -220,10 +220,10 @@ def test_late_workers_are_sent_to_other_cores_and_may_come_back():
         )
         cores = sorted(os.sched_getaffinity(0))[:2]
         os.sched_setaffinity(0, cores[:1])
-        before = set(os.listdir("/proc/self/task"))
         _core.set_num_threads(2)
         parallel_for(BODY(lambda ctx, begin, end: None), None, 8, 1)
-        (worker,) = (int(task) for task in set(os.listdir("/proc/self/task")) - before)
+        named = {int(task): open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")}
+        (worker,) = (task for task, name in named.items() if name == "pullback-pool\\n")
         sent = 0
 
         def body(ctx, begin, end):

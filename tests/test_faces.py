@@ -378,8 +378,11 @@ def test_functions_of_trees_made_flat():
     with pytest.raises(ValueError, match="argument 1 is static and must be hashable"):
         api_util.argnums_partial(divide, 0, (1, []))
     assert api_util.flatten_axes("test", tree, (0, None)) == [0, None, None]
-    with pytest.raises(ValueError, match="test: the tree of axes must be a prefix"):
+    assert api_util.flatten_axes("test", tree, (0, None), kws=True) == [0, None, None]
+    with pytest.raises(ValueError, match="test specification must be a tree prefix"):
         api_util.flatten_axes("test", tree, (0, 1, 2))
+    about = api_util.debug_info("jit", divide.f, (8, {"w": 4}), {"k": 1, "s": 2}, static_argnames=("s",))
+    assert about.traced_for == "jit" and about.arg_names == ("x", "y['w']", "k")
     structure = tree_flatten(((1, (2, 3)), {"k": 4}))[1]
     assert api_util.donation_vector((1,), ("k",), structure) == (False, True, True, True)
     assert api_util.rebase_donate_argnums((2, 4), (0, 3)) == (1, 2)
@@ -387,6 +390,21 @@ def test_functions_of_trees_made_flat():
         api_util.rebase_donate_argnums((1,), (1,))
     with pytest.raises(ValueError):
         api_util.safe_map(max, [1], [1, 2])
+
+
+def test_a_sharding_over_another_mesh_than_that_in_force():
+    from pullback.jax_names.src.sharding_impls import canonicalize_sharding
+
+    explicit = (jax.sharding.AxisType.Explicit,)
+    here, there = (jax.make_mesh((1,), (name,), axis_types=explicit) for name in "xy")
+    sharding = jax.NamedSharding(there, jax.P("y"))
+    assert canonicalize_sharding(sharding, "f") == sharding
+    with jax.set_mesh(there):
+        assert canonicalize_sharding(sharding, "f") == sharding
+    with jax.set_mesh(here):
+        assert canonicalize_sharding(sharding, "f", check_mesh_consistency=False) == sharding
+        with pytest.raises(ValueError, match="f: .* is over another mesh than the one in force"):
+            canonicalize_sharding(sharding, "f")
 
 
 def test_stacked_transformations():

@@ -6,16 +6,22 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from pullback.api._arguments import leaf_paths
 from pullback.core import DebugInfo, ShapedArray, typeof
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.explain import type_shown
 from pullback.extend.linear_util import WrappedFun, transformation_with_aux
-from pullback.util.pytree import PyTreeDef, broadcast_prefix, tree_flatten, tree_unflatten
+from pullback.util.pytree import PyTreeDef, flatten_axes, tree_flatten, tree_unflatten
 
 
-def debug_info(traced_for: str, fun: Callable[..., Any], args: Any, kwargs: Any, **_: Any) -> DebugInfo:
-    """What errors and printed jaxprs say of a function."""
-    return DebugInfo(traced_for, getattr(fun, "__name__", "<unknown>"))
+def debug_info(
+    traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any],
+    *, static_argnums: Sequence[int] = (), static_argnames: Sequence[str] = (), **_: Any,
+) -> DebugInfo:  # fmt: skip
+    """What errors and printed jaxprs say of a function, with a name such as x['w'] for each leaf of what it traces."""
+    traced = {name: value for name, value in kwargs.items() if name not in static_argnames}
+    names = leaf_paths(fun, args, traced, static_argnums)
+    return DebugInfo(traced_for, getattr(fun, "__name__", "<unknown>"), tuple(names))
 
 
 @transformation_with_aux
@@ -55,21 +61,6 @@ def argnums_partial(
 
     functools.update_wrapper(call, f.f, updated=())
     return WrappedFun(call, {}), tuple(args[n] for n in numbers)
-
-
-def flatten_axes(
-    name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
-) -> list:
-    """One axis for each leaf of treedef, from a tree that may be a prefix of it; ValueError if it is not."""
-    whole = tree_unflatten(treedef, [0] * treedef.num_leaves)
-    if kws:
-        axis_tree = (axis_tree, 0)
-    try:
-        return broadcast_prefix(axis_tree, whole, is_leaf=lambda x: x is None)
-    except ValueError:
-        raise ValueError(
-            f"{name}: the tree of axes must be a prefix of the tree of values, got {axis_tree!r} for {treedef}"
-        ) from None
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:

@@ -60,6 +60,16 @@ def test_texts(dialect, has):
     assert lowered.as_text() == lowered.as_text("loops", debug_info=True)
 
 
+def test_texts_with_lines_and_scopes():
+    def scoped(x):
+        with jax.named_scope("halves"):
+            return x / 2.0
+
+    lowered = jax.jit(scoped).lower(1.0)
+    with_lines, without = lowered.as_text("jaxpr", debug_info=True), lowered.as_text("jaxpr")
+    assert "[halves]" in with_lines and "test_stages.py" in with_lines and "test_stages.py" not in without
+
+
 @pytest.mark.parametrize("dialect", ["stablehlo", "mhlo", "assembler"])
 def test_unknown_dialects_are_refused_with_what_there_is(dialect):
     lowered = jax.jit(f).lower(*ARGS)

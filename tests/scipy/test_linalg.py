@@ -44,6 +44,20 @@ def test_same_as_scipy(name, args):
     close(getattr(ours, name)(*args), getattr(theirs, name)(*args))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a: ours.det(a, overwrite_a=[True]),
+        lambda a: ours.solve(a, a, debug=[]),
+        lambda a: ours.svd(a, lapack_driver=["gesdd"]),
+        lambda a: ours.qr_multiply(a, a, overwrite_c=[0]),
+    ],
+)
+def test_flags_without_effect_are_looked_at(call):
+    with pytest.raises(ValueError, match="Non-hashable static"):
+        call(jnp.eye(2))
+
+
 def test_factorizations_multiply_to_the_matrix():
     for a in (A, COMPLEX):
         p, lower, upper = ours.lu(a)

@@ -302,9 +302,12 @@ class Lowered(_Stage):
         nothing is compiled from it), 'partitioned' (one device's program, where arrays are cut over a mesh, and the
         bytes of each collective), 'fused' (a table of its loop nests), 'loops' (the default), 'nests' (after the loop
         passes), 'schedule' (the form of each nest, what it is expected to take, and what in its other forms), 'llvm'
-        or 'asm'; ValueError for another name.
+        or 'asm'; ValueError for another name. With `debug_info`, the equations of a 'jaxpr' say from which lines
+        and scopes they came; the other texts have no such remarks.
         """
         _check_dialect("as_text", dialect or "loops")
+        if dialect == "jaxpr" and debug_info:
+            return self._compiled().flat.pretty_print(source_info=True, name_stack=True)
         if dialect == "partitioned":
             return self._traced._partitioned_text()
         if dialect == "hlo":

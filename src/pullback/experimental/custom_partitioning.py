@@ -1,4 +1,6 @@
-"""Functions that say how they are cut over devices. Programs are not partitioned here: the whole function runs."""
+"""Functions that say how they are cut over devices. The rules are kept, and never asked: what such a function does is
+partitioned operation by operation, as every program is (`pullback.partition`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from pullback.util.tracebacks import api_boundary
 
 
 class custom_partitioning:
-    """`fun`, whose rules for devices are given by `def_partition`; they are never asked, as every array is whole.
+    """`fun`, whose rules for devices `def_partition` takes; its operations are partitioned as those of any function.
 
     >>> f = custom_partitioning(lambda x: x + 1)
     >>> f.def_partition(lambda *_: None, lambda *_: None)
@@ -47,7 +49,7 @@ class custom_partitioning:
         **factor_sizes: Any,
     ) -> Callable:
         """Say how the function is cut; gives `partition`. TypeError if that is no function, ValueError for a
-        sharding_rule (a text or SdyShardingRule) that is none.
+        sharding_rule (a text or SdyShardingRule) that is none. The other rules are not looked at: none is ever asked.
         """
         check_callable("custom_partitioning.def_partition", partition)
         self.sharding_rule = sharding_rule

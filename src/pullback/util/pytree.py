@@ -330,13 +330,14 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bo
     return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
+@api_boundary
 def flatten_axes(
     name: str, treedef: PyTreeDef, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list[Any]:
     """One entry of `axis_tree` (whose Nones are leaves) for each leaf of `treedef`, of which it must be a prefix.
 
     `name` names the argument in the ValueError otherwise raised; `tupled_args` adds to it that the arguments form a
-    tuple. `kws` says that `treedef` is that of (args, kwargs); both are matched in the same way.
+    tuple. `kws` changes nothing: a `treedef` of (args, kwargs) is matched as any other.
     """
     leaves, axis_treedef = _native.flatten(axis_tree, None, True)
     result = _native.broadcast(leaves, axis_treedef, treedef)

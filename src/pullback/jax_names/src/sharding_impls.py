@@ -7,14 +7,21 @@ from pullback.sharding._shardings import UNSPECIFIED, IndivisibleError, Sharding
 def canonicalize_sharding(
     sharding: NamedSharding | PartitionSpec | None, api_name: str, check_mesh_consistency: bool = True
 ) -> NamedSharding | None:
-    """The sharding over the mesh in force that a spec stands for (jaxns); None where there is no mesh."""
-    del check_mesh_consistency
+    """The sharding over the mesh in force that a spec stands for (jaxns); None where there is no mesh.
+
+    ValueError for a spec where no mesh is in force, and unless `check_mesh_consistency` is off for a sharding over
+    another mesh than that in force.
+    """
+    mesh = get_abstract_mesh()
     if isinstance(sharding, PartitionSpec):
-        mesh = get_abstract_mesh()
         if mesh.empty:
             raise ValueError(f"{api_name}: {sharding} needs a mesh; set one with jax.set_mesh")
         return NamedSharding(mesh, sharding)
-    return None if sharding is None or sharding.mesh.empty else sharding
+    if sharding is None or sharding.mesh.empty:
+        return None
+    if check_mesh_consistency and not mesh.empty and mesh != sharding.mesh.abstract_mesh:
+        raise ValueError(f"{api_name}: {sharding} is over another mesh than the one in force, {mesh}")
+    return sharding
 
 
 __all__ = [

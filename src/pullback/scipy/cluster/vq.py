@@ -15,6 +15,7 @@ from pullback.scipy import _parameters
 from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
 from pullback.util.promoting import promoting_freely
+from pullback.util.static import check_flags
 
 __all__ = ["vq"]
 
@@ -26,6 +27,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     obs: f[m, n] or f[m]; code_book: f[k, n] or f[k]. `check_finite` is accepted and has no effect. ValueError for
     other ranks or different n.
     """
+    check_flags("vq", check_finite=check_finite)
     check_arraylike("vq", obs, code_book)
     obs, code_book = jnp.asarray(obs), jnp.asarray(code_book)
     dtype = dtypes.to_inexact_dtype(jnp.result_type(obs, code_book))

@@ -10,6 +10,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.scipy.linalg._factor import matrices, qr, schur, solve_triangular, square
 from pullback.util.promoting import promoting_freely
+from pullback.util.static import check_flags
 
 
 def _adjoint(a: Any) -> Any:
@@ -84,6 +85,7 @@ def qr_multiply(
     With `conjugate` the conjugate of Q is taken; c may be a vector. Raises ValueError for another mode and shapes that
     do not fit.
     """
+    check_flags("qr_multiply", overwrite_a=overwrite_a, overwrite_c=overwrite_c)
     if mode not in ("left", "right"):
         raise ValueError(f"qr_multiply: mode must be 'left' or 'right', got {mode!r}")
     a, c = matrices("qr_multiply", a, c)

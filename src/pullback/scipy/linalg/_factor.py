@@ -83,6 +83,7 @@ def _with_right_side(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
 
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """x with a x = b, from cho_factor(a)."""
+    check_flags("cho_solve", overwrite_b=overwrite_b, check_finite=check_finite)
     c, lower = c_and_lower
     c, b = square("cho_solve", c, b)
     c, b, vector = _with_right_side("cho_solve", c, b)
@@ -93,11 +94,13 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant."""
+    check_flags("det", overwrite_a=overwrite_a, check_finite=check_finite)
     return jnp.linalg.det(square("det", a))
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The inverse."""
+    check_flags("inv", overwrite_a=overwrite_a, check_finite=check_finite)
     return jnp.linalg.inv(square("inv", a))
 
 
@@ -117,7 +120,10 @@ def eigh(
 
     Raises NotImplementedError for the generalized problem (b) and for `eigvals`.
     """
-    check_flags("eigh", lower=lower, eigvals_only=eigvals_only)
+    check_flags(
+        "eigh", lower=lower, eigvals_only=eigvals_only, overwrite_a=overwrite_a, overwrite_b=overwrite_b, turbo=turbo,
+        check_finite=check_finite,
+    )  # fmt: skip
     if b is not None:
         raise NotImplementedError("Only the b=None case of eigh is implemented")
     if type != 1:
@@ -233,7 +239,7 @@ def qr(
     """(Q, R) with Q R = a: 'full' squares, 'economic' the needed columns, 'r' (R,) alone; with `pivoting` also the
     columns p: Q R = a[:, p]. Raises ValueError for another mode.
     """
-    check_flags("qr", pivoting=pivoting)
+    check_flags("qr", pivoting=pivoting, overwrite_a=overwrite_a, lwork=lwork, check_finite=check_finite)
     a = matrices("qr", a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
@@ -267,7 +273,10 @@ def solve_triangular(
 ) -> Any:
     """x with op(a) x = b, a triangular; op: 0 or 'N' itself, 1 or 'T' transposed, 2 or 'C' adjoint; ValueError
     otherwise."""
-    check_flags("solve_triangular", lower=lower, unit_diagonal=unit_diagonal)
+    check_flags(
+        "solve_triangular", lower=lower, unit_diagonal=unit_diagonal, overwrite_b=overwrite_b, debug=debug,
+        check_finite=check_finite,
+    )  # fmt: skip
     kinds = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
     if trans not in kinds:
         raise ValueError(f"Invalid 'trans' value {trans}")
@@ -294,7 +303,9 @@ def solve(
 
     Raises ValueError for another `assume_a`.
     """
-    check_flags("solve", lower=lower)
+    check_flags(
+        "solve", lower=lower, overwrite_a=overwrite_a, overwrite_b=overwrite_b, debug=debug, check_finite=check_finite
+    )
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
     a, b = square("solve", a, b)
@@ -331,7 +342,10 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> Any:
     """(U, s, V^H) with U diag(s) V^H = a, s descending; s alone unless `compute_uv`."""
-    check_flags("svd", full_matrices=full_matrices, compute_uv=compute_uv)
+    check_flags(
+        "svd", full_matrices=full_matrices, compute_uv=compute_uv, overwrite_a=overwrite_a, check_finite=check_finite,
+        lapack_driver=lapack_driver,
+    )  # fmt: skip
     a = matrices("svd", a)
     found = jnp.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
     return tuple(found) if compute_uv else found

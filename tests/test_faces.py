@@ -403,7 +403,7 @@ def test_a_sharding_over_another_mesh_than_that_in_force():
         assert canonicalize_sharding(sharding, "f") == sharding
     with jax.set_mesh(here):
         assert canonicalize_sharding(sharding, "f", check_mesh_consistency=False) == sharding
-        with pytest.raises(ValueError, match="f: .* is over another mesh than the one in force"):
+        with pytest.raises(ValueError, match=r"f: .* is over another mesh than the one in force"):
             canonicalize_sharding(sharding, "f")
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from pullback.loops.ir.affine import summands
-from pullback.loops.ir.fold import COMPARES
+from pullback.loops.ir.affine import linear_form
+from pullback.loops.ir.fold import COMPARES, make
 from pullback.loops.ir.ir import Const, Expr, Load, Op, Read, Var
 from pullback.loops.ir.types import BITS, int_range, is_int
 from pullback.loops.ir.visit import Substitute, fact, subexpressions
@@ -151,21 +151,12 @@ class _Bends:
         """Bounds of x - y."""
         if x.dtype != "i64":
             return None
-        total: dict[Expr, int] = {}
-        names: dict[Var, Expr] = {}
-        constant = 0
-        for expr, sign in ((x, 1), (y, -1)):
-            found, number = summands(expr)
-            constant += sign * number
-            for part, factor in found:
-                part = names.setdefault(part.var, part) if isinstance(part, Read) else part
-                total[part] = total.get(part, 0) + sign * factor
+        form, constant = linear_form(make("sub", (x, y)))
         low = high = constant
-        for part, factor in total.items():
-            if factor:
-                bounds = self._ev.interval(part)
-                if bounds is None:
-                    return None
-                low += min(factor * bounds[0], factor * bounds[1])
-                high += max(factor * bounds[0], factor * bounds[1])
+        for term, factor in form.values():
+            bounds = self._ev.interval(term)
+            if bounds is None:
+                return None
+            low += min(factor * bounds[0], factor * bounds[1])
+            high += max(factor * bounds[0], factor * bounds[1])
         return low, high

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from .fold import const, make
@@ -12,6 +12,10 @@ from .visit import fact, operands
 
 Interval = tuple[int, int]
 MOST_SUMS = 256  # that are taken apart in one expression: where they share operands, terms may be millions
+
+
+def _itself(term: Expr) -> Hashable:
+    return term.var if isinstance(term, Read) else term
 
 
 def terms(expr: Expr) -> tuple[list[Expr], int]:
@@ -46,6 +50,22 @@ def summands(expr: Expr) -> tuple[list[tuple[Expr, int]], int]:
                 continue
         found.append((node, factor))
     return found, constant
+
+
+def linear_form(
+    expr: Expr, key: Callable[[Expr], Hashable] = _itself
+) -> tuple[dict[Hashable, tuple[Expr, int]], int]:
+    """`expr` (i64) as a sum: the terms that do not cancel, each with its constant factor, and the constant.
+
+    The terms are found under their `key`; unless it is given, reads of one variable are one term, and other terms are
+    told apart by identity.
+    """
+    found, constant = summands(expr)
+    form: dict[Hashable, tuple[Expr, int]] = {}
+    for term, factor in found:
+        name = key(term)
+        form[name] = term, factor + form.get(name, (term, 0))[1]
+    return {name: term for name, term in form.items() if term[1]}, constant
 
 
 def depends(expr: Expr, variables: set[Var], memo: dict[Expr, bool]) -> bool:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pullback.loops.ir.affine import summands
+from pullback.loops.ir.affine import linear_form
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.ir import Buffer, Expr, Function, Load, Loop, Op, Read, Stmt, Var
 from pullback.loops.ir.types import is_int
@@ -97,17 +97,7 @@ def _is_computed_place(condition: Expr, indices: set[Var]) -> bool:
 
 def _common(x: Expr, y: Expr) -> tuple[Expr, int, int] | None:
     """Two indices as a sum that they share, with a number for each; None if they differ by more."""
-    parts: list[dict[object, tuple[Expr, int]]] = []
-    numbers: list[int] = []
-    for index in (x, y):
-        found, number = summands(index)
-        terms: dict[object, tuple[Expr, int]] = {}
-        for part, factor in found:
-            key = part.var if isinstance(part, Read) else part
-            terms[key] = part, terms.get(key, (part, 0))[1] + factor
-        parts.append({key: term for key, term in terms.items() if term[1]})
-        numbers.append(number)
-    if {key: factor for key, (_, factor) in parts[0].items()} != {key: factor for key, (_, factor) in parts[1].items()}:
+    (of_x, one), (of_y, other) = linear_form(x), linear_form(y)
+    if {key: factor for key, (_, factor) in of_x.items()} != {key: factor for key, (_, factor) in of_y.items()}:
         return None
-    shared = make_sum([make("mul", (part, const("i64", factor))) for part, factor in parts[0].values()])
-    return shared, *numbers  # type: ignore[return-value]
+    return make_sum([make("mul", (term, const("i64", factor))) for term, factor in of_x.values()]), one, other

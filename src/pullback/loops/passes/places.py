@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from operator import is_
 
-from pullback.loops.ir.affine import interval, summands
+from pullback.loops.ir.affine import interval, linear_form, summands
 from pullback.loops.ir.fold import COMPARES, const, const_key, make
 from pullback.loops.ir.ir import Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Var
 from pullback.loops.ir.visit import Rewriter, blocks, nodes, statements, stored, subexpressions, with_blocks
@@ -198,7 +198,7 @@ class _Joined:
 
     def place(self, x: Expr, y: Expr) -> Expr | None:
         """One of two indices, what they share outside of the choice; None unless the rest goes by far rows alone."""
-        (of_x, first), (of_y, second) = self.sums(x), self.sums(y)
+        (of_x, first), (of_y, second) = linear_form(x, self.key), linear_form(y, self.key)
         whole: Expr = const("i64", 0)
         sides: list[Expr] = [const("i64", first - second), const("i64", 0)]
         for key in {**of_x, **of_y}:
@@ -208,7 +208,7 @@ class _Joined:
             if any(var in self.variables for var in _read(term)) and not isinstance(term, Read):
                 return None
             if isinstance(term, Read) and term.var in self.variables:
-                if any(0 < abs(factor) < FAR for _, factor in pair) or not any(factor for _, factor in pair):
+                if any(0 < abs(factor) < FAR for _, factor in pair):
                     return None
             elif pair[0][1] != pair[1][1]:
                 return None
@@ -217,15 +217,6 @@ class _Joined:
             else:
                 sides = [_plus(side, term, factor) for side, (_, factor) in zip(sides, pair)]
         return make("add", (make("add", (make("select", (self.condition, *sides)), whole)), const("i64", second)))
-
-    def sums(self, index: Expr) -> tuple[dict[Hashable, tuple[Expr, int]], int]:
-        """An index as a sum: terms with their factors, by what they are, and the constant."""
-        found: dict[Hashable, tuple[Expr, int]] = {}
-        parts, constant = summands(index)
-        for term, factor in parts:
-            key = self.key(term)
-            found[key] = term, factor + found.get(key, (term, 0))[1]
-        return found, constant
 
     def key(self, root: Expr) -> Hashable:
         """Equal for equal expressions."""

@@ -1,0 +1,27 @@
+"""The table (op, type class of the first argument) -> emission, which `ops.py` and `integer_ops.py` fill.
+
+Each entry takes an `Asm` of some number of lanes, the op, and its arguments as `Value`s of that many lanes, and returns
+the registers of the result: one, or two of a complex number. 16-bit floats are f32 registers here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Union
+
+Refs = Union[str, tuple[str, str]]
+Rule = Callable[..., Refs]
+
+TABLE: dict[tuple[str, str], Rule] = {}
+
+
+def rule(names: str, classes: str) -> Callable[[Rule], Rule]:
+    """Registers an emission for each (name, class)."""
+
+    def register(function: Rule) -> Rule:
+        for name in names.split():
+            for kind in classes.split():
+                TABLE[name, kind] = function
+        return function
+
+    return register

@@ -548,3 +548,101 @@ def test_names_of_mlir_can_be_imported_and_say_what_they_are():
         """)
     assert lines[0] == "True False 1" and lines[-1] == "False" and len(lines) == 6
     assert all("belongs to MLIR" in line for line in lines[1:-1])
+
+
+def test_functions_on_lists_and_functions_of_private_modules():
+    """What transformations and interpreters outside of JAX are written with."""
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import jax, jax.numpy as jnp
+        from jax._src import util
+        chosen = [True, False, True]
+        print(util.partition_list(chosen, "abc"), util.merge_lists(chosen, "b", "ac"))
+        print(util.concatenate([[1], [2, 3]]), util.unflatten([1, 2, 3], [1, 2]), util.subvals([1, 2, 3], [(0, 9)]))
+        print(util.tuple_insert((1, 2), 1, 9), util.tuple_delete((1, 2), 0), util.tuple_update((1, 2), 1, 5))
+        print(util.curry(max)(1)(2), util.ceil_of_ratio(7, 2), *util.stable_unique([2, 1, 2]))
+        for wrong in (lambda: util.partition_list([True], [1, 2]), lambda: util.merge_lists([True, False], [1], [])):
+            try:
+                wrong()
+            except AssertionError as error:
+                print(error)
+
+        def shown(f):
+            return util.wraps(f, namestr="shown({fun})", docstr="Shows {fun}: {doc}")(lambda x: f(x))
+
+        def twice(x):
+            "2 x"
+            return 2 * x
+
+        print(shown(twice).__name__, shown(twice).__doc__, shown(twice)(4), shown(twice).__wrapped__ is twice)
+        calls = []
+        double = util.cache()(lambda x: calls.append(x) or 2 * x)
+        double(1), double(1)
+        with jax.enable_x64(True):
+            double(1)
+        weak = util.weakref_lru_cache(lambda f, x: calls.append(x) or f(x))
+        print(weak(twice, 3), weak(twice, 3), calls, util.fun_name(util.HashablePartial(max, 1), "unnamed"))
+        print(util.HashablePartial(twice, 1) == util.HashablePartial(twice, 1), util.HashablePartial(twice, 1)())
+        """)
+    assert lines == [
+        "(['b'], ['a', 'c']) ['a', 'b', 'c']", "[1, 2, 3] [[1], [2, 3]] (9, 2, 3)", "(1, 9, 2) (2,) (1, 5)", "2 4 2 1",
+        "partition_list: 1 choices for 2 elements", "merge_lists: 0 elements for 1 choices",
+        "shown(twice) Shows twice: 2 x 8 True", "6 6 [1, 1, 3] unnamed", "True 2",
+    ]  # fmt: skip
+
+
+def test_meshes_effects_and_mutable_arrays_of_private_modules():
+    """drjax, eformer, praxis and tunix ask for the mesh of the `with` statement, ott for what vmap takes objects by."""
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import jax, jax.numpy as jnp
+        import jax._src.interpreters.partial_eval
+        from jax._src import compilation_cache, effects, mesh as mesh_lib, sharding_impls
+        from jax._src.interpreters import batching, pxla as private
+        from jax._src.lax.parallel import all_gather_invariant
+        from jax._src.state import discharge, primitives
+        from jax.interpreters import pxla
+
+        mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        assert private is pxla and pxla.thread_resources.env.physical_mesh.empty
+        with mesh:
+            print(pxla.thread_resources.env.physical_mesh.axis_names, mesh_lib.get_concrete_mesh().empty)
+        with jax.set_mesh(mesh):
+            print(mesh_lib.thread_resources.env == mesh_lib.EMPTY_ENV, mesh_lib.get_concrete_mesh() == mesh)
+        print(isinstance(jnp.ones(2).sharding, sharding_impls.GSPMDSharding))
+        assert isinstance(compilation_cache.is_persistent_cache_enabled(), bool)
+        gather = jax.shard_map(
+            lambda x: all_gather_invariant(x, "x", tiled=True), mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P()
+        )
+        print(gather(jnp.arange(2)), batching.is_vmappable(1))
+
+        class Mark(effects.Effect):
+            pass
+
+        effects.control_flow_allowed_effects.add_type(Mark)
+        known = effects.control_flow_allowed_effects
+        print(known.contains(Mark()), len(known.filter_not_in([Mark(), effects.Effect()])), *effects.no_effects)
+
+        def step(read, written, x):
+            written[...] = written[...] + x
+            return read[...] * x
+
+        refs = jax.new_ref(jnp.ones(2)), jax.new_ref(jnp.zeros(2))
+        closed = jax.make_jaxpr(step)(*refs, jnp.ones(2))
+        values = discharge.discharge_state(closed)
+        print(*jax.extend.core.jaxpr_as_fun(values)(jnp.full(2, 3.0), jnp.zeros(2), jnp.ones(2)))
+        assert discharge.discharge_state(closed, should_discharge=False) is closed
+
+        def double(refs):
+            primitives.ref_set(refs[1], None, 2 * primitives.ref_get(refs[0]))
+            primitives.ref_addupdate(refs[1], 0, 1.0)
+
+        doubled = discharge.run_state(double)
+        print(*doubled((jnp.ones(2), jnp.zeros(2))), *jax.jit(doubled)((jnp.ones(2), jnp.zeros(2))))
+        """)
+    assert lines == [
+        "('x',) True", "True True", "False", "[0 1] False", "True 1", "[3. 3.] [3. 3.] [1. 1.]",
+        "[1. 1.] [3. 2.] [1. 1.] [3. 2.]",
+    ]  # fmt: skip

@@ -10,6 +10,7 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.core.high import HiType, MutableHiType, cur_qdd, register_hitype
 from pullback.experimental._own_primitives import VJPHiPrimitive
 from pullback.interpreters.ad import instantiate_zeros
+from pullback.jax_names.src.effects import control_flow_allowed_effects
 from pullback.jax_names.src.state.types import AbstractRef
 from pullback.util.absent import absent_names
 
@@ -59,17 +60,6 @@ class aval_method:
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.fun = fun
-
-
-class _EffectTypes(set):
-    """Classes of effects."""
-
-    def add_type(self, effect_type: type) -> None:
-        """Add a class."""
-        self.add(effect_type)
-
-
-control_flow_allowed_effects = _EffectTypes()
 
 
 __getattr__ = absent_names(__name__)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -175,6 +175,29 @@ def mesh_in_force() -> Mesh:
 
 
 _NO_MESH = Mesh(np.empty((), object), ())
+
+
+class ResourceEnv(NamedTuple):
+    """The mesh whose `with` statement we are in, as libraries of the time before `set_mesh` ask for it."""
+
+    physical_mesh: Mesh
+
+    def __repr__(self) -> str:
+        return f"ResourceEnv(mesh={self.physical_mesh})"
+
+
+EMPTY_ENV = ResourceEnv(_NO_MESH)
+
+
+class _ThreadResources:
+    @property
+    def env(self) -> ResourceEnv:
+        """That of this thread."""
+        mesh = config.entered_mesh.value
+        return EMPTY_ENV if mesh is None else ResourceEnv(mesh)
+
+
+thread_resources = _ThreadResources()
 
 
 @api_boundary

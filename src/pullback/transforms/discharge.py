@@ -66,6 +66,19 @@ def _discharged(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[int, ...]]:
     return on_values(fun, closed.in_avals, closed.jaxpr.debug_info), tuple(written)
 
 
+def all_after(closed: ClosedJaxpr, written: Sequence[int], references: Sequence[int]) -> ClosedJaxpr:
+    """The program of values that gives those afterwards of all references, not of the `written` ones alone."""
+    jaxpr = closed.jaxpr
+    results, after = (
+        jaxpr.outvars[: len(jaxpr.outvars) - len(written)],
+        jaxpr.outvars[len(jaxpr.outvars) - len(written) :],
+    )
+    last = dict(zip(written, after, strict=True))
+    return ClosedJaxpr(
+        jaxpr.replace(outvars=[*results, *(last.get(n, jaxpr.invars[n]) for n in references)]), closed.consts
+    )
+
+
 def values_of(args: Sequence[Any]) -> list[Any]:
     """The operands with the values of references."""
     return [hooks.read_reference(a) if isinstance(a, Reference) else a for a in args]

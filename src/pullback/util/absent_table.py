@@ -451,7 +451,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "global_aval_to_result_handler(aval, out_sharding, committed)",
             "global_avals_to_results_handler(global_out_avals, shardings, committed)", "global_result_handlers",
             "is_hlo_sharding_replicated(hc)", "op_sharding_to_indices(op_sharding, shape, num_devices)",
-            "thread_resources",
         ),
     },
     "interpreters.xla": {
@@ -462,6 +461,11 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     "jax_names.src.batching": {
         "internal": (
             "make_iota(axis_size)", "to_elt(trace, get_idx, x, spec)",
+        ),
+    },
+    "jax_names.src.sharding_impls": {
+        "xla": (
+            "GSPMDSharding",
         ),
     },
     "lax": {

@@ -18,6 +18,7 @@ LAX_FILES = ("ann", "control_flow", "convolution", "fft", "lax", "other", "paral
 CONTROL_FLOW_FILES = ("conditionals", "for_loop", "loops", "solves")
 NUMPY_FILES = ("array_constructors", "array_creation", "einsum", "indexing", "lax_numpy", "polynomial", "reductions",
                "setops", "sorting", "tensor_contractions", "ufuncs", "window_functions")  # fmt: skip
+INTERPRETERS = ("ad", "mlir", "partial_eval", "pxla", "xla")
 
 # Modules that are public ones here, or parts of them. Files of this folder say in their heads who needs their names.
 ELSEWHERE = {
@@ -36,16 +37,15 @@ ELSEWHERE = {
     "hijax": "pullback.experimental.hijax",
     "image": "pullback.image",
     "image.scale": "pullback.image",  # torchax
-    "interpreters": "pullback.interpreters",  # equinox, flax
-    "interpreters.batching": "pullback.jax_names.src.batching",  # brainstate
+    **{f"interpreters.{name}": f"pullback.interpreters.{name}" for name in INTERPRETERS},  # equinox, flax
+    "interpreters.batching": "pullback.jax_names.src.batching",  # brainstate, ott
     "lax": "pullback.jax_names.src.lax",  # numpyro, distrax
-    **{f"lax.{name}": "pullback.lax" for name in LAX_FILES},
+    **{f"lax.{name}": "pullback.lax" for name in LAX_FILES if name != "parallel"},
     **{f"lax.control_flow.{name}": "pullback.lax" for name in CONTROL_FLOW_FILES},
     "lib.mlir": "pullback.extend.mlir",  # jaxdecomp
     "layout": "pullback.experimental.layout",
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt
     "lax.linalg": "pullback.lax.linalg",  # unxt
-    "mesh": "pullback.sharding",  # flax, orbax: Mesh
     "mesh_utils": "pullback.experimental.mesh_utils",
     "monitoring": "pullback.monitoring",
     "nn": "pullback.nn",  # haiku

@@ -1,7 +1,11 @@
-"""Stands for jax._src.sharding_impls: classes of shardings, and what stands where none is given."""
+"""Stands for jax._src.sharding_impls: classes of shardings, and what stands where none is given.
 
-from pullback.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, get_abstract_mesh
+`GSPMDSharding`, which only XLA makes, is there for those who ask whether a sharding is one.
+"""
+
+from pullback.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, get_abstract_mesh, set_mesh
 from pullback.sharding._shardings import UNSPECIFIED, IndivisibleError, Sharding, UnspecifiedValue
+from pullback.util.absent import absent_names
 
 
 def canonicalize_sharding(
@@ -26,5 +30,7 @@ def canonicalize_sharding(
 
 __all__ = [
     "UNSPECIFIED", "IndivisibleError", "NamedSharding", "Sharding", "SingleDeviceSharding", "UnspecifiedValue",
-    "canonicalize_sharding",
+    "canonicalize_sharding", "set_mesh",
 ]  # fmt: skip
+
+__getattr__ = absent_names(__name__)

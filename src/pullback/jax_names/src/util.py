@@ -1,13 +1,19 @@
-"""Stands for jax._src.util: small functions on lists, which libraries' transformations and tests are written with."""
+"""Stands for jax._src.util: small functions on lists, which libraries' transformations and tests are written with, and
+functions on functions (`curry`, `wraps`, caches), with which they make them.
+"""
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from pullback.api_util import safe_map
+from pullback.numpy import moveaxis
 from pullback.numpy._arguments import canonical_axis
 from pullback.transforms.partial_eval import split_list
+from pullback.util.flags import context_tokens
 
 
 def safe_zip(*lists: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -25,6 +31,160 @@ def unzip3(triples: Iterable[Sequence[Any]]) -> tuple[tuple[Any, ...], tuple[Any
     """The first, second and third elements of triples."""
     found = [(a, b, c) for a, b, c in triples]
     return tuple(a for a, _, _ in found), tuple(b for _, b, _ in found), tuple(c for _, _, c in found)
+
+
+def foreach(f: Callable[..., Any], *lists: Iterable[Any]) -> None:
+    """Call f for each of zipped lists of one length, for its effect."""
+    for args in zip(*lists, strict=True):
+        f(*args)
+
+
+def concatenate(lists: Iterable[Sequence[Any]]) -> list[Any]:
+    """The elements of lists, one list after the other."""
+    return [x for part in lists for x in part]
+
+
+flatten = concatenate
+
+
+def unflatten(xs: Iterable[Any], lengths: Sequence[int]) -> list[list[Any]]:
+    """xs as lists of these lengths; AssertionError unless that is all of it."""
+    left = list(xs)
+    assert sum(lengths) == len(left), f"unflatten: {len(left)} elements for lists of {list(lengths)}"
+    return split_list(left, lengths[:-1]) if lengths else []
+
+
+def partition_list(chosen: Sequence[bool], xs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """(elements of xs that are not chosen, those that are)."""
+    assert len(chosen) == len(xs), f"partition_list: {len(chosen)} choices for {len(xs)} elements"
+    return [x for c, x in zip(chosen, xs) if not c], [x for c, x in zip(chosen, xs) if c]
+
+
+def merge_lists(chosen: Sequence[bool], off: Sequence[Any], on: Sequence[Any]) -> list[Any]:
+    """What partition_list made two lists of."""
+    assert len(on) == sum(map(bool, chosen)), f"merge_lists: {len(on)} elements for {sum(map(bool, chosen))} choices"
+    assert len(off) + len(on) == len(chosen), f"merge_lists: {len(off) + len(on)} elements for {len(chosen)} places"
+    rest = iter(off), iter(on)
+    return [next(rest[bool(c)]) for c in chosen]
+
+
+def subvals(xs: Sequence[Any], replace: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
+    """xs with other elements at some places."""
+    found = list(xs)
+    for place, x in replace:
+        found[place] = x
+    return tuple(found)
+
+
+def tuple_insert(xs: tuple[Any, ...], place: int, x: Any) -> tuple[Any, ...]:
+    """The tuple with one element more, before a place."""
+    assert 0 <= place <= len(xs), (place, len(xs))
+    return (*xs[:place], x, *xs[place:])
+
+
+def tuple_delete(xs: tuple[Any, ...], place: int) -> tuple[Any, ...]:
+    """The tuple without the element at a place."""
+    assert 0 <= place < len(xs), (place, len(xs))
+    return (*xs[:place], *xs[place + 1 :])
+
+
+def tuple_update(xs: tuple[Any, ...], place: int, x: Any) -> tuple[Any, ...]:
+    """The tuple with another element at a place."""
+    assert 0 <= place < len(xs), (place, len(xs))
+    return (*xs[:place], x, *xs[place + 1 :])
+
+
+def stable_unique(xs: Iterable[Any]) -> Iterable[Any]:
+    """The different elements, in the order in which they come first."""
+    return dict.fromkeys(xs)
+
+
+def ceil_of_ratio(x: int, y: int) -> int:
+    """x / y, rounded up."""
+    return -(-x // y)
+
+
+def curry(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f(a, b)` as `f(a)(b)`."""
+
+    @functools.wraps(f)
+    def first(*args: Any, **kwargs: Any) -> Any:
+        return functools.partial(f, *args, **kwargs)
+
+    return first
+
+
+def fun_name(fun: Any, default_name: str = "<unnamed function>") -> str:
+    """The name of a function, of what it is partially applied from, too."""
+    if isinstance(fun, functools.partial):
+        return fun_name(fun.func, default_name)
+    return getattr(fun, "__name__", default_name)
+
+
+def wraps(
+    wrapped: Callable[..., Any], namestr: str | None = None, docstr: str | None = None, **kwargs: Any
+) -> Callable[[Any], Any]:
+    """As functools.wraps, with patterns for the name and the docstring: "{fun}", "{doc}" and others that are given."""
+
+    def decorate(f: Any) -> Any:
+        name = fun_name(wrapped)
+        doc = getattr(wrapped, "__doc__", "") or ""
+        f.__dict__.update(getattr(wrapped, "__dict__", {}))
+        f.__name__ = name if namestr is None else namestr.format(fun=name)
+        f.__qualname__ = getattr(wrapped, "__qualname__", f.__name__)
+        f.__module__ = getattr(wrapped, "__module__", "<unknown module>")
+        f.__doc__ = doc if docstr is None else docstr.format(fun=name, doc=doc, **kwargs)
+        f.__annotations__ = getattr(wrapped, "__annotations__", {})
+        f.__wrapped__ = wrapped
+        return f
+
+    return decorate
+
+
+def _of_context(*_args: Any) -> Any:
+    return context_tokens()
+
+
+def cache(max_size: int | None = 4096, trace_context_in_key: bool | Callable[..., Any] = True) -> Callable[[Any], Any]:
+    """functools.lru_cache, by the switches that change what is traced, too, unless told otherwise."""
+    context = trace_context_in_key if callable(trace_context_in_key) else _of_context
+    if not trace_context_in_key:
+        return functools.lru_cache(max_size)
+
+    def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
+        found = functools.lru_cache(max_size)(lambda _, *args, **kwargs: f(*args, **kwargs))
+
+        @functools.wraps(f)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return found(context(), *args, **kwargs)
+
+        call.cache_clear, call.cache_info = found.cache_clear, found.cache_info  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+memoize = cache(None)
+
+
+def weakref_lru_cache(
+    f: Any = None, *, maxsize: int | None = 2048, trace_context_in_key: bool = True, explain: Any = None
+) -> Any:
+    """A cache that does not keep the first argument, a function or an object, alive."""
+    if f is None:
+        return functools.partial(weakref_lru_cache, maxsize=maxsize, trace_context_in_key=trace_context_in_key)
+    of_each: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+    del explain
+
+    @functools.wraps(f)
+    def call(first: Any, *args: Any, **kwargs: Any) -> Any:
+        if first not in of_each:
+            weak = weakref.ref(first)
+            of_each[first] = cache(maxsize, trace_context_in_key)(lambda *a, **k: f(weak(), *a, **k))
+        return of_each[first](*args, **kwargs)
+
+    call.cache_clear = of_each.clear  # type: ignore[attr-defined]
+    return call
 
 
 def canonicalize_axis(axis: Any, num_dims: int) -> int:
@@ -51,4 +211,28 @@ class HashableFunction:
         return f"<hashable {self.f.__name__} with closure={self.closure}>"
 
 
-__all__ = ["HashableFunction", "canonicalize_axis", "safe_map", "safe_zip", "split_list", "unzip2", "unzip3"]
+class HashablePartial:
+    """functools.partial that is compared by the code of the function and by the arguments."""
+
+    def __init__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*self.args, *args, **self.kwargs, **kwargs)
+
+    def _key(self) -> Any:
+        return getattr(self.f, "__code__", self.f), self.args, frozenset(self.kwargs.items())
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is HashablePartial and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+__all__ = [
+    "HashableFunction", "HashablePartial", "cache", "canonicalize_axis", "ceil_of_ratio", "concatenate", "curry",
+    "flatten", "foreach", "fun_name", "memoize", "merge_lists", "moveaxis", "partition_list", "safe_map", "safe_zip",
+    "split_list", "stable_unique", "subvals", "tuple_delete", "tuple_insert", "tuple_update", "unflatten", "unzip2",
+    "unzip3", "weakref_lru_cache", "wraps",
+]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 from pullback import lax
 from pullback.jax_names.src import LAX_FILES
+from pullback.jax_names.src.lax import parallel as parallel
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import pullback
 
@@ -56,7 +57,12 @@ def started(count: int, *program: str, options: tuple[str, ...] = ()) -> list[st
 
 
 def launch(
-    count: int, program: str | Path, *arguments: str, limit: float = 120, options: tuple[str, ...] = (), **more: str
+    count: int,
+    program: str | Path,
+    *arguments: str,
+    limit: float = PATIENCE,
+    options: tuple[str, ...] = (),
+    **more: str,
 ) -> subprocess.CompletedProcess:
     """mpiexec -n count python program arguments, from tests/distributed/programs unless it is a path."""
     path = program if isinstance(program, Path) else HERE / "programs" / program

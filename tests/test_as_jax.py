@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from patience import PATIENCE
 
 from pullback.__main__ import main
 
@@ -14,7 +15,7 @@ def python(code, *options, cwd=None):
     """What a fresh interpreter prints; its errors fail the test."""
     done = subprocess.run(
         [sys.executable, "-W", "error::DeprecationWarning:pullback", *options, "-c", textwrap.dedent(code)],
-        capture_output=True, text=True, timeout=300, cwd=cwd,
+        capture_output=True, text=True, timeout=PATIENCE, cwd=cwd,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:-1]
@@ -22,7 +23,11 @@ def python(code, *options, cwd=None):
 
 def pullback(*arguments, cwd=None):
     return subprocess.run(
-        [sys.executable, "-m", "pullback", *map(str, arguments)], capture_output=True, text=True, timeout=300, cwd=cwd
+        [sys.executable, "-m", "pullback", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=cwd,
     )
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE
 
 HIDDEN = """
 import sys
@@ -120,7 +121,7 @@ for f in (lambda: spsolve(jnp.ones(2), jnp.arange(2), jnp.arange(3), jnp.ones(2)
 
 def run(program: str, *arguments: str) -> str:
     command = [sys.executable, "-c", HIDDEN + program + "\nassert 'scipy' not in sys.modules", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=os.environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

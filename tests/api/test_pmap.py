@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 
 import pullback as jax
 import pullback.numpy as jnp
@@ -173,7 +174,7 @@ def test_where_results_lie():
 
 def test_programs_run_on_devices_at_once():
     """Every device waits, in Python, for all the others."""
-    barrier = threading.Barrier(N, timeout=60)
+    barrier = threading.Barrier(N, timeout=PATIENCE)
     threads = set()
 
     def wait(x):

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 from tools.stubs import MODULES, OVERLOADS, names_of, path_of
 
 import pullback
@@ -36,7 +37,7 @@ def _mypy(path: Path, tmp_path: Path) -> str:
                "--follow-imports=silent", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"),
                "--ignore-missing-imports", str(path)]  # fmt: skip
     environment = {"MYPYPATH": str(SOURCE), "PATH": ""}
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment).stdout
 
 
 def test_program_runs():
@@ -64,7 +65,7 @@ def test_pyright(tmp_path):
     (tmp_path / "pyrightconfig.json").write_text(f'{{"extraPaths": ["{SOURCE}"], "reportMissingModuleSource": false}}')
     path = tmp_path / "program.py"
     path.write_text(PROGRAM.read_text())
-    ran = subprocess.run([pyright, "-p", str(tmp_path), str(path)], capture_output=True, text=True, timeout=240)
+    ran = subprocess.run([pyright, "-p", str(tmp_path), str(path)], capture_output=True, text=True, timeout=PATIENCE)
     assert ran.returncode == 0, ran.stdout
 
 

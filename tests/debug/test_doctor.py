@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE
 
 import pullback
 from pullback import doctor
@@ -13,7 +14,7 @@ from pullback.util.switches import switches
 
 
 def test_command():
-    out = subprocess.run([sys.executable, "-m", "pullback", "doctor"], capture_output=True, text=True, timeout=120)
+    out = subprocess.run([sys.executable, "-m", "pullback", "doctor"], capture_output=True, text=True, timeout=PATIENCE)
     assert out.returncode == 0, out.stdout + out.stderr
     for text in ("pullback  ", "llvm  ", "cpu  ", "blas  ", "threads  ", "compiled programs  ", "ok      loops"):
         assert text in out.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +12,8 @@ import urllib.request
 
 import numpy as np
 import pytest
+from patience import PATIENCE
+from ports import free_port
 
 import pullback
 import pullback.numpy as jnp
@@ -117,7 +118,7 @@ with jax.profiler.trace(sys.argv[1]):
 
 
 def test_each_device_has_a_row(tmp_path):
-    subprocess.run([sys.executable, "-c", PROGRAM_OF_DEVICES, str(tmp_path)], check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", PROGRAM_OF_DEVICES, str(tmp_path)], check=True, timeout=PATIENCE)
     processes = {e["pid"]: e["args"]["name"] for e in events(tmp_path) if e["name"] == "process_name"}
     assert list(processes.values()) == ["/host:CPU", "/device:CPU:0", "/device:CPU:1"]
     rows = {}
@@ -168,26 +169,25 @@ def test_levels_and_names(tmp_path, level, kinds):
 def test_a_link_for_perfetto(tmp_path, capsys, monkeypatch):
     from pullback.profiler import _link
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(_link, "PORT", free.getsockname()[1])
-    address = f"http://127.0.0.1:{_link.PORT}/perfetto_trace.json.gz"
     got = []
 
     def browser():
-        for _ in range(200):
+        until = time.monotonic() + PATIENCE
+        while not got and time.monotonic() < until:
             try:
-                with urllib.request.urlopen(address, timeout=10) as answer:
+                with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
                     got.append((answer.headers["Access-Control-Allow-Origin"], answer.read()))
-                return
-            except OSError:
+            except OSError:  # nobody listens yet
                 time.sleep(0.05)
 
-    thread = threading.Thread(target=browser)
-    thread.start()
-    with profiler.trace(tmp_path, create_perfetto_link=True):
-        pass
-    thread.join()
+    with free_port() as port:
+        monkeypatch.setattr(_link, "PORT", port)
+        address = f"http://127.0.0.1:{port}/perfetto_trace.json.gz"
+        thread = threading.Thread(target=browser)
+        thread.start()
+        with profiler.trace(tmp_path, create_perfetto_link=True):
+            pass
+        thread.join()
     assert address in capsys.readouterr().out
     (path,) = tmp_path.rglob("perfetto_trace.json.gz")
     assert got == [("https://ui.perfetto.dev", path.read_bytes())]

@@ -9,6 +9,8 @@ import time
 
 import pytest
 from launching import HERE, environment, needs_mpi, python
+from patience import PATIENCE
+from ports import free_port
 
 import pullback as jax
 from pullback.distributed import rendezvous
@@ -17,9 +19,10 @@ pytestmark = needs_mpi
 PROGRAMS = HERE / "programs"
 
 
-def free_address(host="127.0.0.1"):
-    with socket.create_server((host, 0)) as server:
-        return f"{host}:{server.getsockname()[1]}"
+@pytest.fixture
+def address():
+    with free_port() as port:
+        yield f"127.0.0.1:{port}"
 
 
 def start(address, count, number, *program, patience=90):
@@ -28,7 +31,7 @@ def start(address, count, number, *program, patience=90):
     return subprocess.Popen(command, env=more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def outputs(processes, limit=120):
+def outputs(processes, limit=PATIENCE):
     """What each prints; all are ended."""
     end = time.monotonic() + limit
     try:
@@ -40,8 +43,7 @@ def outputs(processes, limit=120):
 
 
 @pytest.mark.parametrize("count, program", [(4, "global_arrays.py"), (2, "collectives.py")])
-def test_programs_run_as_under_a_launcher(count, program):
-    address = free_address()
+def test_programs_run_as_under_a_launcher(count, program, address):
     processes = [start(address, count, k, str(PROGRAMS / program)) for k in reversed(range(count))]
     found = outputs(processes)
     assert [p.returncode for p in processes] == [0] * count, found
@@ -51,15 +53,14 @@ def test_programs_run_as_under_a_launcher(count, program):
         assert all("done" in text for text in found)
 
 
-def test_an_exception_reaches_all():
-    address = free_address()
+def test_an_exception_reaches_all(address):
     processes = [start(address, 3, k, str(PROGRAMS / "faults.py"), "exception") for k in range(3)]
     found = outputs(processes)
     assert all(p.returncode for p in processes)
     assert all("ArithmeticError: the loss is nan" in text for text in found), found
 
 
-def test_a_killed_process_ends_all(tmp_path):
+def test_a_killed_process_ends_all(tmp_path, address):
     program = tmp_path / "endless.py"
     program.write_text(
         "from pullback.experimental import multihost_utils as together\n"
@@ -67,7 +68,6 @@ def test_a_killed_process_ends_all(tmp_path):
         "print('here', flush=True)\n"
         "while True:\n    together.sync_global_devices('again')\n    time.sleep(0.01)\n"
     )
-    address = free_address()
     processes = [start(address, 2, k, str(program), patience=5) for k in range(2)]
     assert processes[1].stdout.readline() == "here\n"
     processes[1].send_signal(signal.SIGKILL)
@@ -81,8 +81,7 @@ def by_thread(monkeypatch, count, number, timeout=2.0, address="127.0.0.1:1"):
     return rendezvous.meet(address, count, number, timeout)
 
 
-def test_what_is_wrong_is_said(monkeypatch):
-    address = free_address()
+def test_what_is_wrong_is_said(monkeypatch, address):
     with pytest.raises(RuntimeError, match=r"processes \[1, 2\] of 3 have not come to process 0"):
         by_thread(monkeypatch, 3, 0, 0.2, address)
     with pytest.raises(RuntimeError, match="process 1 does not reach process 0"):
@@ -98,8 +97,7 @@ def test_what_is_wrong_is_said(monkeypatch):
 
 
 @pytest.mark.parametrize("others, text", [([(1, 3)], "num_processes=3"), ([(1, 2), (1, 2)], "process_id=1")])
-def test_processes_that_disagree(others, text):
-    address = free_address()
+def test_processes_that_disagree(others, text, address):
     count = 2 if len(others) == 1 else 3
     others = [(number, theirs if len(others) == 1 else 3) for number, theirs in others]
     processes = [start(address, count, 0, "-"), *(start(address, n, k, "-") for k, n in others)]
@@ -108,13 +106,12 @@ def test_processes_that_disagree(others, text):
     assert text in found[0] and any(text in one for one in found[1:]), found
 
 
-def test_strangers_at_the_port_are_left_out(tmp_path):
+def test_strangers_at_the_port_are_left_out(tmp_path, address):
     program = tmp_path / "sum.py"
     program.write_text(
         "import numpy as np\nfrom pullback.experimental import multihost_utils as together\n"
         "print(together.process_allgather(np.arange(2)).sum())\n"
     )
-    address = free_address()
     first = start(address, 2, 0, str(program))
     host, port = address.split(":")
     for _ in range(200):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from launching import ROOT, environment, needs_mpi, started
+from patience import PATIENCE
 
 from pullback.distributed import launch
 
@@ -17,7 +18,7 @@ pytestmark = needs_mpi
 def example(count: int, name: str, *arguments: str, code: int | None = 0) -> str:
     """What an example prints."""
     command = started(count, "-m", f"examples.distributed.{name}", *arguments)
-    done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert code is None or done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -58,7 +59,7 @@ def test_launch_draws_the_picture(tmp_path):
     picture = tmp_path / "water.png"
     command = [sys.executable, "-m", "pullback", "launch", "-n", "2", "-m", "examples.distributed.water"]
     command += ["--picture", str(picture), "--size", "32", "--steps", "5"]
-    done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0 and picture.stat().st_size > 1000, done.stdout + done.stderr
 
 

@@ -6,13 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 
 
 def python(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """`python *arguments` in the project's folder; AssertionError with what it wrote unless it ends with `code`."""
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done

@@ -23,15 +23,11 @@ def test_ctrl_c_ends_all_devices(loop):
     out = run(f"""
         jax.config.update("jax_num_cpu_devices", 3)
         x = np.ones(3, np.float32)
-        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        started = time.time()
-        try:
-            jax.pmap({loop}, axis_name='i')(x)
-        except KeyboardInterrupt:
-            print("interrupted", time.time() - started < 30)
+        program = jax.pmap({loop}, axis_name='i').lower(x).compile()
+        work_after_ctrl_c(lambda: program(x), 0.2)  # the loops have no end
         print(*jax.pmap(lambda x: lax.psum(x, 'i'), axis_name='i')(x))  # all goes on as before
         """)
-    assert out == ["interrupted", "True", "3.0", "3.0", "3.0"]
+    assert out == ["3.0", "3.0", "3.0"]
 
 
 def test_a_fork_has_devices_of_its_own():

@@ -61,7 +61,7 @@ def test_forks_under_load(tmp_path):
             time.sleep(0.002 * (k % 5))
             pid = os.fork()
             if pid == 0:
-                faulthandler.dump_traceback_later(40, exit=True)
+                faulthandler.dump_traceback_later(600, exit=True)
                 try:
                     child(k)
                 except BaseException:
@@ -73,8 +73,7 @@ def test_forks_under_load(tmp_path):
         stop.append(1)
         [t.join() for t in threads]
         print(failed)
-        """,
-        timeout=150,
+        """
     )
     assert out == ["0"]
 
@@ -90,7 +89,7 @@ def test_a_fork_waits_for_imports_of_other_threads(tmp_path):
         time.sleep(0.1)
         pid = os.fork()
         if pid == 0:
-            faulthandler.dump_traceback_later(20, exit=True)
+            faulthandler.dump_traceback_later(600, exit=True)
             import slow_module
             os._exit(0)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

@@ -28,35 +28,38 @@ CALLS = {
 
 SETUP = """
 R = np.random.default_rng(0)
-bound = lambda: 0.2 * max(1, os.getloadavg()[0] / os.cpu_count())
 
-def interrupted(program, *arguments):
-    "The seconds from Ctrl-C to KeyboardInterrupt."
-    sent = []
-    timer = threading.Timer(0.1, lambda: (sent.append(time.time()), os.kill(os.getpid(), signal.SIGINT)))
-    timer.start()
-    try:
-        while True:
-            program(*arguments)
-    except KeyboardInterrupt:
-        return time.time() - sent[0]
+
+def timed(call):
+    "The seconds and the work of a call."
+    began = time.monotonic()
+    work = work_of(call)
+    return time.monotonic() - began, work
+
+def is_interrupted(call):
+    "Whether Ctrl-C after a tenth of a call's time ends it with much of its work not done, in one of some tries."
+    shares = []
+    for _ in range(10):
+        seconds, whole = timed(call)
+        shares.append(work_of(call, 0.1 * seconds) / whole)
+        settle()
+        if shares[-1] < 0.5:
+            return True
+    return shares
 """
 
 
-def in_process(body, timeout=240):
-    return run(SETUP + "\n".join(line[4:] for line in body.split("\n")), timeout)
+def in_process(body):
+    return run(SETUP + "\n".join(line[4:] for line in body.split("\n")))
 
 
 @pytest.mark.parametrize(("function", "argument"), CALLS.values(), ids=CALLS)
 def test_ctrl_c_is_heard_at_once(function, argument):
-    """Within 0.2 s, or as much more as other work on the machine takes its share."""
+    """Long before the call ends: processor time says so whatever else runs on the machine."""
     out = in_process(f"""
     x = jnp.asarray({argument})
     program = jax.jit({function}).lower(x).compile()
-    waits = [interrupted(program, x)]
-    if waits[0] > bound():
-        waits.append(interrupted(program, x))
-    print(min(waits) < bound() or waits)
+    print(is_interrupted(lambda: program(x)))
     print(jax.jit(lambda x: x + 1)(1))  # all goes on as before
     print(np.allclose(jnp.linalg.inv(jnp.eye(300) * 2), np.eye(300) / 2))
     print(bool((jnp.diff(jnp.sort(jnp.asarray(R.random(2_000_000)))) >= 0).all()))
@@ -75,12 +78,11 @@ def test_the_abandoned_call_gives_its_memory_back():
     def abandon():
         "Bytes in use afterwards."
         y, other = jnp.ones(100_000), np.array(x)
-        timer = threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
         try:
+            thread = press_after(0.01)
             program(other, y, z)
-            timer.join()
-            time.sleep(0.1)  # for a machine that is quicker than that
+            thread.join()
+            time.sleep(1)
         except KeyboardInterrupt:
             print(y.is_deleted())
         other[...] = 0
@@ -89,7 +91,7 @@ def test_the_abandoned_call_gives_its_memory_back():
         return _core.memory_stats()["bytes_in_use"]
 
     first = abandon()
-    until = time.time() + 30
+    until = time.time() + 600
     while abandon() != first and time.time() < until:
         pass
     print(time.time() < until)
@@ -103,9 +105,7 @@ def test_donated_arguments_are_gone_if_the_call_ends_while_the_handler_runs():
     program = jax.jit(lambda x, y: (jnp.linalg.svd(x)[1], y + 1), donate_argnums=1)
     x = jnp.asarray(R.random((900, 900), np.float32))
     program(x, jnp.ones(1000))
-    began = time.time()
-    program(x, jnp.ones(1000))
-    took = time.time() - began
+    took, work = timed(lambda: program(x, jnp.ones(1000)))
 
     def handler(*_):
         time.sleep(3 * took + 0.5)
@@ -113,17 +113,10 @@ def test_donated_arguments_are_gone_if_the_call_ends_while_the_handler_runs():
 
     signal.signal(signal.SIGINT, handler)
     y = jnp.ones(1000)
-    ready = threading.Event()  # the thread may take a while to start, and is not to interrupt that
-
-    def interrupt():
-        ready.wait()
-        time.sleep(0.3 * took)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=interrupt).start()
     try:
-        ready.set()
+        thread = press_after(0.3 * work)
         program(x, y)
+        thread.join()
         time.sleep(1)
     except KeyboardInterrupt:
         print(y.is_deleted())
@@ -138,9 +131,10 @@ def test_the_process_can_end_while_the_call_goes_on(end, status):
     import sys
     x = jnp.asarray(R.random((2000, 2000), np.float32))
     program = jax.jit(jnp.linalg.svd).lower(x).compile()
-    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
-        program(x)
+        press_after(0.1)
+        while True:
+            program(x)
     except KeyboardInterrupt:
         {end}
     """)
@@ -151,18 +145,17 @@ def test_the_call_may_ask_for_the_interpreter_while_that_ends():
     import builtins
     x = jnp.asarray(R.random(2_000_003, np.float32))
     program = jax.jit(jnp.fft.fft).lower(x).compile()
-    began = time.time()
-    program(x)
-    took = time.time() - began
+    took, work = timed(lambda: program(x))
 
     class Slow:  # deleted after the interpreter has stopped to give the GIL to others
         def __del__(self, sleep=time.sleep, long=2 * took):
             sleep(long)
 
     builtins.slow = Slow()
-    threading.Timer(0.1 * took, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     try:
-        program(x)
+        press_after(0.1 * work)
+        while True:
+            program(x)
     except KeyboardInterrupt:
         print(True)
     """)
@@ -172,7 +165,8 @@ def test_the_call_may_ask_for_the_interpreter_while_that_ends():
 def test_a_fork_while_the_call_goes_on():
     out = in_process("""
     x = jnp.asarray(R.random((1200, 1200), np.float32))
-    interrupted(jax.jit(jnp.linalg.svd), x)
+    program = jax.jit(jnp.linalg.svd).lower(x).compile()
+    work_after_ctrl_c(lambda: program(x), 0.1)
     child = os.fork()
     if not child:
         ok = np.allclose(jnp.linalg.inv(jnp.eye(400) * 2), np.eye(400) / 2)
@@ -205,11 +199,11 @@ def test_other_threads_wait_for_their_calls():
     results = []
     thread = threading.Thread(target=lambda: results.append(program(x)))
     thread.start()
-    print(interrupted(program, x) < 5)
+    work_after_ctrl_c(lambda: program(x), 0.1)
     thread.join()
     print(np.allclose(results[0], program(x)))
     """)
-    assert out == ["True", "True"]
+    assert out == ["True"]
 
 
 def test_callbacks_run_on_the_thread_of_the_caller():
@@ -234,8 +228,7 @@ def test_ctrl_c_is_heard_while_elements_are_copied_and_listed():
     long = np.zeros((5000, 1000), np.float32)
     y = jnp.asarray(long)
     for call, argument in ((lambda y: y.tolist(), y), (jnp.asarray, np.broadcast_to(long[:1], (40_000, 1000)))):
-        waits = [interrupted(call, argument) for _ in range(2)]
-        print(min(waits) < bound() or waits)
+        print(is_interrupted(lambda: call(argument)))
     """)
     assert out == ["True"] * 12
 
@@ -244,39 +237,23 @@ def test_ctrl_c_is_heard_in_eager_work():
     """The first calls, for which nothing is compiled yet, and those after them, of what takes NumPy long by itself.
 
     The signal comes from another process, as this one may hold the GIL, after a tenth of the time that NumPy takes. The
-    call is to end with much less work done than NumPy's, in one of three tries of sizes not seen before: processor time
-    says so whatever else runs on the machine.
+    call is to end with much less work done than NumPy's, in one of some tries of sizes not seen before.
     """
     out = in_process("""
-    import pickle, subprocess
-
-    def work_of(call, after=None):
-        "The seconds of processor time until the call has ended, or is interrupted."
-        began = time.process_time()
-        sender = after and subprocess.Popen(["sh", "-c", f"sleep {after}; kill -INT {os.getpid()}"])
-        try:
-            call()
-            while sender:
-                call()
-                time.sleep(0)
-        except KeyboardInterrupt:
-            sender.wait()
-        return time.process_time() - began
+    import pickle
 
     def integers(n, *shape):
         return R.integers(0, n, shape).astype(np.int32)
 
     def check(name, make, call, by_numpy, calls=0):
         parts = []
-        for extra in range(3):
+        for extra in range(20):
             x = make(extra)
-            began = time.monotonic()
-            whole = work_of(lambda: by_numpy(x))
-            took = time.monotonic() - began
+            seconds, whole = timed(lambda: by_numpy(x))
             y = jnp.asarray(x)
             for _ in range(calls):
                 call(y)
-            parts.append(work_of(lambda: call(y), 0.1 * took) / whole)
+            parts.append(work_of(lambda: call(y), 0.1 * seconds) / whole)
             if parts[-1] < 0.6:
                 break
         print(min(parts) < 0.6 or (name, parts))

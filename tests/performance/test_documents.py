@@ -12,6 +12,7 @@ import pytest
 from benchmarks import timing
 from benchmarks.documents import command, section
 from benchmarks.timing import Figures, fastest
+from patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
@@ -58,13 +59,13 @@ def test_without_peers(tmp_path):
         str(tmp_path / "f.json"),
     ]
     run = [sys.executable, "-m", "benchmarks", "documents", *options]
-    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     known = json.loads((tmp_path / "f.json").read_text())
     assert all(set(f["seconds"]) & {"pullback", "C"} for key in ("F5", "F6") for f in known[key]["figures"])
     text = (tmp_path / "documents.md").read_text()
     assert "| jitted |" in text and "Not measured yet: `python -m benchmarks documents --only F1`." in text
-    again = subprocess.run([*run, "--resume"], cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    again = subprocess.run([*run, "--resume"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert again.returncode == 0 and "programs in" not in again.stderr
     assert (tmp_path / "documents.md").read_text() == text
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE
 
 CALLS = {  # code: instructions that it may take, the interpreter's own for the loop included
     "f(x)": 2_300,
@@ -58,7 +59,7 @@ def test_instructions_per_call(tmp_path):
     command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={output}", sys.executable]
     counts = [COUNT[most > 100_000] for most in CALLS.values()]
     script = SCRIPT.format(calls=list(CALLS), counts=counts)
-    done = subprocess.run([*command, "-c", script], capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run([*command, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = {}
     for number, call in enumerate(CALLS, 1):

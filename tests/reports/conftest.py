@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from patience import PATIENCE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -30,7 +31,7 @@ def browse(tmp_path):
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--window-size={size}", "--dump-dom",
                  "--virtual-time-budget=2000", f"--user-data-dir={tmp_path / 'profile'}"]  # fmt: skip
         flags += ["--blink-settings=preferredColorScheme=0"] if dark else ["--blink-settings=preferredColorScheme=1"]
-        out = subprocess.run([browser, *flags, path.as_uri()], capture_output=True, text=True, timeout=120)
+        out = subprocess.run([browser, *flags, path.as_uri()], capture_output=True, text=True, timeout=PATIENCE)
         found = re.search(r'<pre id="answer">(.*?)</pre>', out.stdout, re.DOTALL)
         assert found, out.stderr[-2000:]
         text = found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

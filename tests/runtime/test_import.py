@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE
 
 from pullback.runtime.programs.imports import importing
 
@@ -38,7 +39,7 @@ def test_what_is_loaded(tmp_path):
     env = os.environ | {"PULLBACK_CACHE_DIR": str(tmp_path)}
     for loaded in (True, False):
         out = subprocess.run(
-            [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=120, env=env
+            [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=PATIENCE, env=env
         )
         eager, shape, compiler, others = out.stdout.splitlines()
         assert (eager, shape, others) == ("[]", "(40, 40)", "[]")
@@ -57,7 +58,7 @@ def test_lapack_without_scipy(tmp_path):
     """NumPy has loaded one."""
     env = os.environ | {"PULLBACK_CACHE_DIR": str(tmp_path)}
     run = [sys.executable, "-c", LAPACK]
-    out = subprocess.run(run, capture_output=True, text=True, check=True, timeout=120, env=env)
+    out = subprocess.run(run, capture_output=True, text=True, check=True, timeout=PATIENCE, env=env)
     assert out.stdout.splitlines() == ["1.5 False"]
 
 
@@ -82,7 +83,7 @@ def test_work_of_an_import():
     of memory for cycles.
     """
     out = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:] = {sys.path}\n{WORK}"],
-                         capture_output=True, text=True, check=True, timeout=120)  # fmt: skip
+                         capture_output=True, text=True, check=True, timeout=PATIENCE)  # fmt: skip
     assert out.stdout.split("\n")[:2] == ["[]", "True True True True"], out.stdout
 
 
@@ -110,7 +111,9 @@ print([r() is None for r in refs])
 
 def test_collector_after_an_import():
     """What was there before is collected as ever, what the user froze stays so, what the import made is left alone."""
-    out = subprocess.run([sys.executable, "-c", COLLECTOR], capture_output=True, text=True, check=True, timeout=120)
+    out = subprocess.run(
+        [sys.executable, "-c", COLLECTOR], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
     assert out.stdout.splitlines() == [
         "True False",
         "[True, False, False, True] True",
@@ -141,7 +144,7 @@ except AttributeError as error:
 
 def test_modules_that_are_imported_late():
     """Names of modules that are imported when they are first used are found as all others are."""
-    out = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=120)
+    out = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=PATIENCE)
     lines = ["[]", "set() True", "True True True", "True", "module 'pullback.numpy' has no attribute 'no_such_name'"]
     assert out.stdout.splitlines() == lines, out.stdout + out.stderr
 

@@ -5,6 +5,7 @@ import sys
 import textwrap
 
 import pytest
+from patience import PATIENCE
 
 pytest.importorskip("absl", reason="absl is not among the package's dependencies")
 
@@ -14,7 +15,7 @@ def run(body: str, *arguments: str) -> tuple[int, str]:
     script = "import pullback as jax\nfrom absl import app, flags\nflags.DEFINE_integer('mine', 3, 'x')\n"
     done = subprocess.run(
         [sys.executable, "-c", script + textwrap.dedent(body), *arguments],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout.strip() + done.stderr[-300:] * (done.returncode != 0)
 

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 
 import pullback as jax
 import pullback.numpy as jnp
@@ -56,13 +57,13 @@ def test_threads_of_python_that_overlap_give_back_what_was_there():
         inside, go_on = threading.Event(), threading.Event()
 
         def first():
-            with_one = on_one_thread(lambda: (inside.set(), go_on.wait(10), get()))
+            with_one = on_one_thread(lambda: (inside.set(), go_on.wait(PATIENCE), get()))
             seen.append(with_one()[2])
 
         seen: list[int] = []
         other = threading.Thread(target=first)
         other.start()
-        inside.wait(10)
+        inside.wait(PATIENCE)
         _core.blas_begin()
         go_on.set()
         other.join()

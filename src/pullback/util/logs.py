@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from pullback.util import config
 from pullback.util.switches import switches
@@ -37,7 +38,7 @@ def saying_slow(name: str) -> Iterator[None]:
         return
     started = time.perf_counter()
     said = f"pullback: still compiling {name} after {limit:.3g} s (PULLBACK_SLOW_COMPILE=0 hides this)"
-    timer = threading.Timer(limit, print, (said,), {"file": to, "flush": True})
+    timer = threading.Timer(limit, _say, (said, to))
     timer.daemon = True
     timer.start()
     try:
@@ -46,7 +47,13 @@ def saying_slow(name: str) -> Iterator[None]:
         timer.cancel()
     seconds = time.perf_counter() - started
     if seconds >= limit:
-        print(f"pullback: compiled {name} in {seconds:.1f} s", file=to)
+        timer.join()  # it speaks first
+        _say(f"pullback: compiled {name} in {seconds:.1f} s", to)
+
+
+def _say(line: str, to: TextIO) -> None:
+    to.write(line + "\n")  # in one piece: others write, too
+    to.flush()
 
 
 def logs_compilations() -> bool:

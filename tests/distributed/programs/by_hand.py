@@ -6,7 +6,7 @@ import sys
 import pullback as jax
 
 address, count, number, *rest = sys.argv[1:]
-jax.distributed.initialize(address, int(count), int(number), initialization_timeout=60)
+jax.distributed.initialize(address, int(count), int(number), initialization_timeout=900)
 assert jax.process_index() == int(number) and jax.process_count() == int(count)
 real = jax.distributed.initialize
 

@@ -13,13 +13,20 @@ import numpy as np
 
 import pullback as jax
 from pullback import lax
+from pullback.jax_names.src.distributed import global_state
 from pullback.sharding import PartitionSpec as P
 
 what = sys.argv[1]
 if what == "absent":
-    jax.distributed.initialize(initialization_timeout=2) if os.environ["PMI_RANK"] == "0" else time.sleep(30)
+    jax.distributed.initialize(initialization_timeout=2) if os.environ["PMI_RANK"] == "0" else time.sleep(900)
 jax.distributed.initialize()
 rank, count = jax.process_index(), jax.process_count()
+
+
+def meet(name):
+    global_state.client.wait_at_barrier(name, 900_000)
+
+
 mesh = jax.make_mesh((count,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
 
 
@@ -29,6 +36,7 @@ def summed(n=3, scale=1.0):
 
 
 step = summed()
+meet("together")  # the first steps of all are to be at one time, where no process waits for long for another
 assert np.array_equal(step(), np.full((1, 3), count))
 last = rank == count - 1
 sign = Path(*sys.argv[2:3])
@@ -77,18 +85,17 @@ try:
         others[last]()
     if what == "late" and last:
         wait_for(sign)  # the other has given up
-    if what == "slow":  # once the other is about to wait
-        if last:
-            wait_for(sign)
-            time.sleep(2)
-        else:
-            sign.touch()
+    if what == "slow":  # once the other is about to wait; several times, as that may be kept from running meanwhile
+        for k in range(5):
+            meet(f"round {k}")
+            time.sleep(0.5 * last)
+            step()
     if what == "leaves" and last:
         sys.exit(0)
     if what == "interrupt":
         if rank == 0:
             print("ready", flush=True)
-        time.sleep(0.5 if not last else 30)
+        time.sleep(0.5 if not last else 900)
     for _ in range(3):
         step()
 except BaseException as error:

@@ -11,6 +11,7 @@ import weakref
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 
 from pullback._ext import _core
 from pullback.util.errors import JaxRuntimeError
@@ -246,11 +247,13 @@ def test_host_calls_from_the_threads_of_a_loop(program):
     before = _core.num_threads()
     _core.set_num_threads(4)
     try:
-        threads = set()
+        threads, others = set(), threading.Event()
 
         def function(addresses):
             threads.add(threading.get_ident())
-            time.sleep(0.002)
+            if len(threads) > 1:
+                others.set()
+            others.wait(PATIENCE)  # the first one, for the others' part of the loop
 
         body = "call void @pb_parallel_for(ptr @body, ptr null, i64 16, i64 1)\nret i32 0"
         program(body, (), (), PARALLEL_HOST_CALL, host_calls=((function, 0),)).call([])
@@ -318,13 +321,20 @@ done:
 FOREVER = "br label %loop\n" + FOREVER
 
 
+def check_interrupted(call):
+    """Ctrl-C from another process, as this one may hold the GIL, a tenth of a second after the call has begun."""
+    command = ["sh", "-c", f"read begun; sleep 0.1; kill -INT {os.getpid()}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as sender, pytest.raises(KeyboardInterrupt):
+        os.write(sender.stdin.fileno(), b"\n")
+        call()
+
+
 @pytest.mark.parametrize("release_gil", [False, True])
 def test_interrupt(program, release_gil):
     e = program(FOREVER, (), (), "declare i32 @pb_interrupt_pending()", interruptible=True, release_gil=release_gil)
     handler = signal.getsignal(signal.SIGINT)
     for _ in range(2):
-        with subprocess.Popen(["sh", "-c", f"sleep 0.1; kill -INT {os.getpid()}"]), pytest.raises(KeyboardInterrupt):
-            e.call([])
+        check_interrupted(lambda: e.call([]))
     assert signal.getsignal(signal.SIGINT) is handler
     with pytest.raises(KeyboardInterrupt):  # and Python's own handling is as before
         signal.raise_signal(signal.SIGINT)
@@ -338,9 +348,8 @@ def test_a_run_apart(program, aval, array):
     x = array(np.zeros(1000, np.float32))
     in_use = _core.memory_stats()["bytes_in_use"]
     for _ in range(3):
-        with subprocess.Popen(["sh", "-c", f"sleep 0.1; kill -INT {os.getpid()}"]), pytest.raises(KeyboardInterrupt):
-            e.call([x])
-    until = time.monotonic() + 60
+        check_interrupted(lambda: e.call([x]))
+    until = time.monotonic() + PATIENCE
     while _core.memory_stats()["bytes_in_use"] != in_use and time.monotonic() < until:
         time.sleep(0.01)
     assert _core.memory_stats()["bytes_in_use"] == in_use
@@ -374,13 +383,19 @@ def test_own_signal_handler_is_heard(program):
     before = signal.signal(signal.SIGINT, handler)
     try:
         e = program(FOREVER, (), (), "declare i32 @pb_interrupt_pending()", interruptible=True, release_gil=True)
-        timers = [threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)) for delay in (0.05, 0.3)]
-        for t in timers:
-            t.start()
+
+        def press():
+            for k in range(2):
+                while len(heard) < k:  # two signals that come at once are one
+                    time.sleep(0.001)
+                time.sleep(0.05)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=press)
+        thread.start()
         with pytest.raises(RuntimeError, match="stop"):
             e.call([])
-        for t in timers:
-            t.join()
+        thread.join()
         assert heard == [signal.SIGINT] * 2
     finally:
         signal.signal(signal.SIGINT, before)
@@ -417,7 +432,9 @@ def test_exit_while_a_daemon_thread_computes(kind):
         time.sleep(0.05)
     """)
     for _ in range(3):
-        done = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], timeout=PATIENCE, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
 
 

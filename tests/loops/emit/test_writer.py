@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from patience import PATIENCE
 
 from pullback.loops.emit import folder, writer
 from pullback.loops.emit.cache import Entry, ObjectCache
@@ -55,14 +56,14 @@ def test_the_thread_ends_when_there_is_nothing_to_do_and_another_one_follows(mon
     finish_writing()
     thread = writer._thread
     if thread is not None:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert writer._thread is None
 
 
 def test_a_process_that_ends_has_written_all(tmp_path):
     lines = ["import sys", "from pullback.loops.emit.cache import Entry, ObjectCache", "from pathlib import Path",
              "ObjectCache(Path(sys.argv[1])).put(sys.argv[2], Entry(b'code', (), 0), later=True)"]  # fmt: skip
-    subprocess.run([sys.executable, "-c", "\n".join(lines), str(tmp_path), KEY], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", "\n".join(lines), str(tmp_path), KEY], check=True, timeout=PATIENCE)
     assert ObjectCache(tmp_path).get(KEY) == ENTRY
 
 
@@ -71,7 +72,8 @@ def test_where_no_thread_can_begin_all_is_written_at_once(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     finish_writing()
-    monkeypatch.setattr(writer, "_thread", None)
+    if (thread := writer._thread) is not None:  # which has nothing to do, and ends
+        thread.join(PATIENCE)
     monkeypatch.setattr(threading.Thread, "start", start)
     done = []
     write_later(lambda: done.append(1))

@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 import pytest
+from patience import PATIENCE
 
 import pullback as jax
 
@@ -15,7 +16,7 @@ def run(body: str, flags: str = "") -> list[str]:
     script = "import pullback as jax, pullback.numpy as jnp\n" + textwrap.dedent(body)
     environment = {**os.environ, "XLA_FLAGS": flags}
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.split()

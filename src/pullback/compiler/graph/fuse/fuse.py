@@ -53,29 +53,21 @@ from pullback.compiler.graph.fuse.groups import (
     apart_axes,
     common_loops,
     is_turned,
-    operand_pairs,
     turns,
 )
 from pullback.compiler.graph.fuse.rows import form_rows, in_order
-from pullback.compiler.graph.fuse.views import memory_view, takes_apart
+from pullback.compiler.graph.fuse.survey import FAR_SMALLER, POINTWISE, Survey, is_large
+from pullback.compiler.graph.fuse.views import memory_view
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
-from pullback.loops.emit.ops import ROUNDED
 from pullback.loops.ir import Builder
 from pullback.loops.passes.split import MOST_OPS
-from pullback.loops.schedule.machine import NOMINAL
 from pullback.util.switches import switches
 
-POINTWISE = (Elementwise, Pointwise)
 FREE_COST = 2  # additions that are cheaper to repeat than to store and load again, wherever that is
-SHORT = ("float16", "bfloat16")  # types of what is computed in float32 and rounded
 REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
-DEAR = 1 << 20  # additions beyond which costs are not told apart: they double with each use of a value by the next
 MOST_REPEATED = 64  # operations by which a value that is repeated makes a program longer
-SMALLER = 2  # times: what such a value is made of may be stored, and it be repeated
-FAR_SMALLER = 4  # times: what is repeated along other axes is in the first cache, or computed before inner loops
 MAX_STORES = 24  # streams that one loop nest writes
-MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
 FEW = 32  # elements of an array that is copied without a thought
 AGAIN = 4  # times that an element is wanted, from which on it matters how far it is from the next; twice that: its cost
 MAX_LIFTED = 32  # groups that run earlier so that two others can be one
@@ -104,24 +96,14 @@ class _Fuser:
         self.stored: set[Var] = set()
         self.outputs = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
         self.forwarded: dict[Var, Var] = {}
-        self.producer: dict[Var, int] = {}
-        self.users: dict[Var, int] = {}
-        self.costs: dict[Var, float] = {}
-        # In an order that does not change from process to process, as only the first MAX_LEAVES are kept.
-        self.sources: dict[Var, tuple[Var, ...]] = {}
-        # The same if smaller values on the way are stored: (cost, sources), where that makes it less.
-        self.shallow: dict[Var, tuple[float, tuple[Var, ...]]] = {}
-        self.leaves: dict[Var, tuple[Leaf, ...]] = {}
-        self.contiguous: dict[Var, bool] = {}
-        self.apart_in_memory: dict[Var, bool] = {}  # whether what it is made of lies so, along its last axis
+        self.survey = Survey(jaxpr, changing)
+        self.producer = self.survey.producer
         self.apart: dict[tuple[Index, Shape, Index, Shape], frozenset[Any]] = {}
         self.changing = changing
-        self.changed: dict[Var, list[int]] = {}  # numbers of the calls that may overwrite a value
         self.calls: dict[int, Group] = {}
         self.makers: dict[Var, Group] = {}
 
     def run(self) -> Fusion:
-        self._survey()
         effect_height = -1
         for number in range(len(self.eqns) - 1, -1, -1):
             eqn = self.eqns[number]
@@ -140,7 +122,7 @@ class _Fuser:
             units = form_rows(self.groups, self.eqns)
         row_local = self._row_locals(units)
         units = in_order(units, self.eqns)
-        return Fusion(units, self.stored, self.aliases, self.forwarded, row_local, self.producer, self.users)
+        return Fusion(units, self.stored, self.aliases, self.forwarded, row_local, self.producer, self.survey.users)
 
     def _row_locals(self, units: list[Row | Group]) -> dict[Var, Row]:
         """Values that only their own row reads; those of one element in each row stay in registers."""
@@ -162,70 +144,6 @@ class _Fuser:
                     else:
                         local[var] = row
         return local
-
-    # What each value is made of, first to last.
-
-    def _survey(self) -> None:
-        for var in (*self.jaxpr.constvars, *self.jaxpr.invars):
-            self._is_source(var)
-        for number, eqn in enumerate(self.eqns):
-            kind = eqn.primitive.lower
-            for var in eqn.outvars:
-                self.producer[var] = number
-            operands = [v for v in eqn.invars if not isinstance(v, Literal)]
-            for var in operands:
-                self.users[var] = self.users.get(var, 0) + 1
-            if not isinstance(kind, POINTWISE):
-                for var in eqn.outvars:
-                    self._is_source(var)
-                for k, _ in operand_pairs(eqn):
-                    operand = eqn.invars[k]
-                    if isinstance(operand, Var) and (operand in self.producer or operand in self.changing):
-                        self.changed.setdefault(operand, []).append(number)
-                continue
-            (out,) = eqn.outvars
-            big = [v for v in operands if v.aval.size > 1]
-            sources = tuple(dict.fromkeys(s for v in big for s in self.sources[v]))[:MAX_LEAVES]
-            near = dict.fromkeys(v for v in big if FAR_SMALLER * v.aval.size > out.aval.size)
-            computed = isinstance(kind, Elementwise) or not kind.is_view
-            own: float = kind.cost if computed else 0
-            if out.aval.dtype.name in SHORT and eqn.primitive.name in ROUNDED and _is_large(out):
-                own += NOMINAL.operations.rounding
-            self.costs[out] = min(sum([self.costs[v] for v in near]) + own, DEAR)
-            self._note_shallow(out, big, own)
-            self.leaves[out] = self._leaves(eqn, big)
-            self.sources[out] = sources
-            self.apart_in_memory[out] = takes_apart(eqn) or any([self.apart_in_memory[v] for v in big])
-            view = memory_view(eqn)
-            if view is not None and not isinstance(eqn.invars[0], Literal):
-                self.contiguous[out] = view and self.contiguous[eqn.invars[0]]
-            else:
-                self.contiguous[out] = True
-
-    def _note_shallow(self, out: Var, operands: Sequence[Var], own: float) -> None:
-        cost, sources = own, dict[Var, None]()
-        for v in operands:
-            if SMALLER * v.aval.size <= out.aval.size:
-                sources[v] = None
-                continue
-            more, made_of = self.shallow.get(v) or (self.costs[v], self.sources[v])
-            cost += more
-            sources |= dict.fromkeys(made_of)
-        if cost < self.costs[out]:
-            self.shallow[out] = cost, tuple(sources)[:MAX_LEAVES]
-
-    def _is_source(self, var: Var) -> None:
-        self.costs[var] = 0
-        self.sources[var] = (var,)
-        self.leaves[var] = ((var, ()),)
-        self.contiguous[var] = True
-        self.apart_in_memory[var] = False
-
-    def _leaves(self, eqn: JaxprEqn, operands: Sequence[Var]) -> tuple[Leaf, ...]:
-        leaves = dict.fromkeys(leaf for v in operands for leaf in self.leaves[v])
-        if eqn.primitive.name == "transpose":
-            leaves = dict.fromkeys((var, _turned(ways, eqn.params["permutation"])) for var, ways in leaves)
-        return tuple(leaves)[:MAX_LEAVES]
 
     # Equations, last to first.
 
@@ -253,7 +171,7 @@ class _Fuser:
         height = 1 + max(self._height(v) for v in eqn.outvars)
         space = eqn.invars[0].aval.shape
         reduced = tuple(sorted(eqn.primitive.lower.axes(eqn.params)))
-        leaves = frozenset[Leaf]().union(*(self.leaves[v] for v in eqn.invars if not isinstance(v, Literal)))
+        leaves = frozenset[Leaf]().union(*(self.survey.leaves[v] for v in eqn.invars if not isinstance(v, Literal)))
         group = self._sibling(space, eqn.outvars, reduced, leaves) or self._new_group(space, height, number)
         group.reduced = reduced
         group.reductions.append(number)
@@ -289,7 +207,7 @@ class _Fuser:
             self._store(number, eqn, out)
         elif wants is None:
             return
-        elif (self.changed or self.changing) and self._is_taken_out(out, wants):
+        elif (self.survey.changed or self.changing) and self._is_taken_out(out, wants):
             self._store(number, eqn, out, alone=True)
         elif (
             (self._is_free(eqn, out) and not self._is_read_again(out, wants))
@@ -312,8 +230,8 @@ class _Fuser:
         if isinstance(source, Literal) or source.aval.size <= 1:
             return False
         if memory_view(eqn) and out.aval.size == source.aval.size:  # another shape of the same elements in a row
-            return self.contiguous[source]
-        in_a_row = memory_view(eqn) and self.contiguous[source] and self._is_in_memory(source)
+            return self.survey.contiguous[source]
+        in_a_row = memory_view(eqn) and self.survey.contiguous[source] and self._is_in_memory(source)
         return in_a_row or all(self._strided_wishes(out))
 
     def _is_in_memory(self, var: Var) -> bool:
@@ -333,7 +251,7 @@ class _Fuser:
             not isinstance(source, Literal)
             and source in self.producer
             and source not in self.outputs
-            and self.contiguous[source]
+            and self.survey.contiguous[source]
             and out.aval.size == source.aval.size > 1
         )
 
@@ -350,27 +268,27 @@ class _Fuser:
             return True
         if "producers" in switches.skip:
             return False
-        large = [v for v in self.sources[out] if FAR_SMALLER * v.aval.size > out.aval.size]
+        large = [v for v in self.survey.sources[out] if FAR_SMALLER * v.aval.size > out.aval.size]
         again = FREE_COST if len(large) > 1 else 0  # two arrays to read again instead of one
-        return self.costs[out] <= (FREE_COST - again if large else REPEATED_COST)
+        return self.survey.costs[out] <= (FREE_COST - again if large else REPEATED_COST)
 
     def _is_read_again(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether elements are wanted so often that it is asked whether they are sooner stored: those that lie apart in
         memory, and what is computed of what the first cache does not hold. (Where a padded array begins is known.)
         """
-        arithmetic = self.costs[out] and isinstance(self.eqns[self.producer[out]].primitive.lower, Elementwise)
-        far = arithmetic and _is_large(out)
-        if out.aval.size <= FEW or not (self.apart_in_memory[out] or far):
+        arithmetic = self.survey.costs[out] and isinstance(self.eqns[self.producer[out]].primitive.lower, Elementwise)
+        far = arithmetic and is_large(out)
+        if out.aval.size <= FEW or not (self.survey.apart_in_memory[out] or far):
             return False
         evaluations = sum(turns(group, index) for group, indices in wants.items() for index in indices)
-        return evaluations >= (AGAIN if self.apart_in_memory[out] else 2 * AGAIN) * out.aval.size
+        return evaluations >= (AGAIN if self.survey.apart_in_memory[out] else 2 * AGAIN) * out.aval.size
 
     def _is_repeated(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether a value is computed wherever it is wanted, as memory is the dearer."""
         if "producers" in switches.skip:
             return False
-        return self._is_cheap(out, wants, self.costs[out], self.sources[out]) or (
-            out in self.shallow and self._is_cheap(out, wants, *self.shallow[out])
+        return self._is_cheap(out, wants, self.survey.costs[out], self.survey.sources[out]) or (
+            out in self.survey.shallow and self._is_cheap(out, wants, *self.survey.shallow[out])
         )
 
     def _is_cheap(self, out: Var, wants: dict[Group, dict[Index, bool]], cost: float, made_of: tuple[Var, ...]) -> bool:
@@ -394,12 +312,12 @@ class _Fuser:
         """Whether `out` is a few elements of an array that a call may overwrite before some group wants them; or one
         element of an argument that a nest may overwrite while it wants that.
         """
-        for source in self.sources[out]:
+        for source in self.survey.sources[out]:
             if source.aval.size < max(FEW, 4 * out.aval.size):
                 continue
             if source in self.changing and out.aval.size == 1:
                 return True
-            for call in self.changed.get(source, ()):
+            for call in self.survey.changed.get(source, ()):
                 writer = self.calls.get(call)
                 if writer is None or any(group.height < writer.height for group in wants):
                     return True
@@ -415,7 +333,10 @@ class _Fuser:
         if group.size <= 2 * out.aval.size:
             return True
         # An operand of a join: loops are cut where it begins, as long as one function can hold every part.
-        if self.elements[out, group, index] <= 1.25 * out.aval.size and group.evaluated + self.costs[out] <= MOST_OPS:
+        if (
+            self.elements[out, group, index] <= 1.25 * out.aval.size
+            and group.evaluated + self.survey.costs[out] <= MOST_OPS
+        ):
             return True
         # Fewer elements than iterations: worth it only if the outer loops alone determine the index.
         return turns(group, index) <= 2 * out.aval.size
@@ -431,7 +352,7 @@ class _Fuser:
         ((group, indices),) = wants.items()
         if not (isinstance(kind, Pointwise) and kind.moves):
             parts = group.call is None and not group.reductions and isinstance(kind, Elementwise)
-            if not parts or self.costs[out] > DEALT_OUT_COST:
+            if not parts or self.survey.costs[out] > DEALT_OUT_COST:
                 return False
         return len(indices) <= MOST_PARTS and (
             sum(self.elements[out, group, index] for index in indices) <= 1.25 * out.aval.size
@@ -442,13 +363,13 @@ class _Fuser:
         height = self._height(out)
         group = None if alone else self._consumer(out, wants, height)
         if group is None and not alone:
-            group = self._sibling(out.aval.shape, (out,), None, frozenset(self.leaves[out]))
+            group = self._sibling(out.aval.shape, (out,), None, frozenset(self.survey.leaves[out]))
         if group is None:
             group = self._new_group(out.aval.shape, height + 1, number, alone=alone)
         self.stored.add(out)
         self.makers[out] = group
         group.stores.append(out)
-        group.leaves.update(self.leaves[out])
+        group.leaves.update(self.survey.leaves[out])
         group.last = max(group.last, number)
         wants.pop(group, None)
         self._settle(out)
@@ -511,7 +432,7 @@ class _Fuser:
         if reduced is None:
             return False
         shape = out.aval.shape
-        for source in self.sources[out]:
+        for source in self.survey.sources[out]:
             number = self.producer.get(source)
             eqn = None if number is None else self.eqns[number]
             if eqn is None or not isinstance(eqn.primitive.lower, Reduction):
@@ -608,15 +529,3 @@ class _Fuser:
         if call is None and not alone:
             self.by_space.setdefault(space, []).append(group)
         return group
-
-
-def _turned(ways: tuple[Shape, ...], permutation: Shape) -> tuple[Shape, ...]:
-    """Transpositions on the way from a leaf, one more of them: what is turned back was not turned."""
-    if ways and sorted(permutation, key=permutation.__getitem__) == list(ways[-1]):
-        return ways[:-1]
-    return (*ways, tuple(permutation))
-
-
-def _is_large(var: Var) -> bool:
-    """Whether the first cache does not hold a value."""
-    return bool(var.aval.size * var.aval.dtype.itemsize > NOMINAL.first.bytes)

@@ -1,0 +1,111 @@
+"""What each value of a flat jaxpr is made of: a pass over its equations from first to last, before fusion decides.
+
+A value's sources are those that are stored in any case: arguments, results of reductions and of calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from pullback.compiler.graph.fuse.groups import Leaf, Shape, operand_pairs
+from pullback.compiler.graph.fuse.views import memory_view, takes_apart
+from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
+from pullback.core.lowering import Elementwise, Pointwise
+from pullback.loops.emit.ops import ROUNDED
+from pullback.loops.schedule.machine import NOMINAL
+
+POINTWISE = (Elementwise, Pointwise)
+SHORT = ("float16", "bfloat16")  # types of what is computed in float32 and rounded
+DEAR = 1 << 20  # additions beyond which costs are not told apart: they double with each use of a value by the next
+SMALLER = 2  # times: a value so much smaller than what is made of it may be stored, and that be repeated
+FAR_SMALLER = 4  # times: what is repeated along other axes is in the first cache, or computed before inner loops
+MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
+
+
+class Survey:
+    """What is known of each variable of a jaxpr; `changing` are arguments whose memory is that of a result."""
+
+    def __init__(self, jaxpr: Jaxpr, changing: Set[Var]) -> None:
+        self.producer: dict[Var, int] = {}  # number of the equation
+        self.users: dict[Var, int] = {}
+        self.changed: dict[Var, list[int]] = {}  # numbers of the calls that may overwrite a value
+        self.costs: dict[Var, float] = {}  # additions that each element takes from its sources on
+        # What it is computed from, in an order that no process changes, as only the first MAX_LEAVES are kept.
+        self.sources: dict[Var, tuple[Var, ...]] = {}
+        # The same if smaller values on the way are stored: (cost, sources), where that makes it less.
+        self.shallow: dict[Var, tuple[float, tuple[Var, ...]]] = {}
+        self.leaves: dict[Var, tuple[Leaf, ...]] = {}  # its sources, and how they are turned on the way
+        self.contiguous: dict[Var, bool] = {}
+        self.apart_in_memory: dict[Var, bool] = {}  # whether what it is made of lies so, along its last axis
+        for var in (*jaxpr.constvars, *jaxpr.invars):
+            self._is_source(var)
+        for number, eqn in enumerate(jaxpr.eqns):
+            kind = eqn.primitive.lower
+            for var in eqn.outvars:
+                self.producer[var] = number
+            operands = [v for v in eqn.invars if not isinstance(v, Literal)]
+            for var in operands:
+                self.users[var] = self.users.get(var, 0) + 1
+            if not isinstance(kind, POINTWISE):
+                for var in eqn.outvars:
+                    self._is_source(var)
+                for k, _ in operand_pairs(eqn):
+                    operand = eqn.invars[k]
+                    if isinstance(operand, Var) and (operand in self.producer or operand in changing):
+                        self.changed.setdefault(operand, []).append(number)
+                continue
+            (out,) = eqn.outvars
+            big = [v for v in operands if v.aval.size > 1]
+            sources = tuple(dict.fromkeys(s for v in big for s in self.sources[v]))[:MAX_LEAVES]
+            near = dict.fromkeys(v for v in big if FAR_SMALLER * v.aval.size > out.aval.size)
+            computed = isinstance(kind, Elementwise) or not kind.is_view
+            own: float = kind.cost if computed else 0
+            if out.aval.dtype.name in SHORT and eqn.primitive.name in ROUNDED and is_large(out):
+                own += NOMINAL.operations.rounding
+            self.costs[out] = min(sum([self.costs[v] for v in near]) + own, DEAR)
+            self._note_shallow(out, big, own)
+            self.leaves[out] = self._leaves(eqn, big)
+            self.sources[out] = sources
+            self.apart_in_memory[out] = takes_apart(eqn) or any([self.apart_in_memory[v] for v in big])
+            view = memory_view(eqn)
+            if view is not None and not isinstance(eqn.invars[0], Literal):
+                self.contiguous[out] = view and self.contiguous[eqn.invars[0]]
+            else:
+                self.contiguous[out] = True
+
+    def _note_shallow(self, out: Var, operands: Sequence[Var], own: float) -> None:
+        cost, sources = own, dict[Var, None]()
+        for v in operands:
+            if SMALLER * v.aval.size <= out.aval.size:
+                sources[v] = None
+                continue
+            more, made_of = self.shallow.get(v) or (self.costs[v], self.sources[v])
+            cost += more
+            sources |= dict.fromkeys(made_of)
+        if cost < self.costs[out]:
+            self.shallow[out] = cost, tuple(sources)[:MAX_LEAVES]
+
+    def _is_source(self, var: Var) -> None:
+        self.costs[var] = 0
+        self.sources[var] = (var,)
+        self.leaves[var] = ((var, ()),)
+        self.contiguous[var] = True
+        self.apart_in_memory[var] = False
+
+    def _leaves(self, eqn: JaxprEqn, operands: Sequence[Var]) -> tuple[Leaf, ...]:
+        leaves = dict.fromkeys(leaf for v in operands for leaf in self.leaves[v])
+        if eqn.primitive.name == "transpose":
+            leaves = dict.fromkeys((var, _turned(ways, eqn.params["permutation"])) for var, ways in leaves)
+        return tuple(leaves)[:MAX_LEAVES]
+
+
+def _turned(ways: tuple[Shape, ...], permutation: Shape) -> tuple[Shape, ...]:
+    """Transpositions on the way from a leaf, one more of them: what is turned back was not turned."""
+    if ways and sorted(permutation, key=permutation.__getitem__) == list(ways[-1]):
+        return ways[:-1]
+    return (*ways, tuple(permutation))
+
+
+def is_large(var: Var) -> bool:
+    """Whether the first cache does not hold a value."""
+    return bool(var.aval.size * var.aval.dtype.itemsize > NOMINAL.first.bytes)

@@ -91,3 +91,9 @@ def test_public_functions_stay_what_they_were():
     assert list(inspect.signature(jsp.linalg.solve).parameters)[:3] == ["a", "b", "lower"]
     for function in (jsp.linalg.solve, jax.random.choice, lax.slice, jax.nn.one_hot, jnp.unique):
         assert pickle.loads(pickle.dumps(function)) is function and function.__doc__
+
+
+def test_errors_of_methods_show_the_arguments_alone():
+    kde = jax.scipy.stats.gaussian_kde(jnp.arange(5.0))
+    with pytest.raises(ValueError, match=r"\(in gaussian_kde.evaluate\(points=float32\[2, 3\]\)\)"):
+        kde.evaluate(jnp.ones((2, 3)))

@@ -380,9 +380,6 @@ class AbstractRef(AbstractValue):
         return f"Ref{{{self.inner_aval.strip_weak_type()}}}"
 
 
-_float0_cache: dict[tuple, ShapedArray] = {}
-
-
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """Aval of the tangents of values of `aval`: float0 of the same shape where the dtype is not differentiable."""
     dtype = aval.dtype

@@ -157,7 +157,7 @@ def _called_with(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
     bound = inspect.signature(fun).bind(*args, **kwargs)
-    given = [f"{argument}={value(x)}" for argument, x in bound.arguments.items()]
+    given = [f"{argument}={value(x)}" for argument, x in bound.arguments.items() if argument != "self"]
     return ", ".join(given[:_MOST] + ["..."] * (len(given) > _MOST))
 
 

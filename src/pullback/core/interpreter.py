@@ -56,10 +56,6 @@ class Interpreter:
         """The same, as interpreters of users have it and call it of their parents."""
         return self.process(primitive, tuple(tracers), params)
 
-    def stage_value(self, value: Any) -> Any:
-        """What stands for a value of the user's in this interpreter."""
-        return value
-
     def full_raise(self, value: Any) -> Any:
         """The value as it is: libraries' interpreters ask what stands for it, and there are no levels."""
         return value

@@ -19,7 +19,6 @@ from pullback.sharding import PartitionSpec, Sharding
 from pullback.util import dtypes
 
 Array = _core.Array
-_NUMBERS = (bool, int, float, complex)
 
 
 class Kind(NamedTuple):

@@ -25,11 +25,6 @@ def specialize(closed: ClosedJaxpr, values: Values) -> ClosedJaxpr:
     return ClosedJaxpr(_Specializer(values).jaxpr(closed.jaxpr), closed.consts)
 
 
-def specialize_aval(aval: ShapedArray, values: Values) -> ShapedArray:
-    """The type with values for all dimension variables."""
-    return _Specializer(values).aval(aval)
-
-
 def refuse_symbolic(closed: ClosedJaxpr, what: str) -> None:
     """Raise NotImplementedError if a program has symbolic dimensions; it names the first operation that has them."""
     for var in closed.jaxpr.invars:

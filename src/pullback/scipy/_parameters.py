@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pullback.core.kinds import (
     ARRAY,
-    DTYPE,
     FLAG,
     FUNCTION,
     INTEGER,
@@ -90,5 +89,3 @@ NDIMAGE: Kinds = table(
     cval=ARRAY,
 )
 CLUSTER: Kinds = table(obs__code_book=ARRAY, check_finite=FLAG)
-TRAPEZOID: Kinds = COMMON | table(dx=ARRAY)
-KDE: Kinds = table(points__dataset__weights=ARRAY, shape=SEQUENCE, dtype=DTYPE)

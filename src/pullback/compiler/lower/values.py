@@ -40,7 +40,7 @@ class Level:
 class PointContext:
     """What an `at` rule sees: operands by index."""
 
-    __slots__ = ("_dtype", "_eqn", "_lazy", "_lazy_operands", "_region", "b", "in_avals", "out_aval", "params")
+    __slots__ = ("_dtype", "_eqn", "_lazy_operands", "_region", "b", "in_avals", "out_aval", "params")
 
     def __init__(self, region: Region, eqn: JaxprEqn, lazy: bool) -> None:
         self.b = region.b
@@ -49,7 +49,6 @@ class PointContext:
         self.out_aval = eqn.outvars[0].aval
         self._region = region
         self._eqn = eqn
-        self._lazy = lazy
         kind = eqn.primitive.lower
         self._lazy_operands = lazy or not (isinstance(kind, Pointwise) and not may_be_lazy(eqn))
         self._dtype = ir_dtype(self.out_aval.dtype)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pullback
+import pullback.numpy as jnp
 from pullback import lax
 
 WRAPS = [lambda f: f, pullback.jit]
@@ -289,3 +290,63 @@ def test_cumlogsumexp_of_complex_numbers(dtype, rtol):
             edges = np.array([-np.inf, -np.inf, 1 + 2j, -np.inf, np.inf, 1], dtype)
             np.testing.assert_array_equal(way(lax.cumlogsumexp)(edges)[:4], [-np.inf, -np.inf, 1 + 2j, 1 + 2j])
             np.testing.assert_array_equal(way(lax.cumlogsumexp)(edges)[4:].real, [np.inf, np.inf])
+
+
+_LARGER = pullback.jit(lambda x, y: jnp.where(jnp.abs(x) > jnp.abs(y), x, y))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "computation", "start"),
+    [
+        ("bool", lax.bitwise_or, False),
+        ("bool", lax.bitwise_and, True),
+        ("bool", lax.bitwise_xor, False),
+        ("u1", lax.bitwise_and, 255),
+        ("i4", lax.bitwise_xor, 0),
+        ("f4", lax.mul, 1),
+        ("c8", lax.mul, 1),
+        ("f4", _LARGER, 0),
+        ("f4", lambda x, y: jnp.where(x > 2, x, y + 1), 0),
+    ],
+)
+def test_windows_of_any_elementwise_computation_lie_in_lanes(dtype, computation, start):
+    x = (np.random.default_rng(0).standard_normal((9, 40)) * 2).astype("i4").astype(dtype)
+    start = x.dtype.type(start)
+
+    def folded(x):
+        return lax.reduce_window(x, start, computation, (3, 2), (1, 2), ((2, 0), (-1, 3)), (1, 1), (1, 2))
+
+    program = pullback.jit(folded)
+    assert "vector" in program.lower(x).as_text("nests")
+    want = np.empty(program(x).shape, dtype)
+    for i, j in np.ndindex(want.shape):
+        places = [(i + a - 2, 2 * j + 2 * b + 1) for a in range(3) for b in range(2)]
+        value = start
+        for row, column in places:
+            if row in range(9) and column in range(40):
+                value = np.asarray(computation(jnp.asarray(value), jnp.asarray(x[row, column])))
+        want[i, j] = value
+    np.testing.assert_allclose(program(x), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_pairs_are_folded_in_lanes(axis):
+    x = np.random.default_rng(0).integers(0, 9, (30, 40)).astype("f4")
+
+    def first_largest(x):
+        def larger(a, b):
+            keep = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+            return jnp.where(keep, a[0], b[0]), jnp.where(keep, a[1], b[1])
+
+        numbers = lax.broadcasted_iota("i4", x.shape, axis)
+        return lax.reduce((x, numbers), (np.float32(-np.inf), np.int32(100)), larger, (axis,))
+
+    program = pullback.jit(first_largest)
+    assert "vector" in program.lower(x).as_text("nests")
+    largest, number = program(x)
+    np.testing.assert_array_equal(largest, x.max(axis))
+    np.testing.assert_array_equal(number, x.argmax(axis))
+    for shape in ((0, 40), (30, 0)):
+        largest, number = program(x[: shape[0], : shape[1]])
+        assert largest.shape == (shape[1 - axis],)
+        assert (largest == -np.inf).all() and (number == 100).all()

@@ -7,6 +7,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback import lax
 
 
 def test_parts_have_scratch_space_of_their_own():
@@ -111,3 +112,19 @@ def test_long_sides_of_choices_are_not_computed_in_vain():
     assert "rim=True" not in pullback.jit(f).lower(x).as_text("nests")
     want = np.concatenate([np.sin(x[:, :2]) + np.exp(x[:, :2]), np.tanh(x[:, 2:])], 1)
     np.testing.assert_allclose(pullback.jit(f)(x), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("stride", "dtype"), [(1, "f4"), (2, "f4"), (2, "u1")])
+def test_the_middle_of_windows_that_reach_over_edges_asks_nothing(stride, dtype):
+    x = np.random.default_rng(0).integers(1, 200, (100, 90)).astype(dtype)
+    zero = x.dtype.type(0)
+
+    def pooled(x):
+        return lax.reduce_window(x, zero, lax.max, (3, 3), (stride, stride), ((1, 1), (1, 1)))
+
+    program = pullback.jit(pooled)
+    parts = re.split("vector|parallel|threads", program.lower(x).as_text("nests"))
+    assert any("x0[" in part and "select" not in part for part in parts), parts
+    wide = np.pad(x, 1)
+    want = np.max([wide[i : i + 100, j : j + 90] for i in range(3) for j in range(3)], 0)[::stride, ::stride]
+    np.testing.assert_array_equal(program(x), want)

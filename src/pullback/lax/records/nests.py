@@ -14,6 +14,20 @@ def loops(b: Any, shape: Sequence[int], body: Callable[[tuple[Any, ...]], None],
         body(index)
 
 
+def fold(b: Any, shape: Sequence[int], step: Callable[..., Any], values: Any, index: tuple[Any, ...] = ()) -> Any:
+    """`values` after `values = step(values, index)` for each index of a shape, in loops from the first dimension
+    inwards.
+    """
+    if len(index) == len(shape):
+        return step(values, index)
+    n = shape[len(index)]
+    if n == 1:
+        return fold(b, shape, step, values, (*index, b.const("i64", 0)))
+    with b.carried_loop(n, [(tuple(values), None)], "sequential") as r:
+        r.update(*fold(b, shape, step, tuple(r.vars), (*index, r.i)))
+    return tuple(r.results)
+
+
 def copy_into(ctx: Any, source: Any, target: Any) -> None:
     """target[i] = source[i] for all i."""
     loops(ctx.b, target.shape, lambda index: ctx.store(target, index, ctx.load(source, index)))

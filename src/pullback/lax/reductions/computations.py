@@ -7,11 +7,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core.lowering import Nest
+from pullback.core.lowering import Elementwise, Inline, Nest
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.records.families import *
 from pullback.lax.records.families import check_axes, shape_without
-from pullback.lax.records.nests import loops
+from pullback.lax.records.nests import fold, loops
 from pullback.lax.reductions.reductions import _all_ones, _one, _zero, highest, lowest
 
 __all__ = ["reduce", "reduce_p"]
@@ -105,6 +105,41 @@ def evaluate_reference(closed: Any, *arrays: np.ndarray) -> list[np.ndarray]:
     return [np.broadcast_to(read(a), shape) for a in jaxpr.outvars]
 
 
+def is_elementwise(closed: Any) -> bool:
+    """Whether a jaxpr of scalars consists of operations of numbers alone, so that `scalar_values` has it."""
+    constants = all(np.size(value) == 1 for value in closed.consts)
+    return constants and all(
+        is_elementwise(eqn.primitive.lower.body(eqn))
+        if isinstance(eqn.primitive.lower, Inline)
+        else isinstance(eqn.primitive.lower, Elementwise)
+        for eqn in closed.jaxpr.eqns
+    )
+
+
+def scalar_values(b: Any, closed: Any, values: Sequence[Any]) -> list[Any]:
+    """A jaxpr of scalars, of which `is_elementwise` holds, as expressions of the loop IR."""
+    jaxpr = closed.jaxpr
+    env = dict(zip(jaxpr.invars, values))
+
+    def const(value, aval):
+        return b.const(dtypes.short_name(aval.dtype), np.asarray(value).astype(aval.dtype).reshape(()).item())
+
+    env.update((var, const(value, var.aval)) for var, value in zip(jaxpr.constvars, closed.consts))
+
+    def read(atom):
+        return const(atom.val, atom.aval) if hasattr(atom, "val") else env[atom]
+
+    for eqn in jaxpr.eqns:
+        kind, operands = eqn.primitive.lower, [read(a) for a in eqn.invars]
+        if isinstance(kind, Inline):
+            outs = scalar_values(b, kind.body(eqn), operands)
+        else:
+            b.out_dtype = dtypes.short_name(eqn.outvars[0].aval.dtype)
+            outs = [b.let(kind.scalar(b, *operands, **eqn.params))]
+        env.update(zip(eqn.outvars, outs))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
 def _reduce_shape(*avals, computation, jaxpr, dimensions):
     n = len(avals) // 2
     operands = avals[:n]
@@ -135,6 +170,30 @@ def _reduce_emit(ctx):
     n = len(ctx.in_avals) // 2
     shape = ctx.in_avals[0].shape
     kept = [i for i in range(len(shape)) if i not in dimensions]
+
+    def full(outer, inner):
+        index = [None] * len(shape)
+        for i, v in zip((*kept, *dimensions), (*outer, *inner)):
+            index[i] = v
+        return tuple(index)
+
+    def folded(outer):
+        def step(values, inner):
+            elements = [ctx.load(ctx.operand(k), full(outer, inner)) for k in range(n)]
+            return tuple(scalar_values(b, jaxpr, (*values, *elements)))
+
+        values = fold(b, [shape[i] for i in dimensions], step, tuple(inits))
+        for k in range(n):
+            ctx.store(ctx.result(k), outer, values[k])
+
+    if is_elementwise(jaxpr):
+        inits = [b.let(ctx.scalar(n + k)) for k in range(n)]
+        if math.prod(shape[i] for i in dimensions):
+            loops(b, [shape[i] for i in kept], folded)
+        else:
+            for k in range(n):
+                ctx.fill(ctx.result(k), inits[k])
+        return
     scalars = [ctx.temporary(dtypes.short_name(a.dtype), ()) for a in ctx.in_avals[:n]]
     elements = [ctx.temporary(dtypes.short_name(a.dtype), ()) for a in ctx.in_avals[:n]]
 
@@ -143,11 +202,8 @@ def _reduce_emit(ctx):
             ctx.store(scalars[k], (), ctx.load(ctx.operand(n + k), ()))
 
         def step(inner):
-            index = [None] * len(shape)
-            for i, v in zip((*kept, *dimensions), (*outer, *inner)):
-                index[i] = v
             for k in range(n):
-                ctx.store(elements[k], (), ctx.load(ctx.operand(k), tuple(index)))
+                ctx.store(elements[k], (), ctx.load(ctx.operand(k), full(outer, inner)))
             ctx.subprogram(jaxpr, [*scalars, *elements], scalars)
 
         loops(b, tuple(shape[i] for i in dimensions), step, "sequential")

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pullback.core.lowering import Nest
 from pullback.lax.records.families import *
-from pullback.lax.records.nests import loops
+from pullback.lax.records.nests import fold, loops
 from pullback.lax.reductions.reductions import highest, lowest
-from pullback.lax.reductions.window_places import batched_params, fold, place_of, view, window_cases, window_shape
+from pullback.lax.reductions.window_places import batched_params, place_of, view, window_cases, window_shape
 from pullback.loops.ir.types import NP_DTYPE
 
 __all__ = ["select_and_gather_add_p", "select_and_scatter_add_p", "select_and_scatter_p"]
@@ -89,7 +89,7 @@ def _find(ctx, index, keys, select, params):
         return b.select(take, key, best), b.select(take, here, number)
 
     start = (b.const(keys.dtype, neutral), b.const("i32", -1))
-    return fold(ctx, params["window_dimensions"], step, start)[1]
+    return fold(b, params["window_dimensions"], step, start)[1]
 
 
 def _flat(b, index, shape):
@@ -266,7 +266,7 @@ def _scatter_emit(ctx):
             value = b.select(_all(b, [*tests, chosen]), ctx.load(source, window), nothing)
             return (b.op("add", values[0], value),)
 
-        total = fold(ctx, [a.steps for a in axes], step, (nothing,))[0]
+        total = fold(b, [a.steps for a in axes], step, (nothing,))[0]
         at = [a.element(b, block, rest) for a, block, rest in zip(axes, blocks, rests)]
         places, tests = tuple([place for place, _ in at]), [test for _, each in at for test in each]
         if not tests:

@@ -16,10 +16,24 @@ from pullback.core.kinds import SEQUENCE, optional
 from pullback.core.lowering import Nest
 from pullback.lax.products.conv_shapes import dilated, padtype_to_pads
 from pullback.lax.records.families import *
-from pullback.lax.records.nests import loops
-from pullback.lax.reductions.computations import evaluate_reference, monoid_of, of_operands_types, trace_computation
+from pullback.lax.records.nests import fold, loops
+from pullback.lax.reductions.computations import (
+    evaluate_reference,
+    is_elementwise,
+    monoid_of,
+    of_operands_types,
+    scalar_values,
+    trace_computation,
+)
 from pullback.lax.reductions.reductions import highest, lowest
-from pullback.lax.reductions.window_places import batched_params, fold, place_of, view, window_cases, window_shape
+from pullback.lax.reductions.window_places import (
+    batched_params,
+    place_of,
+    view,
+    window_cases,
+    window_shape,
+    without_edges,
+)
 from pullback.lax.reductions.window_routing import select_and_gather_add_p
 
 __all__ = [
@@ -52,8 +66,12 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
         ).astype(x.dtype, copy=False)
 
     def emit(ctx):
-        b, params, source = ctx.b, ctx.params, ctx.operand(0)
+        b, source = ctx.b, ctx.operand(0)
         neutral = b.const(source.dtype, np.asarray(identity(ctx.in_avals[0].dtype)).item())
+        if 0 in (source.size, ctx.out_aval.size):
+            ctx.fill(ctx.result(0), neutral)
+            return
+        source, params = without_edges(ctx, ctx.params, source, neutral)
 
         def element(index):
             def step(values, offset):
@@ -61,12 +79,9 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
                 x = ctx.load(source, place)
                 return (b.op(loop_op, values[0], x if inside is None else b.select(inside, x, neutral)),)
 
-            ctx.store(ctx.result(0), index, fold(ctx, params["window_dimensions"], step, (neutral,))[0])
+            ctx.store(ctx.result(0), index, fold(b, params["window_dimensions"], step, (neutral,))[0])
 
-        if source.size == 0:
-            ctx.fill(ctx.result(0), neutral)
-        else:
-            loops(b, ctx.out_aval.shape, element)
+        loops(b, ctx.out_aval.shape, element)
 
     p = Primitive(
         name,
@@ -191,6 +206,40 @@ def _general_reference(*args, jaxpr, consts=(), **params):
 
 
 def _general_emit(ctx):
+    """Of elementwise computations as values that loops carry, so that lanes and threads share the windows; of others
+    in memory.
+    """
+    b, params, n = ctx.b, ctx.params, len(ctx.in_avals) // 2
+    if not is_elementwise(params["jaxpr"]):
+        _general_emit_in_memory(ctx)
+        return
+    shape = ctx.in_avals[0].shape
+    if 0 in ctx.out_avals[0].shape:
+        return
+    inits = [b.let(ctx.scalar(n + k)) for k in range(n)]
+    if 0 in shape:
+        for k in range(n):
+            ctx.fill(ctx.result(k), inits[k])
+        return
+
+    def one(index):
+        def step(values, offset):
+            place, inside = place_of(ctx, params, index, offset, shape)
+            elements = [ctx.load(ctx.operand(k), place) for k in range(n)]
+            if inside is not None:
+                elements = [b.select(inside, x, init) for x, init in zip(elements, inits)]
+            new = scalar_values(b, params["jaxpr"], (*values, *elements))
+            if inside is not None:  # padding is no element
+                new = [b.select(inside, x, old) for x, old in zip(new, values)]
+            return tuple(new)
+
+        for k, value in enumerate(fold(b, params["window_dimensions"], step, tuple(inits))):
+            ctx.store(ctx.result(k), index, value)
+
+    loops(b, ctx.out_avals[0].shape, one)
+
+
+def _general_emit_in_memory(ctx):
     b, params, n = ctx.b, ctx.params, len(ctx.in_avals) // 2
     cells = [ctx.temporary(dtypes.short_name(a.dtype), ()) for a in ctx.in_avals[:n]]
     elements = [ctx.temporary(dtypes.short_name(a.dtype), ()) for a in ctx.in_avals[:n]]
@@ -311,6 +360,8 @@ def reduce_window(
         "max": (reduce_window_max_p, lowest, lambda x, y: lax.max(x, y)),
         "min": (reduce_window_min_p, highest, lambda x, y: lax.min(x, y)),
     }
+    if flat[0].dtype == np.bool_:
+        monoid = {"or": "max", "and": "min"}.get(monoid, monoid)
     if monoid in known and len(flat) == 1:
         from pullback.core import Tracer
 

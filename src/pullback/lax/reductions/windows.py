@@ -360,8 +360,8 @@ def reduce_window(
         "max": (reduce_window_max_p, lowest, lambda x, y: lax.max(x, y)),
         "min": (reduce_window_min_p, highest, lambda x, y: lax.min(x, y)),
     }
-    if flat[0].dtype == np.bool_:
-        monoid = {"or": "max", "and": "min"}.get(monoid, monoid)
+    if flat[0].dtype == np.bool_ and monoid in ("or", "and"):
+        monoid = "max" if monoid == "or" else "min"
     if monoid in known and len(flat) == 1:
         from pullback.core import Tracer
 

@@ -76,7 +76,10 @@ MAX_OPS = 400  # of all parts together
 MOST_OPS = 4000  # the same where lanes that compute every side of a choice would take twice as long
 MANY = 1 << 8  # iterations from which masks of wide elements are worth avoiding too
 SHORT = 3, 256  # vectors of loops whose ends are: of shorter ones they are most, of longer ones next to nothing
-WINDOWS = 1 << 13  # iterations from which windows that reach beyond an edge are worth loops of their own
+# Iterations from which windows that reach beyond an edge are worth loops of their own, and the same where lanes that
+# ask would load one by one.
+WINDOWS = 1 << 17
+STRIDED_WINDOWS = 1 << 13
 MASKED = 7  # loads in whose time a lane asks whether it may load: 5 to 10
 TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
 LONGEST = 4  # one stretch is most of a loop if what is left is at most one such part
@@ -206,7 +209,8 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
     for each in loops:
         total *= extent_of(each)
     ranges = ranges_of(loops)
-    conditions = _conditions(order, loop.var, n, ranges, total >= WINDOWS)
+    windows = total >= STRIDED_WINDOWS and total >= (STRIDED_WINDOWS if _strided(order, loops) else WINDOWS)
+    conditions = _conditions(order, loop.var, n, ranges, windows)
     points: set[int] = set()
     narrow = long = False
     turns = n <= TURNS and len(loops) == 1
@@ -245,6 +249,13 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
     if found and kept <= MOST_OPS and _steps(roots, parts[:0]) >= 2 * _steps(roots, parts):
         return _Cuts(found)
     return _NONE
+
+
+def _strided(order: Sequence[Expr], loops: Sequence[Loop]) -> bool:
+    """Whether the innermost parallel loop, which will be lanes, loads what does not lie side by side."""
+    lanes = [loop for loop in loops if loop.role == "parallel"][-1:]
+    steps = {Axis(loop).step(expr.index) for loop in lanes for expr in order if isinstance(expr, Load)}
+    return not steps <= {0, 1, -1}
 
 
 def _rim(loop: Loop, points: Set[int]) -> int:

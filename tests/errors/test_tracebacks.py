@@ -263,6 +263,9 @@ def test_causes_that_are_ours_are_not_shown():
     assert {file for _, file in shown} == {HERE}
 
 
+OURS = os.path.dirname(jax.__file__) + os.sep
+
+
 class Odd:
     """An argument that no function takes."""
 
@@ -330,7 +333,6 @@ NOT_ASKED = {"breakpoint", "print_environment_info", "report", "start_server", "
 @pytest.mark.parametrize("module", PUBLIC)
 def test_public_functions_show_no_frames_of_ours(module, capsys):
     found = importlib.import_module("pullback" if module == "pullback" else f"pullback.{module}")
-    ours = os.path.dirname(jax.__file__) + os.sep
     wrong = {}
     for name in sorted(set(getattr(found, "__all__", None) or dir(found)) - NOT_ASKED):
         function = getattr(found, name)
@@ -348,6 +350,50 @@ def test_public_functions_show_no_frames_of_ours(module, capsys):
                 function(*arguments)
             except Exception as error:
                 shown = [f.filename for f in traceback.extract_tb(error.__traceback__)]
-                if any(file.startswith(ours) for file in shown):
-                    wrong[name] = (repr(error)[:100], [file.removeprefix(ours) for file in shown[1:]])
+                if any(file.startswith(OURS) for file in shown):
+                    wrong[name] = (repr(error)[:100], [file.removeprefix(OURS) for file in shown[1:]])
+    assert not wrong
+
+
+def of_arrays():
+    return jnp.ones((2, 3))
+
+
+def of_compiled_functions():
+    return jax.jit(lambda x: 2.0 * x).lower(1.0).compile()
+
+
+OBJECTS = {
+    "array": of_arrays,
+    "at": lambda: jnp.ones(3).at[0],
+    "compiled": of_compiled_functions,
+    "density": lambda: jax.scipy.stats.gaussian_kde(jnp.arange(5.0)),
+    "device": lambda: jax.devices()[0],
+    "jit": lambda: jax.jit(lambda x: 2.0 * x),
+    "lowered": lambda: jax.jit(lambda x: 2.0 * x).lower(1.0),
+    "mesh": lambda: jax.make_mesh((1,), ("a",)),
+    "sharding": lambda: jax.NamedSharding(jax.make_mesh((1,), ("a",)), jax.P()),
+    "traced": lambda: jax.jit(lambda x: 2.0 * x).trace(1.0),
+    "ufunc": lambda: jnp.add,
+}
+# What libraries call, and what deletes the object.
+NOT_OF_USERS = {"check", "delete", "input", "jaxpr", "live_buffers", "tree_flatten", "tree_unflatten"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OBJECTS)
+def test_methods_show_no_frames_of_ours(name):
+    made, wrong = OBJECTS[name](), {}
+    for method in sorted({n for n in dir(made) if not n.startswith("_")} - NOT_OF_USERS):
+        try:
+            function = getattr(made, method)
+        except AttributeError:  # of another platform, and why
+            continue
+        for arguments in ((Odd(),), (Odd(), Odd()), ({"a": 1, 2: 2},), ()):
+            try:
+                function(*arguments)
+            except Exception as error:
+                shown = [f.filename for f in traceback.extract_tb(error.__traceback__)]
+                if any(file.startswith(OURS) for file in shown):
+                    wrong[method] = shown
     assert not wrong

@@ -552,6 +552,7 @@ class Jit:
         """The function traced and optimized for arguments of these types, ready to be compiled."""
         return self.trace(*args, **kwargs).lower()
 
+    @api_boundary
     def eval_shape(self, *args, **kwargs):
         """The types of the result, without running anything."""
         return self.trace(*args, **kwargs).out_info

@@ -45,7 +45,10 @@ class ShapeDtypeStruct:
             self.shape = tuple(shape)
         except TypeError:
             raise TypeError(f"ShapeDtypeStruct: argument 'shape' must be a sequence, got {shape!r}") from None
-        self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.as_dtype(dtype)
+        try:
+            self.dtype = dtype if dtypes.is_extended(dtype) else dtypes.as_dtype(dtype)
+        except TypeError as error:
+            raise TypeError(f"ShapeDtypeStruct: argument 'dtype' must be a dtype: {error}") from None
         self.weak_type = weak_type
         if sharding is not None and not isinstance(sharding, (Sharding, PartitionSpec, Format)):
             raise ValueError(

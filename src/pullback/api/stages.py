@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pullback._ext import _core
 from pullback.api import donation
+from pullback.api._compiled_calls import check_layouts, check_shardings, check_tree, check_types
 from pullback.api._places import (
     collective_bytes,
     compile_partitioned,
@@ -26,8 +27,8 @@ from pullback.api._places import (
 )
 from pullback.api.compiler_options import CompilerOptions, autotunes, check_options
 from pullback.api.shapes import ShapeDtypeStruct, said_of_results
-from pullback.core import ClosedJaxpr, Tracer, eval_interpreter, hooks, typeof
-from pullback.core.avals import AbstractRef, Reference, type_of_operand
+from pullback.core import ClosedJaxpr, Tracer, eval_interpreter, hooks
+from pullback.core.avals import AbstractRef, Reference
 from pullback.runtime.arrays.devices import default_device
 from pullback.runtime.arrays.layouts import laid_out, rows
 from pullback.runtime.programs.canonical import without_rules
@@ -37,9 +38,9 @@ from pullback.sharding._layout import Format, Layout
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
 from pullback.util import config
-from pullback.util.pytree import equality_errors, keystr, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from pullback.util.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.record import frozen_record
-from pullback.util.tracebacks import shorten
+from pullback.util.tracebacks import api_boundary, shorten
 
 DIALECTS = ("jaxpr", "hlo", "partitioned", "fused", "loops", "nests", "schedule", "llvm", "asm")
 _OF_XLA = ("stablehlo", "mhlo")
@@ -230,6 +231,7 @@ class Traced:
         traced.jaxpr = without_rules(self.jaxpr)
         return traced
 
+    @api_boundary
     def __call__(self, *args, **kwargs):
         """Compile, and run on arguments of exactly these types."""
         return self.lower().compile()(*args, **kwargs)
@@ -297,6 +299,7 @@ class Lowered(_Stage):
     def __reduce__(self):
         return Lowered, (self._traced.without_rules(),)
 
+    @api_boundary
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text: 'jaxpr' (after the graph passes), 'hlo' (as it was traced, for tools that read HLO;
         nothing is compiled from it), 'partitioned' (one device's program, where arrays are cut over a mesh, and the
@@ -314,6 +317,7 @@ class Lowered(_Stage):
             return self._traced._hlo().as_hlo_text()
         return self._compiled().as_text(dialect or "loops")
 
+    @api_boundary
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The program as an object: the 'jaxpr' after the graph passes, the loop IR function ('loops', the default),
         or one whose `as_hlo_text()` is the program as it was traced ('hlo').
@@ -349,6 +353,7 @@ class Lowered(_Stage):
         }
         return self._traced._costs(found)
 
+    @api_boundary
     def compile(self, compiler_options: CompilerOptions | None = None, *, device_assignment=None) -> Compiled:
         """Native code, as a callable; device_assignment: the devices, in order, of meshes that have none.
 
@@ -381,12 +386,6 @@ class Lowered(_Stage):
         return traced
 
 
-def _fits(given: Any, aval: Any) -> bool:
-    """Whether an argument has the type that a program was compiled for."""
-    is_reference = isinstance(given, AbstractRef) == isinstance(aval, AbstractRef)
-    return is_reference and given.shape == aval.shape and given.dtype == aval.dtype
-
-
 def _compiled(traced: Traced, stored: Any) -> Compiled:
     """A compiled function that was pickled: its code is used where the machine and the version are the same."""
     admit(stored)
@@ -405,6 +404,7 @@ class Compiled(_Stage):
     def __reduce__(self):
         return _compiled, (self._traced.without_rules(), self._program.stored())
 
+    @api_boundary
     def as_text(self, dialect: str | None = None) -> str:
         """The program as text, as that of Lowered says; 'asm' is the default. ValueError for another name."""
         _check_dialect("as_text", dialect or "asm")
@@ -424,6 +424,7 @@ class Compiled(_Stage):
         """Bytes of arguments, results, temporaries and code."""
         return self._program.memory_analysis()
 
+    @api_boundary
     def runtime_executable(self):
         """There is no XLA executable; raises NotImplementedError that says so."""
         raise NotImplementedError(
@@ -488,36 +489,7 @@ class Compiled(_Stage):
         ]
         return tree_unflatten(tree, found)
 
-    def _check_shardings(self, leaves) -> None:
-        names = self._traced.arg_names
-        lines = [
-            f"Argument {names[i] if i < len(names) else i} with shape {typeof(x).str_short()}:\n"
-            f"  Passed sharding: {x.sharding}\n  Required sharding: {wanted}"
-            for i, (x, wanted) in enumerate(zip(leaves, self._inputs))
-            if getattr(x, "_device", None) is not None and not x.sharding.is_equivalent_to(wanted, x.ndim)
-        ]
-        if lines:
-            raise ValueError(
-                "Computation was compiled for input shardings that disagree with the shardings of arguments passed to "
-                f"it. Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
-            )
-
-    def _check_layouts(self, leaves) -> None:
-        names = self._traced.arg_names
-        lines = [
-            f"Argument {names[i] if i < len(names) else i} with shape {typeof(x).str_short()}:\n"
-            f"  Passed layout: {x.format.layout}\n  Required layout: {wanted.in_full()}"
-            for i, (x, wanted) in enumerate(zip(leaves, self._traced._layouts[0]))
-            if isinstance(wanted, Layout)
-            and getattr(x, "_device", None) is not None
-            and x.format.layout != wanted.in_full()
-        ]
-        if lines:
-            raise ValueError(
-                "Computation was compiled for input layouts that disagree with the layouts of arguments passed to it. "
-                f"Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
-            )
-
+    @api_boundary
     def call(self, *args, **kwargs):
         """The same as calling the object."""
         return self(*args, **kwargs)
@@ -545,14 +517,12 @@ class Compiled(_Stage):
                 )
             if getattr(leaf, "is_only_a_type", False):
                 raise TypeError(f"Argument of type {type(leaf)} is not a valid JAX type: it has no value to run with")
-        if tree != self.in_tree:
-            raise TypeError(self._tree_mismatch(tree))
-        avals = self._traced.jaxpr.in_avals
-        if not all(map(_fits, map(type_of_operand, leaves), avals)):
-            raise TypeError(self._type_mismatch(leaves))
+        names = self._traced.arg_names
+        check_tree(self.in_tree, tree, self._traced.static_args)
+        check_types(names, self._traced.jaxpr.in_avals, leaves)
         given, leaves = leaves, values_of(leaves)
-        self._check_shardings(leaves)
-        self._check_layouts(leaves)
+        check_shardings(names, self._inputs, leaves)
+        check_layouts(names, self._traced._layouts[0], leaves)
         if any(isinstance(leaf, Tracer) for leaf in leaves):  # arrays of several processes
             traced = self._traced
             outs = hooks.run_between(traced.jaxpr, leaves, traced.taken(), traced.fun_name)
@@ -573,30 +543,3 @@ class Compiled(_Stage):
             return tree_unflatten(self.out_tree, outs[:count]), None
         checked = any(isinstance(layout, Layout) for layout in self._traced._layouts[0])  # of which C knows nothing
         return tree_unflatten(self.out_tree, outs), None if checked else self._entry
-
-    def _tree_mismatch(self, tree) -> str:
-        compiled_for, given = (tree_unflatten(t, [0] * t.num_leaves) for t in (self.in_tree, tree))
-        errors = [
-            f"    * at {('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}, seen {expected} but now given {found}, "
-            f"so {why}"
-            for path, expected, found, why in equality_errors(compiled_for, given)
-        ]
-        static = "\n(static arguments are left out in the call)" if self._traced.static_args else ""
-        return (
-            "Function compiled with input pytree does not match the input pytree it was called with. There are "
-            f"{len(errors)} mismatches, including:\n" + "\n".join(errors) + static
-        )
-
-    def _type_mismatch(self, leaves) -> str:
-        names = self._traced.arg_names
-        lines = [
-            f"Argument '{names[i] if i < len(names) else i}' compiled with {aval.str_short(False)} and called with "
-            f"{type_of_operand(leaf).str_short(False)}"
-            for i, (leaf, aval) in enumerate(zip(leaves, self._traced.jaxpr.in_avals))
-            if not _fits(type_of_operand(leaf), aval)
-        ]
-        return (
-            "Argument types differ from the types for which this computation was compiled; call the jitted function "
-            "itself, which compiles for new types, or convert the arguments. (Another jax_enable_x64 than at compile "
-            "time changes types, too.) The mismatches are:\n" + "\n".join(lines)
-        )

@@ -157,7 +157,8 @@ def _called_with(fun: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
     bound = inspect.signature(fun).bind(*args, **kwargs)
-    given = [f"{argument}={value(x)}" for argument, x in bound.arguments.items() if argument != "self"]
+    arrays = (AnyArray, Tracer)  # the only objects with methods of which a type says enough
+    given = [f"{name}={value(x)}" for name, x in bound.arguments.items() if name != "self" or isinstance(x, arrays)]
     return ", ".join(given[:_MOST] + ["..."] * (len(given) > _MOST))
 
 

@@ -134,6 +134,7 @@ class Exported:
             raise ValueError("No VJP is available")
         return self._get_vjp(self)
 
+    @api_boundary
     def serialize(self, vjp_order: int = 0) -> bytearray:
         """The function as bytes, with its derivatives up to an order. ValueError for trees of unregistered nodes."""
         return bytearray(_format.MAGIC + _format.write(self._fields(vjp_order), self.fun_name))

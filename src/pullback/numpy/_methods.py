@@ -256,6 +256,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     return lax.bitcast_convert_type(grouped, target)
 
 
+@api_boundary
 def _byteswap(self: Any, inplace: bool = False) -> Any:
     """The elements with the order of their bytes reversed; `inplace` is refused."""
     if inplace:
@@ -275,6 +276,7 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
     return lax.squeeze(_view(octets, self.dtype), (self.ndim,))
 
 
+@api_boundary
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     """The array on a device."""
     if stream is not None:
@@ -312,7 +314,11 @@ def _method(function: Callable[..., Any], name: str | None = None) -> Callable[.
     function_name = name or function.__name__
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
+        try:
+            return function(self, *args, **kwargs)
+        except Exception as error:
+            shorten(error, sys._getframe())
+            raise
 
     method.__name__ = method.__qualname__ = function_name
     method.__doc__ = f"See `numpy.{function_name}`."
@@ -355,6 +361,7 @@ def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> A
     return _select.nonzero(self, size=size, fill_value=fill_value)
 
 
+@api_boundary
 def _compress(
     self: Any,
     condition: Any,
@@ -419,6 +426,7 @@ for _name, _made in METHODS.items():
         _made.__qualname__ = f"Array.{_name}"  # which Python's own errors show
 
 
+@api_boundary
 def _tobytes(self: Any, order: str = "C") -> bytes:
     """The bytes of the elements, in C or Fortran order."""
     return np.asarray(self).tobytes(order)  # type: ignore[arg-type]

@@ -349,8 +349,8 @@ def _roll_one(a: Any, shift: Any, axis: int) -> Any:
 def tile(A: Any, reps: Any) -> Any:
     """A repeated as a whole, reps times along each axis."""
     (A,) = arrays("tile", A)
-    counts = (reps,) if is_integer(reps) else tuple(reps)
-    counts = tuple(static_int(r, "tile: argument 'reps'") for r in counts)
+    counts = (reps,) if is_integer(reps) or isinstance(reps, str) else tuple(reps)
+    counts = tuple(static_int(r, "tile: argument 'reps', or each of a sequence,") for r in counts)
     rank = max(A.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (rank - A.ndim) + A.shape

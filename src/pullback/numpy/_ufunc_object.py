@@ -32,7 +32,7 @@ from pullback.numpy._arguments import (
     static_int,
 )
 from pullback.util.static import check_flags
-from pullback.util.tracebacks import shorten
+from pullback.util.tracebacks import api_boundary, shorten
 
 
 class ufunc(_core.JitFunction):
@@ -144,6 +144,7 @@ class ufunc(_core.JitFunction):
 
     # ---- reduce
 
+    @api_boundary
     def reduce(
         self,
         a: Any,
@@ -232,6 +233,7 @@ class ufunc(_core.JitFunction):
 
     # ---- accumulate
 
+    @api_boundary
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """All partial results of reducing a along one axis; shape of a. Without an axis (None), sums and products are
         those of the elements in C order; ValueError of other functions.
@@ -269,6 +271,7 @@ class ufunc(_core.JitFunction):
 
     # ---- at
 
+    @api_boundary
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
         """a with the function applied at the indices, once for each time an index occurs.
 
@@ -312,6 +315,7 @@ class ufunc(_core.JitFunction):
 
     # ---- reduceat
 
+    @api_boundary
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Reduction over the slices a[indices[i]:indices[i+1]] along an axis; a[indices[i]] where
         that slice is empty.
@@ -357,6 +361,7 @@ class ufunc(_core.JitFunction):
 
     # ---- outer
 
+    @api_boundary
     def outer(self, A: Any, B: Any, /) -> Any:
         """The function applied to all pairs of elements; shape A.shape + B.shape."""
         if self.nin != 2:

@@ -203,6 +203,7 @@ for _name in (
 
 # JAX's names for what arrays of numbers do.
 def _refuse(name: str) -> Callable[..., Any]:
+    @api_boundary
     def refused(self: PRNGKeyArray, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"Cannot call abstract method {name}: random keys are no numbers")
 

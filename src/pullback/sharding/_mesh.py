@@ -177,6 +177,7 @@ class AbstractMesh(_Axes):
         """The mesh itself."""
         return self
 
+    @api_boundary
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
         """The mesh with some fields replaced."""
         return AbstractMesh(
@@ -186,6 +187,7 @@ class AbstractMesh(_Axes):
             self.abstract_device,
         )
 
+    @api_boundary
     def update_axis_types(self, name_to_type: Any) -> AbstractMesh:
         """The mesh with other types of the axes that are named."""
         types = [name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)]
@@ -281,6 +283,7 @@ class Mesh(_Axes):
         """Whether it has devices of several processes."""
         return len({getattr(d, "process_index", 0) for d in self.devices.flat}) > 1
 
+    @api_boundary
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """The mesh with some fields replaced."""
         return Mesh(

@@ -115,6 +115,7 @@ class Sharding:
         """Device -> index of its part in an array of this shape."""
         raise NotImplementedError(f"{type(self).__name__} has no devices_indices_map")
 
+    @api_boundary
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         """As devices_indices_map, for the devices of this process."""
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if is_local(d)}
@@ -173,6 +174,7 @@ class SingleDeviceSharding(Sharding):
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         return {self._device: (slice(None),) * len(global_shape)}
 
+    @api_boundary
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         """The sharding with another kind of memory."""
         return SingleDeviceSharding(self._device, kind)
@@ -271,6 +273,7 @@ class NamedSharding(Sharding):
     def is_fully_replicated(self) -> bool:
         return all(self._count(part) == 1 for part in self.spec) and not self.spec.unreduced
 
+    @api_boundary
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
         """ValueError for arrays of fewer dimensions than the spec has entries."""
         if len(self.spec) > len(aval_shape):
@@ -357,6 +360,7 @@ class NamedSharding(Sharding):
         state = self.spec.unreduced, self.spec.reduced
         return self.mesh.shape_tuple, [*parts, state] if any(state) else parts
 
+    @api_boundary
     def update(self, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:
         """The sharding with some fields replaced."""
         return NamedSharding(
@@ -365,6 +369,7 @@ class NamedSharding(Sharding):
             self.memory_kind if memory_kind is None else memory_kind,
         )
 
+    @api_boundary
     def with_memory_kind(self, kind: str) -> NamedSharding:
         """The sharding with another kind of memory."""
         return NamedSharding(self.mesh, self.spec, kind)

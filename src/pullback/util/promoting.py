@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from pullback.util import config
+from pullback.util.tracebacks import api_boundary
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -18,6 +19,7 @@ def promoting_freely(fun: Callable[_P, _R]) -> Callable[_P, _R]:
     """`fun`, inside of which all dtypes and ranks are promoted: what users set is for operations that they write."""
 
     @functools.wraps(fun)
+    @api_boundary
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         ranks, types = (config.value_of(f"jax_numpy_{what}_promotion") for what in ("rank", "dtype"))
         if ranks == "allow" and types == "standard":

@@ -77,6 +77,7 @@ class Device:
         """The kind of memory in which arrays lie if nothing is said."""
         return Memory(MEMORY_KINDS[0], self)
 
+    @api_boundary
     def memory(self, kind: str) -> Memory:
         """The memory of a kind; ValueError for one that is not there."""
         if kind not in MEMORY_KINDS:

@@ -1,0 +1,83 @@
+"""What a compiled function asks of the arguments of a call, for which nothing is traced again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pullback.core import typeof
+from pullback.core.avals import AbstractRef, type_of_operand
+from pullback.sharding._layout import Layout
+from pullback.util.pytree import PyTreeDef, equality_errors, keystr
+
+
+def _name(names: Sequence[str], number: int) -> str:
+    return names[number] if number < len(names) else str(number)
+
+
+def check_tree(compiled: PyTreeDef, given: PyTreeDef, has_static: bool) -> None:
+    """TypeError for a call whose (args, kwargs) form another tree than those of the compiled function."""
+    if given == compiled:
+        return
+    trees = (tree.unflatten([0] * tree.num_leaves) for tree in (compiled, given))
+    errors = [
+        f"    * at {('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}, seen {expected} but now given {found}, so {why}"
+        for path, expected, found, why in equality_errors(*trees)
+    ]
+    static = "\n(static arguments are left out in the call)" if has_static else ""
+    raise TypeError(
+        "Function compiled with input pytree does not match the input pytree it was called with. There are "
+        f"{len(errors)} mismatches, including:\n" + "\n".join(errors) + static
+    )
+
+
+def check_types(names: Sequence[str], avals: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """TypeError for arguments of other types than those that the function was compiled for."""
+    types = [type_of_operand(leaf) for leaf in leaves]
+    lines = [
+        f"Argument '{_name(names, i)}' compiled with {aval.str_short(False)} and called with {given.str_short(False)}"
+        for i, (given, aval) in enumerate(zip(types, avals))
+        if not _fits(given, aval)
+    ]
+    if lines:
+        raise TypeError(
+            "Argument types differ from the types for which this computation was compiled; call the jitted function "
+            "itself, which compiles for new types, or convert the arguments. (Another jax_enable_x64 than at compile "
+            "time changes types, too.) The mismatches are:\n" + "\n".join(lines)
+        )
+
+
+def _fits(given: Any, aval: Any) -> bool:
+    is_reference = isinstance(given, AbstractRef) == isinstance(aval, AbstractRef)
+    return is_reference and given.shape == aval.shape and given.dtype == aval.dtype
+
+
+def check_shardings(names: Sequence[str], shardings: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """ValueError for arrays that lie elsewhere than the function was compiled for."""
+    lines = [
+        f"Argument {_name(names, i)} with shape {typeof(x).str_short()}:\n"
+        f"  Passed sharding: {x.sharding}\n  Required sharding: {wanted}"
+        for i, (x, wanted) in enumerate(zip(leaves, shardings))
+        if getattr(x, "_device", None) is not None and not x.sharding.is_equivalent_to(wanted, x.ndim)
+    ]
+    if lines:
+        raise ValueError(
+            "Computation was compiled for input shardings that disagree with the shardings of arguments passed to it. "
+            f"Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
+        )
+
+
+def check_layouts(names: Sequence[str], layouts: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """ValueError for arrays in another layout than the function was compiled for."""
+    lines = [
+        f"Argument {_name(names, i)} with shape {typeof(x).str_short()}:\n"
+        f"  Passed layout: {x.format.layout}\n  Required layout: {wanted.in_full()}"
+        for i, (x, wanted) in enumerate(zip(leaves, layouts))
+        if isinstance(wanted, Layout) and getattr(x, "_device", None) is not None
+        if x.format.layout != wanted.in_full()
+    ]
+    if lines:
+        raise ValueError(
+            "Computation was compiled for input layouts that disagree with the layouts of arguments passed to it. "
+            f"Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
+        )

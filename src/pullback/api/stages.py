@@ -518,7 +518,7 @@ class Compiled(_Stage):
             if getattr(leaf, "is_only_a_type", False):
                 raise TypeError(f"Argument of type {type(leaf)} is not a valid JAX type: it has no value to run with")
         names = self._traced.arg_names
-        check_tree(self.in_tree, tree, self._traced.static_args)
+        check_tree(self.in_tree, tree, bool(self._traced.static_args))
         check_types(names, self._traced.jaxpr.in_avals, leaves)
         given, leaves = leaves, values_of(leaves)
         check_shardings(names, self._inputs, leaves)

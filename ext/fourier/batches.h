@@ -32,15 +32,16 @@ PB_INLINE void store_rows(const Side<T>& from, int64_t n, T* out, int64_t step, 
     if (n < P) {
         PB_UNROLL for (int r = 0; r < L; ++r)
             for (int64_t k = 0; k < n; ++k) {
-                out[2 * (r * step + k)] = from.re[k * L + r] * re_scale;
-                out[2 * (r * step + k) + 1] = from.im[k * L + r] * im_scale;
+                out[2 * (r * step + k)] = scaled(from.re[k * L + r], re_scale);
+                out[2 * (r * step + k) + 1] = scaled(from.im[k * L + r], im_scale);
             }
         return;
     }
     each<P>(n, [&](int64_t k) PB_INLINED {
         V<T, L> low[P], high[P];
         PB_UNROLL for (int i = 0; i < P; ++i) {
-            const V<T, L> re = load<T, L>(from.re + (k + i) * L) * re_scale, im = load<T, L>(from.im + (k + i) * L) * im_scale;
+            const V<T, L> re = scaled(load<T, L>(from.re + (k + i) * L), re_scale);
+            const V<T, L> im = scaled(load<T, L>(from.im + (k + i) * L), im_scale);
             low[i] = zip<T, L, 0>(re, im), high[i] = zip<T, L, 1>(re, im);
         }
         transpose<T, L, 2>(low), transpose<T, L, 2>(high);
@@ -58,7 +59,7 @@ PB_INLINE void real_rows_of(std::conditional_t<Back, T, const T>* x, int64_t n,
     if (n < L) {
         PB_UNROLL for (int r = 0; r < L; ++r)
             for (int64_t k = 0; k < n; ++k) {
-                if constexpr (Back) x[r * n + k] = to[k * L + r] * scale;
+                if constexpr (Back) x[r * n + k] = scaled(to[k * L + r], scale);
                 else to[k * L + r] = x[r * n + k];
             }
         return;
@@ -66,7 +67,7 @@ PB_INLINE void real_rows_of(std::conditional_t<Back, T, const T>* x, int64_t n,
     each<L>(n, [&](int64_t k) PB_INLINED {
         V<T, L> v[L];
         PB_UNROLL for (int i = 0; i < L; ++i) {
-            if constexpr (Back) v[i] = load<T, L>(to + (k + i) * L) * scale;
+            if constexpr (Back) v[i] = scaled(load<T, L>(to + (k + i) * L), scale);
             else v[i] = load<T, L>(x + i * n + k);
         }
         transpose<T, L, 1>(v);

@@ -30,14 +30,21 @@ PB_INLINE Z<V<T, L>> read(const Side<T>& in, int64_t at, T sign) {
     }
 }
 
+// What is written as a result, times a factor. Of zeros it is 0, never -0, whatever sums and signs on the way make of them;
+// where a product and a sum are one operation, that costs nothing.
+template <class X, class T>
+PB_INLINE X scaled(X x, T factor) {
+    return x * factor + X{};
+}
+
 template <class T, int L, bool Planes>
 PB_INLINE void write(const Side<T>& out, int64_t at, Z<V<T, L>> z, T re_scale, T im_scale) {
     if constexpr (Planes) {
         store<T, L>(out.re + at, z.re), store<T, L>(out.im + at, z.im);
     } else if constexpr (L == 1) {
-        out.re[2 * at] = z.re * re_scale, out.re[2 * at + 1] = z.im * im_scale;
+        out.re[2 * at] = scaled(z.re, re_scale), out.re[2 * at + 1] = scaled(z.im, im_scale);
     } else {
-        const V<T, L> re = z.re * re_scale, im = z.im * im_scale;
+        const V<T, L> re = scaled(z.re, re_scale), im = scaled(z.im, im_scale);
         store<T, L>(out.re + 2 * at, zip<T, L, 0>(re, im)), store<T, L>(out.re + 2 * at + L, zip<T, L, 1>(re, im));
     }
 }

@@ -117,7 +117,7 @@ void rows_to_real(const Task<T>& task, Transform<T>& transform, const T* x, T* o
     if (n % 2 == 0) return transform.run(in, {out, nullptr, 1}, count, 1, task.scale, -task.scale);
     const Side<T> done = transform.result(in, count, 1);
     for (int64_t row = 0; row < count; ++row)
-        for (int64_t k = 0; k < n; ++k) out[row * n + k] = done.re[row * step + k] * task.scale;
+        for (int64_t k = 0; k < n; ++k) out[row * n + k] = scaled(done.re[row * step + k], task.scale);
 }
 
 template <class T>

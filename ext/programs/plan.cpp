@@ -54,8 +54,10 @@ bool read_loop(PyObject* object, PlanStep& step) {
     if (!strcmp(name, "convert") && second && PyArray_DescrCheck(first) && PyArray_DescrCheck(second)) {
         step.loop = convert_loop(reinterpret_cast<PyArray_Descr*>(first)->type_num,
                                  reinterpret_cast<PyArray_Descr*>(second)->type_num);
-    } else if (!strcmp(name, "sum") && PyArray_DescrCheck(first)) {
-        step.loop = sum_loop(reinterpret_cast<PyArray_Descr*>(first)->type_num);
+    } else if (second && PyArray_DescrCheck(first) && PyLong_Check(second)) {
+        int bytes = int(PyLong_AsLong(second));
+        if (bytes == -1 && PyErr_Occurred()) return false;
+        step.loop = reduction_loop(name, reinterpret_cast<PyArray_Descr*>(first)->type_num, bytes);
     } else {
         npy_intp itemsize = PyLong_AsSsize_t(first);
         if (itemsize == -1 && PyErr_Occurred()) return false;

@@ -9,8 +9,10 @@ StridedLoop* copy_loop(npy_intp itemsize);    // in, out
 StridedLoop* select_loop(npy_intp itemsize);  // bool, value where false, value where true, out
 // Floats become integers towards zero, moved into the limits, NaN 0; anything becomes bool by != 0.
 StridedLoop* convert_loop(int from_type, int to_type);
-// x, out: out[j] = the sum over i of x[i, j], as accurate as pairwise sums, whichever way x lies. dimensions: of j, of i
-// (at least one); strides: x's along j, out's, x's along i.
-StridedLoop* sum_loop(int type);
+// A reduction ("add", "mul", "max", "min") along one axis of at least one element, in the order of compiled code with
+// vectors of so many bytes: of rows without gaps, or 0: of columns, each by itself, which may lie anyhow. x, out;
+// dimensions: of results, of what each is made of, and of rows whether they are chunks of longer ones, whose length
+// compiled code does not know; strides: x's from result to result, out's, of columns x's along the axis.
+StridedLoop* reduction_loop(const char* name, int type, int vector_bytes);
 
 }  // namespace pb

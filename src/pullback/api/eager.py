@@ -81,6 +81,11 @@ class Memory:
         self.jaxprs: dict[Any, Any] = {}  # under transformations, by key: what `jaxpr` gives
         self.function: Any = None  # what C remembers
 
+    @property
+    def name(self) -> str:
+        """What programs are called after."""
+        return getattr(self.fun, "__name__", "eager")
+
     def clear_cache(self) -> None:
         """Forget all plans and jaxprs."""
         for memory in (self.plans, self.refused, self.jaxprs):
@@ -143,14 +148,15 @@ class Memory:
         if hooks.transfers is not None and hooks.transfers.is_watching():
             return self.watched(args, kwargs, hooks.transfers), None
         traced = self.traced_first(args, kwargs)
-        if traced is not None and self.is_compiled_at_once(traced[0]):
+        is_compiled, planned = (False, None) if traced is None else self.decided(traced[0])
+        if traced is not None and is_compiled:
             closed, out_tree, leaves = traced
             program = compile_jaxpr(closed)
             outs = program.call([_array(x, aval) for x, aval in zip(leaves, closed.in_avals)])
             return tree_unflatten(out_tree, outs), _entry(program, out_tree)
         result = self.fun(*args, **kwargs)
         try:
-            return result, self.entry(args, kwargs, traced)
+            return result, self.entry(args, kwargs, traced, planned)
         except Exception as error:
             # There is a result, so it stays Python; but under checks a mistake of our own is not to pass for a reason.
             if switches.check and not isinstance(error, UNTRACEABLE):
@@ -177,18 +183,21 @@ class Memory:
         """Whether the result may lie where an argument does of which the program knows nothing."""
         return any(getattr(x, "_device", None) is not None for x in leaves) and not all(used_inputs(closed.jaxpr))
 
-    def is_compiled_at_once(self, closed: ClosedJaxpr) -> bool:
-        """Whether a function is compiled for its first call, since later it may not be."""
+    def decided(self, closed: ClosedJaxpr) -> tuple[bool, Planned | NotImplementedError | None]:
+        """(whether a function is compiled for its first call, since later it may not be; the plan of one that is not,
+        or why it has none, if that was asked)."""
         kinds = kinds_in(closed)
         if kinds <= {EITHER} or closed.effects:
-            return False
+            return False, None
         if COMPILED in kinds:
-            return True
+            return True, None
         try:
-            planned = make_plan(closed)
-        except NotImplementedError:
-            return False
-        return planned.nanoseconds - planned.of_products > LONG
+            planned = make_plan(closed, self.name)
+        except NotImplementedError as error:
+            return False, error
+        if planned.nanoseconds - planned.of_products > LONG:
+            return True, None
+        return False, planned
 
     def watched(self, args: tuple[Any, ...], kwargs: dict[str, Any], transfers: Any) -> Any:
         """The call under a guard of transfers: of its arguments. Constants of a function of arrays are its own."""
@@ -203,8 +212,15 @@ class Memory:
         with transfers.unwatched():
             return self.fun(*args, **kwargs)
 
-    def entry(self, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Any = None) -> Any:
-        """The cache entry of calls like this one; None where they must be Python's."""
+    def entry(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        traced: Any = None,
+        planned: Planned | NotImplementedError | None = None,
+    ) -> Any:
+        """The cache entry of calls like this one; None where they must be Python's. What is known of it already: its
+        jaxpr, and the plan of that or why there is none."""
         if checks.is_active():
             return None
         statics, dynamic = self._separated(args, kwargs)
@@ -212,7 +228,7 @@ class Memory:
         leaves, in_tree = tree_flatten((dynamic, named))
         avals = tuple(map(typeof, leaves))
         key = (in_tree, avals, tuple([(k, type(v), _core.static_form(v)) for k, v in statics.items()]), config.epoch())
-        name = getattr(self.fun, "__name__", "eager")
+        name = self.name
         known = self.plans.pop(key, None)
         if known is not None:
             closed, out_tree, _ = known
@@ -230,7 +246,9 @@ class Memory:
         if whole is not None:
             return _core.CacheEntry(whole, out_tree)
         try:
-            planned = make_plan(closed, name)
+            if isinstance(planned, NotImplementedError):
+                raise planned
+            planned = planned or make_plan(closed, name)
         except NotImplementedError:
             if not may_change:
                 return None
@@ -295,7 +313,7 @@ class Memory:
             return outs
 
         with strict():
-            closed = trace(flat, avals, DebugInfo("eager", getattr(self.fun, "__name__", "eager")))
+            closed = trace(flat, avals, DebugInfo("eager", self.name))
         if any(isinstance(c, Tracer) for c in closed.consts):
             raise TypeError("values of an enclosing transformation")
         return closed, tree[0]

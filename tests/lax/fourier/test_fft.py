@@ -175,3 +175,16 @@ def test_one_transform_and_several_of_a_prime_length(name, n):
     transform = pullback.jit(getattr(jnp.fft, name))
     assert error(transform(x[0]), exact(name, x[0])) < BOUND[np.complex64]
     assert error(transform(x), exact(name, x)) < BOUND[np.complex64]
+
+
+@pytest.mark.parametrize("n", [*range(1, 18), 24, 31, 64, 90, 243, 500, 1000, 1009])
+def test_transforms_of_zeros_have_no_negative_zeros(n):
+    """As in NumPy, but for `ihfft`, which is a conjugate."""
+    for rows in ((), (3,), (17,)):
+        zeros = {False: np.zeros((*rows, n), "f4"), True: np.zeros((*rows, n), "c8")}
+        for name in ("fft", "ifft", "rfft", "irfft", "hfft"):
+            for is_complex, x in zeros.items():
+                if (is_complex and name == "rfft") or (n == 1 and name in ("irfft", "hfft")):
+                    continue
+                got = np.asarray(pullback.jit(getattr(jnp.fft, name))(x))
+                assert not got.any() and not np.signbit(got.real).any() and not np.signbit(got.imag).any(), name

@@ -16,6 +16,7 @@ RNG = np.random.default_rng(0)
 MATRIX = RNG.normal(size=(5, 5)).astype("f4")
 ROW, ROWS = RNG.normal(size=300).astype("f4"), RNG.normal(size=(7, 300)).astype("f4")
 LARGE = RNG.normal(size=(3, 40_000)).astype("f4")
+WIDE = RNG.normal(size=(7, 8_000)).astype("f4")
 
 
 def text(tree):
@@ -117,3 +118,18 @@ def test_kinds_of_inner_programs_count():
     loop = jax.make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, y: y + jnp.sum(y), x))(1.0 + np.zeros(3, "f4"))
     assert bits.kinds_in(loop) == {EITHER, UNCOMPILED}
     assert bits.kinds_in(jax.make_jaxpr(lambda x: lax.fori_loop(0, 3, lambda i, y: y * 2, x))(1.0)) == {EITHER}
+
+
+def test_the_first_call_of_a_large_function_makes_no_plan_twice(monkeypatch):
+    made = []
+
+    def counted(closed, name="plan"):
+        made.append(closed)
+        return make_plan(closed, name)
+
+    make_plan = api_eager.make_plan
+    monkeypatch.setattr(api_eager, "make_plan", counted)
+    remembered = api_eager.eager(lambda x: jnp.sum(x * 2, 1))
+    for _ in range(3):
+        remembered(WIDE)
+    assert made and len({str(closed) for closed in made}) == len(made)

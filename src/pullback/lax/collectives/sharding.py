@@ -215,7 +215,7 @@ shard_alike_p = Primitive(
     transpose=lambda bars, *operands: (
         list(bars) if any(map(is_zero, bars)) or not all(map(is_linear, operands)) else shard_alike_p.bind(*bars)
     ),
-    traits={"linear"},
+    traits={"linear", "exact"},
     batch=_alike_batch,
     lower=Nest(_alike_emit, strided=True),
     samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32), np.arange(3)), {})]),

@@ -104,11 +104,15 @@ class Codelets:
         if y is None:
             return x
         if x is None:
-            return y if name == "add" else self.b.neg(y)
+            return self.b.op(name, self.zero(), y)
         return self.b.op(name, x, y)
 
     def zero(self) -> Expr:
         return self.b.const(self.dtype, 0.0)
+
+    def minus(self, x: Expr) -> Expr:
+        """-x, but 0 for 0: a transform of zeros has no -0."""
+        return self.b.sub(self.zero(), x)
 
     def scaled(self, z: Number, factor: float) -> Number:
         """A real multiple."""
@@ -121,7 +125,7 @@ class Codelets:
         """z times sign i."""
         re, im = z
         first = self.zero() if im is None else im
-        return (self.b.neg(first), re) if sign > 0 else (first, self.b.neg(re))
+        return (self.minus(first), re) if sign > 0 else (first, self.minus(re))
 
     def times(self, z: Number, c: Any, s: Any) -> Number:
         """z (c + i s), for expressions or numbers c and s."""
@@ -138,12 +142,12 @@ class Codelets:
         if 4 * k % n == 0:
             quarter = 4 * k // n
             z = z if quarter % 2 == 0 else self.times_i(z, 1)
-            return z if quarter < 2 else (self.b.neg(z[0]), None if z[1] is None else self.b.neg(z[1]))
+            return z if quarter < 2 else (self.minus(z[0]), None if z[1] is None else self.minus(z[1]))
         c, s = root(n, k)
         if 8 * k % n == 0 and z[1] is not None:  # c = +-s: two products instead of four
             re, im = z
             both, apart = self.b.add(re, im), self.b.sub(re, im)
-            x, y = (apart, both) if (c > 0) == (s > 0) else (both, self.b.neg(apart))
+            x, y = (apart, both) if (c > 0) == (s > 0) else (both, self.minus(apart))
             factor = self.b.const(self.dtype, c)
             return self.b.term(x, factor), self.b.term(y, factor)
         return self.times(z, c, s)

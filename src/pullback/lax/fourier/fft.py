@@ -172,7 +172,7 @@ fft_p = Primitive(
     transpose=_fft_transpose,
     batch=_fft_batch,
     lower=Nest(_fft_nest),
-    traits={"linear", "stacked"},
+    traits={"linear", "stacked", "quicker compiled"},
     samples=Samples(ulp=64, cases=_fft_cases),
 )
 

@@ -139,7 +139,7 @@ def real_axis_back(ctx: Any, source: Any, target: Any, divisor: int) -> None:
             if paired:
                 values[half] = values[half][0], None
             back = values[n - half - 1 : 0 : -1]
-            values += [codelets.pinned((re, None if im is None else b.neg(im))) for re, im in back]
+            values += [codelets.pinned((re, None if im is None else codelets.minus(im))) for re, im in back]
             for k, z in enumerate(codelets.dft(values)):
                 ctx.store(result, (o, k), codelets.scaled(z, 1 / divisor)[0])
         return

@@ -340,7 +340,7 @@ lu_pivots_to_permutation_p = of_matrices(
     one=permutation_of,
     core=(1,),
     lower=Nest(_permutation_emit),
-    traits=("stacked",),
+    traits=("stacked", "exact"),
     samples=Samples(
         cases=lambda rng: [
             Case((np.array([[1, 2, 2], [0, 1, 2]], np.int32),), {"permutation_size": 4}),

@@ -204,6 +204,7 @@ eig_p = of_matrices(
     reference=_eig_reference,
     jvp=_eig_jvp,
     lower=Nest(_eig_emit),
+    traits=("matrices", "exact"),
     samples=Samples(ulp=256, cases=_eig_cases),
 )
 

@@ -276,7 +276,7 @@ triangular_solve_p = Primitive(
     transpose=_solve_transpose,
     batch=_solve_batch,
     lower=Nest(_solve_emit),
-    traits={"stacked"},
+    traits={"stacked", "quicker compiled"},
     samples=Samples(ulp=64, cases=_solve_cases),
 )
 

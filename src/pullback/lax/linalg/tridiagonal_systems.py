@@ -210,7 +210,7 @@ tridiagonal_solve_p = of_matrices(
     jvp=_jvp,
     one=_one,
     core=(1, 1, 1, 2),
-    traits=(),
+    traits=("quicker compiled",),
     transpose=_transpose,
     lower=InlineFunction(trace=_trace),
     samples=Samples(

@@ -276,7 +276,7 @@ dynamic_update_slice_p = Primitive(
     transpose=_update_transpose,
     batch=_update_batch,
     lower=Nest(_update_emit, in_place=0, strided=True, window=_known_window),
-    traits={"movement", "stacked"},
+    traits={"movement", "stacked", "exact"},
     samples=Samples(
         cases=lambda rng: [
             Case((rng.normal(size=(4, 5)).astype(np.float32), rng.normal(size=m).astype(np.float32), *_starts(*s)), {})

@@ -519,7 +519,7 @@ optimization_barrier_p = Primitive(
     reference=lambda *operands: list(operands),
     jvp=_barrier_jvp,
     transpose=_barrier_transpose,
-    traits={"linear", "barrier"},
+    traits={"linear", "barrier", "exact"},
     batch=lambda args, dims: (optimization_barrier_p.bind(*args), list(dims)),
     lower=Nest(_barrier_emit, strided=True),
     samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32), np.int32(3)), {})]),

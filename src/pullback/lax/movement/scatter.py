@@ -495,7 +495,7 @@ def _scatter(name, doc, ufunc, loop_op):
         reference=_scatter_reference_of(name, ufunc),
         transpose=NOT_LINEAR,
         lower=Nest(_emit_of(loop_op), in_place=0),
-        traits={"scatter"},
+        traits={"scatter", "exact"} if loop_op in (None, "min", "max") else {"scatter"},
         samples=Samples(cases=lambda rng: _scatter_cases(rng, name != "scatter-mul")),
     )
     p.batch = _batch_of(lambda: p)

@@ -86,7 +86,7 @@ top_k_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_top_k_batch,
     lower=Nest(_top_k_emit),
-    traits={"stacked"},
+    traits={"stacked", "exact"},
     samples=Samples(
         cases=lambda rng: (
             [
@@ -212,6 +212,7 @@ approx_top_k_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_approx_batch,
     lower=Nest(_approx_emit),
+    traits={"exact"},
     samples=Samples(
         cases=lambda rng: [
             Case((rng.normal(size=(3, 6)).astype(np.float32),), {"k": 2, "reduction_dimension": 1, "is_max_k": m})
@@ -331,6 +332,7 @@ partition_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_along_batch_of(lambda: partition_p),
     lower=Nest(_partition_emit),
+    traits={"exact"},
 )
 
 argpartition_p = Primitive(
@@ -342,6 +344,7 @@ argpartition_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_along_batch_of(lambda: argpartition_p),
     lower=Nest(_partition_emit),
+    traits={"exact"},
 )
 
 
@@ -386,6 +389,7 @@ order_statistics_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_along_batch_of(lambda: order_statistics_p),
     lower=Nest(_statistics_emit),
+    traits={"exact"},
     samples=Samples(
         cases=lambda rng: (
             [Case((rng.normal(size=(3, 6)).astype(np.float32),), {"places": (1, 4), "axis": a}) for a in (0, 1) if a]
@@ -494,6 +498,7 @@ positions_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_positions_batch,
     lower=Nest(_positions_emit),
+    traits={"exact"},
     samples=Samples(
         cases=lambda rng: [
             Case((rng.random(shape) < part,), {"size": size, "dtype": np.dtype(dtype)}, derivatives=False)

@@ -190,7 +190,7 @@ sort_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_sort_batch,
     lower=Nest(_sort_emit),
-    traits={"stacked"},
+    traits={"stacked", "exact"},
     samples=Samples(cases=_sort_cases),
 )
 

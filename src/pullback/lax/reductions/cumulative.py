@@ -87,7 +87,7 @@ def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, comb
         abstract_eval=abstract_eval,
         reference=reference,
         lower=Nest(emit, strided=True),
-        traits={"stacked"},
+        traits={"stacked", "exact" if step in ("min", "max") else "quicker compiled"},
         transpose=NOT_LINEAR,
         samples=Samples(
             cases=lambda rng: [

@@ -152,6 +152,7 @@ reduce_prod_p = reduction(
     jvp=_prod_jvp,
     lower=Reduction("mul", _one),
     samples=Samples(cases=_axis_cases(_normal)),
+    traits=("added by plans",),
 )
 
 
@@ -181,6 +182,7 @@ def _extremum(name, doc, ufunc, loop_op, identity):
         jvp=_extremum_jvp,
         lower=Reduction(loop_op, identity),
         samples=Samples(cases=_axis_cases(_normal)),
+        traits=("exact", "added by plans"),
     )
 
 
@@ -203,6 +205,7 @@ def _logical(name, doc, ufunc, loop_op, identity):
         jvp=ZERO,
         lower=Reduction(loop_op, identity),
         samples=Samples(cases=_axis_cases(_integers, np.int32)),
+        traits=("exact",),
     )
 
 
@@ -298,7 +301,7 @@ def _arg(name, doc, function, greater, not_less, identity):
         abstract_eval=_arg_shape,
         jvp=ZERO,
         transpose=NOT_LINEAR,
-        traits={"reduction"},
+        traits={"reduction", "exact"},
         reference=lambda x, axes, index_dtype: np.asarray(function(x, axes[0])).astype(index_dtype),
         lower=_arg_lowering(greater, not_less, identity),
         samples=Samples(cases=_arg_cases),

@@ -137,6 +137,7 @@ select_and_gather_add_p = Primitive(
     jvp=_gather_jvp,
     transpose=_gather_transpose,
     lower=Nest(_gather_emit, strided=True),
+    traits={"exact"},
     samples=Samples(cases=lambda rng: _routing_cases(rng, False)),
 )
 select_and_gather_add_p.batch = _routing_batch(select_and_gather_add_p)

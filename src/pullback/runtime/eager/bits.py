@@ -9,6 +9,8 @@ their own, or are LAPACK's: types and shapes alone decide on those, for all call
     UNCOMPILED  a plan or the reference, never compiled code: products, and sums that are not long
     COMPILED    compiled code from the first call on: what it does in a fraction of the time (Fourier transforms,
                 matrices, running sums), and long work
+
+What a primitive's kind of lowering does not tell of that, traits of its record do: "exact" and "quicker compiled".
 """
 
 from __future__ import annotations
@@ -17,34 +19,26 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, jaxprs_in_params
-from pullback.core.lowering import Elementwise, HostCall, Inline, Pointwise, must_be_compiled
+from pullback.core.lowering import Elementwise, HostCall, Inline, Pointwise, Reduction, must_be_compiled
 from pullback.core.primitive import NoRule, Primitive
 from pullback.runtime.eager.work import BLAS, COMPILATION, GAIN, work
 
 EITHER, UNCOMPILED, COMPILED = "either", "uncompiled", "compiled"
 
-# What adds nothing, or one term to another, and functions of LAPACK's that programs call, too.
-_SAME = frozenset({
-    *("approx_top_k", "argmax", "argmin", "argpartition", "cummax", "cummin", "dynamic_update_slice", "eig"),
-    *("hessenberg", "lu_pivots_to_permutation", "optimization_barrier", "order_statistics", "partition", "positions"),
-    *("reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_xor", "reduce_window_max", "reduce_window_min"),
-    *("scatter", "scatter-max", "scatter-min", "schur", "select_and_gather_add", "shard_alike", "sort", "top_k"),
-})  # fmt: skip
-_QUICKER = frozenset({"cumlogsumexp", "cumprod", "cumsum", "fft", "triangular_solve", "tridiagonal_solve"})
 _SIMPLE = (Pointwise, HostCall, NoRule, Inline)
 # Nanoseconds of work from which on a compilation of 10 ms is worth its hundred calls. Less would make those wait who
 # sum arrays of ever new sizes, more those who sum the same ones all the time.
 LONG = 80_000
-SUM = 0.1  # nanoseconds for an element of a plan's sum
+SUM = 0.1  # nanoseconds for an element that a loop of plans reduces
 
 
 def _is_same(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any]) -> bool:
     """Whether compiled code has the bits of what runs without, by itself and among other operations."""
-    lower, name = primitive.lower, primitive.name
-    if name in _SAME or (isinstance(lower, _SIMPLE) and name not in _QUICKER):
+    lower, traits = primitive.lower, primitive.traits
+    if "exact" in traits or (isinstance(lower, _SIMPLE) and "quicker compiled" not in traits):
         return True
     if isinstance(lower, Elementwise):
-        return name != "pow" or len({aval.dtype for aval in avals}) == 1
+        return primitive.name != "pow" or len({aval.dtype for aval in avals}) == 1
     return all([getattr(aval.dtype, "kind", "b") in "biu" for aval in (*avals, *outs)])
 
 
@@ -54,11 +48,12 @@ def kind_of(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], par
         return COMPILED
     if _is_same(primitive, avals, outs):
         return EITHER
-    if primitive.name in _QUICKER or "matrices" in primitive.traits:
+    if "quicker compiled" in primitive.traits or "matrices" in primitive.traits:
         return COMPILED
     if isinstance(primitive.lower, Elementwise):
         return UNCOMPILED
-    nanoseconds = work(primitive, avals, outs, params) * (SUM if primitive.name == "reduce_sum" else 1.0)
+    by_loop = isinstance(primitive.lower, Reduction) and primitive.lower.combine is not None
+    nanoseconds = work(primitive, avals, outs, params) * (SUM if by_loop else 1.0)
     if primitive.name == "dot_general" and avals[0].dtype.char in BLAS:
         return COMPILED if GAIN * nanoseconds > COMPILATION else UNCOMPILED
     return COMPILED if nanoseconds > LONG else UNCOMPILED

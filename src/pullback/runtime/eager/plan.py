@@ -39,12 +39,12 @@ from pullback.runtime.eager.plan_values import (
     place,
     ufunc_loop,
 )
+from pullback.runtime.eager.reductions import reduce
 from pullback.runtime.eager.work import BLAS, DECOMPOSITION, HOST_CALL, MATRIX, work
 from pullback.util.record import record
 
 MAX_RANK = 16
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
-SUMMED = "ilILfdFD"  # types for which there is a loop that sums
 PLAIN_TERM = 2.0  # nanoseconds for a term of other products
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
 
@@ -162,52 +162,48 @@ class _Builder:
         """out = ufunc(operands), by NumPy's loop for exactly these types; NotImplementedError if there is none."""
         return self.elementwise(ufunc_loop(ufunc, (*[x.dtype for x in operands], out.dtype)), operands, out, cost)
 
-    def accumulate(self, ufunc: np.ufunc, x: Value, axes: Sequence[int], identity: Any, out: Value) -> Value:
+    def accumulate(self, combine: str, x: Value, axes: Sequence[int], out: Value) -> Value:
+        """out = the reduction of x over `axes` by a loop of ours (reductions.py), of at least one element."""
+        dims, (steps, own) = self._reduced(x, axes, out)
+        summed = [d for d, step in enumerate(steps) if step == 0]
+        if not summed:  # axes of one element
+            return self.copy(replace(x, shape=out.shape, strides=tuple(own)), replace(out, shape=tuple(dims)))
+        reduce(self, combine, replace(x, shape=tuple(dims), strides=tuple(own)), summed, steps, out)
+        return out
+
+    def by_ufunc(self, ufunc: np.ufunc, x: Value, axes: Sequence[int], identity: Any, out: Value) -> Value:
         """out = ufunc.reduce(x, axes)."""
         loop = ufunc_loop(ufunc, (x.dtype,) * 2 + (out.dtype,))
-        kept = iter(out.strides)
-        dims, (steps, own) = coalesce(
-            x.shape, [[0 if d in axes else next(kept) for d in range(len(x.shape))], x.strides]
-        )
-        summed = [d for d, step in enumerate(steps) if step == 0]
-        size = math.prod(x.shape)
-        if ufunc is np.add and x.dtype.char in SUMMED and summed and size:
-            return self._sum(replace(x, shape=tuple(dims), strides=tuple(own)), summed, steps, out)
+        dims, (steps, own) = self._reduced(x, axes, out)
         self.copy(broadcast(self.constant(np.asarray(identity, out.dtype)), out.shape), out)
-        if size:
+        if size := math.prod(x.shape):
             self._loop(loop, dims, [steps, own, steps], [out, x, out], 0.5 * size)
         return out
 
-    def _sum(self, x: Value, axes: list[int], steps: list[int], out: Value) -> Value:
-        """out = the sum of x over `axes`, by our own loop; `steps`: those of `out` along the axes of x."""
-        *others, axis = axes
-        if others:
-            kept = [d for d in range(len(x.shape)) if d != axis]
-            shape = tuple([x.shape[d] for d in kept])
-            part = self.temporary(shape, x.dtype)
-            self._sum(x, [axis], _between(part.strides, axis), part)
-            return self._sum(part, others, [steps[d] for d in kept], out)
-        # Columns that are neighbours are added as vectors; otherwise one loop does as many as there are along an axis.
-        columns = [d for d in range(len(x.shape)) if d != axis]
-        inner = max(columns, key=lambda d: (x.strides[d] == x.dtype.itemsize, x.shape[d]), default=None)
-        outer = [d for d in columns if d != inner]
-        column = (
-            (1, x.dtype.itemsize, x.dtype.itemsize)
-            if inner is None
-            else (x.shape[inner], x.strides[inner], steps[inner])
-        )
-        count, around = column[0], [x.shape[d] for d in outer]
-        if len(around) > MAX_RANK:
+    @staticmethod
+    def _reduced(x: Value, axes: Sequence[int], out: Value) -> tuple[list[int], list[list[int]]]:
+        """(lengths, [steps of `out`, steps of x]) of as few axes of x as may be."""
+        kept = iter(out.strides)
+        return coalesce(x.shape, [[0 if d in axes else next(kept) for d in range(len(x.shape))], x.strides])
+
+    def reduction(
+        self,
+        loop: Any,
+        dims: Sequence[int],
+        steps: Sequence[int],
+        outer: Sequence[int],
+        x: Value,
+        out: Value,
+        outer_steps: Sequence[Sequence[int]],
+        nanoseconds: float,
+    ) -> None:
+        """A step of a loop that reduces; `nanoseconds` that one run of it takes beside its elements."""
+        if len(outer) > MAX_RANK:
             raise NotImplementedError("plan: too many dimensions")
-        strides = [tuple([s[d] for d in outer]) for s in (x.strides, steps)]
-        self.steps.append(
-            (("sum", x.dtype), (count, x.shape[axis]), (*column[1:], x.strides[axis]), tuple(around), [x, out], strides)
-        )
+        self.steps.append((loop, dims, steps, tuple(outer), [x, out], [tuple(s) for s in outer_steps]))
         size = math.prod(x.shape)
-        one_by_one = 0 if column[1] == x.dtype.itemsize else 2.5 * size / x.shape[axis]
-        self.nanoseconds += 15 + 10 * math.prod(around) + one_by_one + 0.1 * size
+        self.nanoseconds += 15 + (10 + nanoseconds) * math.prod(outer) + 0.1 * size
         self.elements += size
-        return out
 
     def product(self, x: Value, y: Value, out: Value) -> None:
         """out[b, i, j] = sum over k of x[b, i, k] y[b, k, j], all with as many batch dimensions."""
@@ -225,7 +221,7 @@ class _Builder:
             self.product(
                 left, right, replace(last, shape=out.shape, strides=last.strides[:rank] + last.strides[rank + 1 :])
             )
-            self.accumulate(np.add, parts, (rank,), 0, out)
+            self.accumulate("add", parts, (rank,), out)
             return
         loop = ufunc_loop(np.matmul, (x.dtype, y.dtype, out.dtype))
         if not math.prod(out.shape):
@@ -389,11 +385,6 @@ def _only(function: Callable[..., Any]) -> Callable[..., Any]:
         return value
 
     return call
-
-
-def _between(strides: Sequence[int], axis: int) -> list[int]:
-    """Steps along all axes of a result that lacks one of them: 0 along that."""
-    return [*strides[:axis], 0, *strides[axis:]]
 
 
 def _part(x: Value, axis: int, piece: slice) -> Value:

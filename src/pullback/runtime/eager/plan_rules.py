@@ -5,6 +5,7 @@ A rule raises NotImplementedError for types or parameters that it leaves to the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from pullback.core.primitive import registry
 from pullback.lax.reductions.reductions import highest, lowest
 from pullback.runtime.eager.functions import has_kernel, power_steps, ufunc_of
 from pullback.runtime.eager.plan_values import Value, contiguous_strides
+from pullback.runtime.eager.reductions import TYPES
 from pullback.runtime.programs.ahead import FUNCTIONS
 
 Rule = Callable[..., Value]
@@ -243,11 +245,14 @@ def _pad(b: Any, eqn: Any, x: Value, padding: Value) -> Value:
 # ---- reductions
 
 
-def _accumulation(ufunc: np.ufunc, identity: Callable[[np.dtype], Any]) -> Rule:
+def _accumulation(combine: str, ufunc: np.ufunc, identity: Callable[[np.dtype], Any]) -> Rule:
     def rule(b: Any, eqn: Any, x: Value) -> Value:
+        axes, out = eqn.params["axes"], b.target(eqn.outvars[0])
+        if x.dtype.char in TYPES.get(combine, "") and out.dtype == x.dtype and math.prod(x.shape):
+            return b.accumulate(combine, x, axes, out)
         if x.dtype.kind not in "biufc" or (x.dtype.kind == "f" and x.dtype.itemsize < 4):
             raise NotImplementedError("plan: narrow floats are summed in wider ones")
-        return b.accumulate(ufunc, x, eqn.params["axes"], identity(x.dtype), b.target(eqn.outvars[0]))
+        return b.by_ufunc(ufunc, x, axes, identity(x.dtype), out)
 
     return rule
 
@@ -257,13 +262,13 @@ def _all_ones(dtype: np.dtype) -> Any:
 
 
 RULES |= {
-    "reduce_sum": _accumulation(np.add, lambda dtype: 0),
-    "reduce_prod": _accumulation(np.multiply, lambda dtype: 1),
-    "reduce_max": _accumulation(np.maximum, lowest),
-    "reduce_min": _accumulation(np.minimum, highest),
-    "reduce_and": _accumulation(np.bitwise_and, _all_ones),
-    "reduce_or": _accumulation(np.bitwise_or, lambda dtype: 0),
-    "reduce_xor": _accumulation(np.bitwise_xor, lambda dtype: 0),
+    "reduce_sum": _accumulation("add", np.add, lambda dtype: 0),
+    "reduce_prod": _accumulation("mul", np.multiply, lambda dtype: 1),
+    "reduce_max": _accumulation("max", np.maximum, lowest),
+    "reduce_min": _accumulation("min", np.minimum, highest),
+    "reduce_and": _accumulation("and", np.bitwise_and, _all_ones),
+    "reduce_or": _accumulation("or", np.bitwise_or, lambda dtype: 0),
+    "reduce_xor": _accumulation("xor", np.bitwise_xor, lambda dtype: 0),
 }
 
 

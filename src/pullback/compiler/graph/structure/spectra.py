@@ -38,9 +38,7 @@ def _of_real(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     half = r.emit("fft", x, fft_type=FftType.RFFT, fft_lengths=lengths)
     if kind is FftType.IFFT:
-        half = r.emit(
-            "mul", r.emit("conj", half, input_dtype=half.aval.dtype), r.full(half.aval, 1 / math.prod(lengths))
-        )
+        half = r.emit("mul", _conj(r, half), r.full(half.aval, 1 / math.prod(lengths)))
     full = _whole(r, half, lengths, last)
     r.notes.setdefault("half spectra", {})[full] = half, lengths
     return full
@@ -69,8 +67,14 @@ def _whole(r: Rewriter, half: Any, lengths: tuple[int, ...], last: int) -> Any:
         if half.aval.shape[axis] > 2:
             turned = r.emit("rev", _cut(r, rest, axis, 1, rest.aval.shape[axis]), dimensions=(axis,))
             rest = r.emit("concatenate", _cut(r, rest, axis, 0, 1), turned, dimension=axis)
-    rest = r.emit("conj", r.emit("rev", rest, dimensions=(last,)), input_dtype=half.aval.dtype)
+    rest = _conj(r, r.emit("rev", rest, dimensions=(last,)))
     return r.emit("concatenate", half, rest, dimension=last)
+
+
+def _conj(r: Rewriter, z: Any) -> Any:
+    """The conjugate, where an imaginary part of 0 stays 0: a transform of zeros has no -0."""
+    im = r.emit("imag", z)
+    return r.emit("complex", r.emit("real", z), r.emit("sub", r.full(im.aval, 0), im))
 
 
 def _cut(r: Rewriter, x: Any, axis: int, start: int, stop: int) -> Any:

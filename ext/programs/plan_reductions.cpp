@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "cpu_features.h"
 #include "programs/plan_loops.h"
@@ -54,10 +55,15 @@ PB_INLINE void store(char* to, const V& v) {
     memcpy(to, static_cast<const void*>(&v), sizeof v);
 }
 
+template <int first, typename V, int... k>
+PB_INLINE auto half_of(const V& v, std::integer_sequence<int, k...>) {
+    return __builtin_shufflevector(v, v, first + k...);
+}
+
 struct Add {
     static constexpr double kNeutral = -0.0;  // + x is x, whatever the sign of a zero
     static constexpr double kInit = 0.0;
-    static constexpr bool kCompensates = true;
+    static constexpr bool kCompensates = true, kRepeats = false;
     template <typename V>
     PB_INLINE static void take(V& x, const V& y) {
         x += y;
@@ -66,37 +72,21 @@ struct Add {
 
 struct Multiply {
     static constexpr double kNeutral = 1.0, kInit = 1.0;
-    static constexpr bool kCompensates = false;
+    static constexpr bool kCompensates = false, kRepeats = false;
     template <typename V>
     PB_INLINE static void take(V& x, const V& y) {
         x *= y;
     }
 };
 
-// The larger (or smaller) one; NaN if there is one, and 0 is larger than -0.
+// The larger (or smaller) one; NaN if there is one. Of two zeros either.
 template <bool largest>
 struct Extreme {
-    static constexpr bool kCompensates = false;
+    static constexpr bool kCompensates = false, kRepeats = true;
     template <typename V>
     PB_INLINE static void take(V& x, const V& y) {
-        if constexpr (std::integral<V>) {
-            x = (largest ? x < y : y < x) ? y : x;
-        } else if constexpr (std::floating_point<V>) {
-            Vector<V, 16 / sizeof(V)> a{x}, b{y};
-            take(a, b);
-            x = a[0];
-        } else {
-            using Mask = decltype(x < y);
-            const auto moved = largest ? x < y : y < x;
-            const Mask p = Mask(x), q = Mask(y);
-            if constexpr (std::floating_point<std::remove_cvref_t<decltype(x[0])>>) {
-                const Mask both = largest ? p & q : p | q;  // of equals: the same but for the signs of zeros
-                const Mask taken = (x == y) ? both : ((moved | (y != y)) ? q : p);
-                x = V(taken);
-            } else {
-                x = moved ? y : x;
-            }
-        }
+        const auto stays = (largest ? x > y : x < y) | (x != x);
+        x = stays ? x : y;
     }
 };
 
@@ -118,6 +108,27 @@ PB_INLINE std::complex<S> settled(std::complex<S> total, std::complex<S> error) 
 template <typename V>
 PB_INLINE V settled(V total, V error) {
     return total + (error == error ? error : V{});
+}
+
+// Lanes with each other, the upper half with the lower one until one is left.
+template <typename Op, typename S, int count, int parts>
+PB_INLINE void across(const Vector<S, count>& v, S* out) {
+    if constexpr (count == parts) {
+        for (int k = 0; k < parts; ++k) {
+            S value = v[k];
+            if constexpr (requires { Op::kInit; }) Op::take(value, S(Op::kInit));
+            out[k] = value;
+        }
+    } else if constexpr (count == 2) {
+        S low = v[0];
+        Op::take(low, v[1]);
+        across<Op, S, 1, 1>(Vector<S, 1>{low}, out);
+    } else {
+        using Half = std::make_integer_sequence<int, count / 2>;
+        Vector<S, count / 2> low = half_of<0>(v, Half());
+        Op::take(low, Vector<S, count / 2>(half_of<count / 2>(v, Half())));
+        across<Op, S, count / 2, parts>(low, out);
+    }
 }
 
 // The reduction of n neighbours by so many lanes; `parts` numbers make an element. `is_chunk`: as where compiled code does
@@ -162,7 +173,9 @@ PB_INLINE void reduce_row(const char* x, npy_intp n, bool is_chunk, S* out) {
     }
     four(n - n % kStep);
     for (const npy_intp end = n - n % lanes; i < end; i += lanes) Op::take(partial, load<V>(x + i * kSize));
-    if (i < n) {  // what is left, in shorter vectors, each of which takes what those behind it gave
+    if (Op::kRepeats && i < n && n >= lanes) {  // elements may be taken twice
+        Op::take(partial, load<V>(x + (n - lanes) * kSize));
+    } else if (i < n) {  // what is left, in shorter vectors, each of which takes what those behind it gave
         S rest[kNumbers];
         memcpy(rest, neutral, sizeof rest);
         npy_intp end = n;
@@ -180,10 +193,10 @@ PB_INLINE void reduce_row(const char* x, npy_intp n, bool is_chunk, S* out) {
         }
         Op::take(partial, load<V>(reinterpret_cast<const char*>(rest)));
     }
-    S totals[kNumbers], errors[kNumbers];
     if constexpr (kKeeps) {
         if (is_long) {
             add_exactly(total, partial, error);
+            S totals[kNumbers], errors[kNumbers];
             store(reinterpret_cast<char*>(totals), total);
             store(reinterpret_cast<char*>(errors), error);
             for (int half = kNumbers / 2; half >= parts; half /= 2)
@@ -195,13 +208,7 @@ PB_INLINE void reduce_row(const char* x, npy_intp n, bool is_chunk, S* out) {
             return;
         }
     }
-    store(reinterpret_cast<char*>(totals), partial);
-    for (int half = kNumbers / 2; half >= parts; half /= 2)
-        for (int k = 0; k < half; ++k) Op::take(totals[k], totals[half + k]);
-    for (int k = 0; k < parts; ++k) {
-        if constexpr (requires { Op::kInit; }) Op::take(totals[k], S(Op::kInit));
-        out[k] = totals[k];
-    }
+    across<Op, S, kNumbers, parts>(partial, out);
 }
 
 // dimensions: of rows, of a row, whether it is a chunk; strides: x's from row to row, out's.
@@ -231,9 +238,9 @@ int rows_of_level_4(void*, char* const* data, const npy_intp* dimensions, const 
 }
 
 // Vectors side by side, so that a core need not wait for one sum after the other.
-template <typename S>
+template <typename S, int bytes>
 struct Line {
-    Vector<S, 16 / sizeof(S)> v[4];
+    Vector<S, bytes / sizeof(S)> v[4];
 };
 
 template <typename Op, typename V>
@@ -241,8 +248,8 @@ PB_INLINE void take(V& x, const V& y) {
     Op::take(x, y);
 }
 
-template <typename Op, typename S>
-PB_INLINE void take(Line<S>& x, const Line<S>& y) {
+template <typename Op, typename S, int bytes>
+PB_INLINE void take(Line<S, bytes>& x, const Line<S, bytes>& y) {
     for (int k = 0; k < 4; ++k) Op::take(x.v[k], y.v[k]);
 }
 
@@ -251,8 +258,8 @@ PB_INLINE void keep(V& total, const V& x, V& error) {
     add_exactly(total, x, error);
 }
 
-template <typename S>
-PB_INLINE void keep(Line<S>& total, const Line<S>& x, Line<S>& error) {
+template <typename S, int bytes>
+PB_INLINE void keep(Line<S, bytes>& total, const Line<S, bytes>& x, Line<S, bytes>& error) {
     for (int k = 0; k < 4; ++k) add_exactly(total.v[k], x.v[k], error.v[k]);
 }
 
@@ -261,9 +268,9 @@ PB_INLINE V end_of(const V& total, const V& error) {
     return settled(total, error);
 }
 
-template <typename S>
-PB_INLINE Line<S> end_of(const Line<S>& total, const Line<S>& error) {
-    Line<S> result;
+template <typename S, int bytes>
+PB_INLINE Line<S, bytes> end_of(const Line<S, bytes>& total, const Line<S, bytes>& error) {
+    Line<S, bytes> result;
     for (int k = 0; k < 4; ++k) result.v[k] = settled(total.v[k], error.v[k]);
     return result;
 }
@@ -303,48 +310,94 @@ PB_INLINE V down(const char* x, npy_intp n, npy_intp step, const V& init) {
 }
 
 // out[j] = the reduction over i of x[i, j]. dimensions: of j, of i; strides: x's along j, out's, x's along i.
-template <typename Op, typename T>
+template <typename Op, typename T, int bytes>
 PB_INLINE int each_column(char* const* data, const npy_intp* dimensions, const npy_intp* strides) {
     using S = typename Part<T>::Number;
     constexpr bool kKeeps = Op::kCompensates && !std::integral<T>;
-    constexpr npy_intp kLanes = 16 / sizeof(T);
-    using V = Vector<S, 16 / sizeof(S)>;
+    constexpr npy_intp kLanes = bytes / sizeof(T), kLeast = 16 / sizeof(T);
     const char* x = data[0];
     char* out = data[1];
     const npy_intp columns = dimensions[0], n = dimensions[1];
     const npy_intp column_step = strides[0], out_step = strides[1], row_step = strides[2];
     npy_intp j = 0;
-    if (column_step == sizeof(T) && out_step == sizeof(T)) {
-        for (; j + 4 * kLanes <= columns; j += 4 * kLanes)
-            store(out + j * out_step, down<Op, Line<S>, kKeeps>(x + j * column_step, n, row_step, Line<S>{}));
-        for (; j + kLanes <= columns; j += kLanes)
-            store(out + j * out_step, down<Op, V, kKeeps>(x + j * column_step, n, row_step, V{}));
-        if (j < columns && columns >= kLanes) {  // the last vector begins among columns that are done
-            j = columns - kLanes;
-            store(out + j * out_step, down<Op, V, kKeeps>(x + j * column_step, n, row_step, V{}));
+    const auto vectors = [&](auto zero, npy_intp lanes) __attribute__((always_inline)) {
+        using V = decltype(zero);
+        for (; j + lanes <= columns; j += lanes)
+            store(out + j * out_step, down<Op, V, kKeeps>(x + j * column_step, n, row_step, zero));
+        if (j < columns && columns >= lanes) {  // the last vector begins among columns that are done
+            store(out + (columns - lanes) * out_step,
+                  down<Op, V, kKeeps>(x + (columns - lanes) * column_step, n, row_step, zero));
             j = columns;
         }
+    };
+    if (Op::kRepeats && column_step == sizeof(T) && out_step == sizeof(T) && columns >= 16 * kLanes) {  // row by row
+        using V = Vector<S, bytes / sizeof(S)>;
+        memcpy(out, x, size_t(columns) * sizeof(T));
+        for (npy_intp i = 1; i < n; ++i)
+            for (npy_intp k = 0; k < columns; k += kLanes) {
+                const npy_intp at = (k + kLanes <= columns ? k : columns - kLanes) * npy_intp(sizeof(T));
+                V so_far = load<V>(out + at);
+                Op::take(so_far, load<V>(x + i * row_step + at));
+                store(out + at, so_far);
+            }
+        return 0;
     }
+    if (column_step == sizeof(T) && out_step == sizeof(T)) {
+        for (; j + 4 * kLanes <= columns; j += 4 * kLanes)
+            store(out + j * out_step, down<Op, Line<S, bytes>, kKeeps>(x + j * column_step, n, row_step, Line<S, bytes>{}));
+        vectors(Vector<S, bytes / sizeof(S)>{}, kLanes);
+        if constexpr (kLanes > kLeast) vectors(Vector<S, 16 / sizeof(S)>{}, kLeast);
+    }
+    if (!kKeeps || n <= kChain)  // columns side by side, so that a core need not wait for one sum after the other
+        for (; j + 4 <= columns; j += 4) {
+            const char* at = x + j * column_step;
+            T a = load<T>(at), b = load<T>(at + column_step);
+            T c = load<T>(at + 2 * column_step), d = load<T>(at + 3 * column_step);
+            for (npy_intp i = 1; i < n; ++i) {
+                at += row_step;
+                Op::take(a, load<T>(at)), Op::take(b, load<T>(at + column_step));
+                Op::take(c, load<T>(at + 2 * column_step)), Op::take(d, load<T>(at + 3 * column_step));
+            }
+            if constexpr (Op::kCompensates) a += T(0), b += T(0), c += T(0), d += T(0);
+            char* to = out + j * out_step;
+            store(to, a), store(to + out_step, b), store(to + 2 * out_step, c), store(to + 3 * out_step, d);
+        }
     for (; j < columns; ++j) store(out + j * out_step, down<Op, T, kKeeps>(x + j * column_step, n, row_step, T(0)));
     return 0;
 }
 
-template <typename Op, typename T>
+template <typename Op, typename T, int bytes>
 int columns(void*, char* const* data, const npy_intp* dimensions, const npy_intp* strides, void*) {
-    return each_column<Op, T>(data, dimensions, strides);
+    return each_column<Op, T, bytes>(data, dimensions, strides);
 }
 
+template <typename Op, typename T, int bytes>
+PB_LEVEL("avx2")
+int columns_of_level_3(void*, char* const* data, const npy_intp* dimensions, const npy_intp* strides, void*) {
+    return each_column<Op, T, bytes>(data, dimensions, strides);
+}
+
+template <typename Op, typename T, int bytes>
+PB_LEVEL("avx512f,avx512bw,avx512dq,avx512vl")
+int columns_of_level_4(void*, char* const* data, const npy_intp* dimensions, const npy_intp* strides, void*) {
+    return each_column<Op, T, bytes>(data, dimensions, strides);
+}
+
+// The widest vectors serve where nothing is compared: GCC 12 takes apart what it blends in them.
 template <typename Op, typename T>
 StridedLoop* loop_of(int bytes) {
     using S = typename Part<T>::Number;
     constexpr int kParts = Part<T>::kCount;
     const int level = cpu_features.level;
-    switch (bytes) {
-        case 16: return rows<Op, S, 16 / sizeof(S), kParts>;
-        case 32: return level >= 3 ? rows_of_level_3<Op, S, 32 / sizeof(S), kParts> : nullptr;
-        case 64: return level >= 4 ? rows_of_level_4<Op, S, 64 / sizeof(S), kParts> : nullptr;
-        default: return columns<Op, T>;
+    if (bytes == 0) {
+        if constexpr (!Op::kRepeats)
+            if (level >= 4) return columns_of_level_4<Op, T, 64>;
+        return level >= 3 ? columns_of_level_3<Op, T, 32> : columns<Op, T, 16>;
     }
+    if constexpr (Op::kRepeats) return level >= 3 ? rows_of_level_3<Op, S, 32 / sizeof(S), 1> : rows<Op, S, 16 / sizeof(S), 1>;
+    else if (bytes == 64) return level >= 4 ? rows_of_level_4<Op, S, 64 / sizeof(S), kParts> : nullptr;
+    else if (bytes == 32) return level >= 3 ? rows_of_level_3<Op, S, 32 / sizeof(S), kParts> : nullptr;
+    else return rows<Op, S, 16 / sizeof(S), kParts>;
 }
 
 template <typename Op>

@@ -90,7 +90,7 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
         reference=reference,
         transpose=NOT_LINEAR,
         lower=Nest(emit, strided=True),
-        traits={"exact"} if loop_op in ("min", "max") else (),
+        traits={"exact"} if loop_op in ("min", "max") else set(),
         samples=Samples(ulp=16, cases=window_cases),
     )
     p.batch = lambda args, dims, **params: (p.bind(args[0], **batched_params(params, dims[0])), dims[0])

@@ -1,7 +1,7 @@
 """Reductions of plans: along which of a plan's loops, and in which order, so that they have the bits of programs.
 
 A program that does one reduction over neighbouring axes, and nothing that changes its nest, combines elements in an
-order that follows from lengths and types (loops/schedule/orders.py); loops of plans (ext/programs/plan_reductions.cpp)
+order that follows from lengths and types (orders.py); loops of plans (ext/programs/plan_reductions.cpp)
 have the same, for any lengths. Where a program may have another one:
 
 - Sums down the columns of large arrays, which programs read row by row in pieces. Which pieces is known when the forms
@@ -50,7 +50,7 @@ def _order(lengths: tuple[int, int, int], char: str, combine: str) -> tuple[str,
     outer, n, inner = lengths
     if n <= STRAIGHT:
         return "columns", 1
-    from pullback.loops.schedule.orders import order_of  # takes 12 ms, and not all eager work reduces
+    from pullback.runtime.eager.orders import order_of  # takes 12 ms, and not all eager work reduces
 
     runs = [(k, is_reduced) for k, is_reduced in ((outer, False), (n, True), (inner, False)) if k != 1]
     found = order_of(runs, NAMES[char], combine)

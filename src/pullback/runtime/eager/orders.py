@@ -15,11 +15,10 @@ from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Const, Loop, Stmt
 from pullback.loops.schedule.apply.parallelize import parallelize
 from pullback.loops.schedule.apply.vectorize import vectorize
-
-from .choose import EFFORT_NS
-from .cost import nanoseconds
-from .machine import NOMINAL
-from .price import Price, least, price
+from pullback.loops.schedule.choose import EFFORT_NS
+from pullback.loops.schedule.cost import nanoseconds
+from pullback.loops.schedule.machine import NOMINAL
+from pullback.loops.schedule.price import Price, least, price
 
 ROWS, COLUMNS = "rows", "columns"  # lanes share a row; or each column is added up by itself, element after element
 Order = tuple[str, int]  # one of both, and the chunks that are added up first
@@ -31,7 +30,7 @@ def order_of(runs: Runs, dtype: str, combine: str) -> Order | None:
     function = _nest(runs, dtype, combine)
     nest = [stmt for stmt in function.body if isinstance(stmt, Loop)]
     new = Fresh("s", function)
-    walked = [stmt for loop in vectorize(nest) for stmt in parallelize(new, loop)]
+    walked = [stmt for loop in vectorize(nest) if isinstance(loop, Loop) for stmt in parallelize(new, loop)]
     order = _read(walked)
     if order is not None and order[0] == COLUMNS and nanoseconds(nest) >= EFFORT_NS:
         written = sum((price(stmt, NOMINAL) for stmt in walked), start=Price()).total

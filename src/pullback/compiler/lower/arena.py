@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pullback.loops.ir import ITEMSIZE, Buffer, Function, Loop, Stmt, While
 from pullback.loops.ir.visit import blocks, loads, stores
 
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes: a line of the caches, and a register of AVX-512
 
 
 def plan_arena(function: Function, final: Function | None = None) -> tuple[dict[Buffer, int], int]:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 KERNELS = ("f32", "f64", "i32", "u32")
 WIDE = {"f16": "f32", "bf16": "f32"}
 TILE = 1 << 16  # bytes of results from which on what a thread computes before it writes them crowds the cache
-MOST_TILE = 1 << 17
+MOST_TILE = 1 << 17  # bytes of a tile, times its taps, up to which it is a buffer of the function's own
 BLOCK = 16  # columns of results that take as long as to begin a block
 ACROSS = 1.1  # times as long that a multiply-add takes whose lanes lie across lines
 STORED = 20  # contracted elements for which a result takes as long as its way through a tile in squares

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd
 
-from pullback.loops.emit.cpu.target import current_target
+from pullback.loops.emit.cpu.target import current_target, registers_of
 from pullback.loops.emit.symbols import KERNEL
 from pullback.loops.ir import ITEMSIZE, Builder, Expr, Function
 
@@ -77,8 +77,8 @@ def block_rows(dtype: str, m: int, columns: int) -> tuple[int, float]:
 
 
 def _sums(vector_bytes: int) -> int:
-    """Registers of sums that a block has at most, of 32 with AVX-512, else of 16."""
-    return 28 if vector_bytes == 64 else 12
+    """Registers of sums that a block has at most: all but four, for elements of x and rows of y."""
+    return registers_of(vector_bytes) - 4
 
 
 def block_sizes(dtype: str, vector_bytes: int) -> list[tuple[int, int]]:

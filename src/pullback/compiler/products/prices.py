@@ -144,7 +144,7 @@ def own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int
     own = lines_ns(full * m * k, m * k // pieces) + uneven * work_ns(out, m * n * k)
     others = machine.cores * k * n * size / machine.line * machine.last.line_ns  # what other cores have packed
     together = others + lines_ns(min(m // rows, ROWS) * k * n, k * n)
-    return own < together + machine.cores * machine.wake_ns / 3
+    return own < together + machine.cores * machine.join_ns
 
 
 def groups(dtype: str, k: int, n: int, columns: int, m: int) -> tuple[int, int]:

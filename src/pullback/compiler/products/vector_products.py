@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STEP = 8  # rows of a that are read together, and summed before they are added to y
 ROUND = 12  # steps of which a piece is a multiple, so that rows can be computed by blocks just before they are summed
-ROWS = 4
+ROWS = 4  # rows that are computed at a time, each with its own sum: as many streams from memory
 TOGETHER = 2  # vectors that so many rows are multiplied with at once: their sums stay in registers
 AGAIN = 8  # vectors up to which going through rows again costs less than copying the matrix for a kernel
 FAR, AGAIN_FAR = NOMINAL.last.bytes // 4, 32  # the same of a matrix of more bytes
@@ -34,7 +34,7 @@ VECTORS = 4  # as many are worth a pass over the matrix where it lies
 MANY = 1 << 15  # elements of a matrix from which that holds for more than one
 BLOCK = 4096  # elements of y in one block
 PIECE = 1 << 16  # elements of a that are worth a piece of their own
-PIECES = 32
+PIECES = 32  # at most
 LEAST = 1 << 10  # elements of a below which a plain nest is as good
 
 

@@ -28,10 +28,10 @@ INTERRUPTED = 2  # what the program returns then
 # In scalar operations, about 0.3 ns each: loops that are surely shorter do not ask, and the others ask this often. A
 # statement may be a whole expression of elementary functions, and its loads may miss the caches: 0.1 s at the worst.
 _LONG = 1 << 20
-_BETWEEN = 1 << 18
+_BETWEEN = 1 << 18  # from one question to the next
 _UNKNOWN = 16  # iterations of a loop whose extent is not known
-_CALL = 10_000
-_STATEMENT = 8
+_CALL = 10_000  # of a library, or into Python
+_STATEMENT = 8  # with its loads
 
 
 def asks_every(stmt: Loop | While, most: int | None = None) -> int:
@@ -63,7 +63,7 @@ _ROUTINES = {
     "geqrf": 0.15,
     "laswp": 0.01,
 }
-_ROUTINE = 1.0
+_ROUTINE = 1.0  # of routines that are not in the table
 _LONG_CALL = 10e6  # nanoseconds; starting the other thread takes 20,000 to 40,000
 
 

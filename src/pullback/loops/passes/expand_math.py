@@ -52,7 +52,7 @@ OFTEN = 16
 # Of functions of a few ops, in a loop with 32 registers, in which constants stay: 25 exponentials an element take 1072
 # us in place of 1522, and 72 ms to compile in place of 56. With 16 registers calls are the quicker.
 OFTEN_OF_SHORT = 32
-SHORT = 33
+SHORT = 33  # ops of such a function at most
 # Functions of complex numbers are several real ones each: 200 exponentials of 100 elements took 10 s to compile, now
 # 0.3, and 42 us to run, now 29.
 OFTEN_OF_COMPLEX = 4

@@ -19,6 +19,7 @@ from pullback.loops.ir.fold import MIRRORED, const, make
 from pullback.loops.ir.ir import Const, Expr, Op
 from pullback.loops.ir.types import REAL_OF
 
+# Bounds whose squares are neither subnormal nor infinite, nor is the sum of two of them.
 MODERATE = {"f32": (2.0**-40, 2.0**40), "f64": (2.0**-400, 2.0**400)}
 _TYPES: dict[str, Any] = {"f32": np.float32, "f64": np.float64}
 

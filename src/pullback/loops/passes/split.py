@@ -71,7 +71,7 @@ from pullback.loops.schedule.space import Axis, extent_of
 from .places import is_inside, places, ranges_of
 from .simplify import simplify
 
-MAX_PARTS = 64
+MAX_PARTS = 64  # stretches of one loop: with more, only the longest stands apart
 MAX_OPS = 400  # of all parts together
 MOST_OPS = 4000  # the same where lanes that compute every side of a choice would take twice as long
 MANY = 1 << 8  # iterations from which masks of wide elements are worth avoiding too

@@ -71,7 +71,7 @@ from .simplify import simplify
 
 Varying = frozenset[Var]  # variables that differ from step to step
 
-MAX_ITERATIONS = 8
+MAX_ITERATIONS = 8  # of a loop that is written out
 MAX_NARROW = 14  # the same of reductions of elements of 16 bits and fewer: lanes take turns
 MAX_OPS = 96  # after unrolling
 MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes

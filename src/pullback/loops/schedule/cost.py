@@ -54,6 +54,7 @@ from .space import LANES, UNKNOWN_EXTENT, Axis, extent_of
 
 PREFIX = 8  # running results within a vector: shifts and combinations
 NANOSECONDS = NOMINAL.op_ns
+BYTE_NS = NOMINAL.shared_ns / NOMINAL.line  # of memory that all cores read
 
 MATH = 20  # ops of a math function as long as it is one
 INTEGRAL = 200  # of one by a sum over many points: gammainc of a float64 takes 270 to 480 ns
@@ -359,7 +360,7 @@ def _of_function(function: Lambda) -> float:
 
 def nanoseconds(body: Sequence[Stmt]) -> float:
     """Rough time of running `body` once on one core, memory included."""
-    return max(NANOSECONDS * cost(body), 0.05 * bytes_touched(body))
+    return max(NANOSECONDS * cost(body), BYTE_NS * bytes_touched(body))
 
 
 def bytes_touched(body: Sequence[Stmt]) -> int:

@@ -19,6 +19,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from pullback.loops.emit.cpu.target import registers_of
 from pullback.loops.emit.folder import default_folder, read, usable
 from pullback.util.record import frozen_record
 
@@ -85,6 +86,11 @@ class Machine:
     def threads_ns(self) -> float:
         """Work that threads share: waking them costs more than they save on less."""
         return 3 * self.wake_ns
+
+    @property
+    def join_ns(self) -> float:
+        """Until a thread that waits for work has it, as most do: a third of what one takes that sleeps."""
+        return self.wake_ns / 3
 
 
 # EPYC with Zen 3: the machine on which most was measured first.
@@ -163,7 +169,7 @@ def of_system() -> Machine:
     found = replace(NOMINAL, name="host", cores=_cores())
     if flags:
         vector_bytes = 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
-        found = replace(found, vector_bytes=vector_bytes, registers=32 if vector_bytes == 64 else 16)
+        found = replace(found, vector_bytes=vector_bytes, registers=registers_of(vector_bytes))
     levels: dict[int, Cache] = {}
     for folder in sorted(_CPU.glob("index*")) if _CPU.exists() else ():
         try:

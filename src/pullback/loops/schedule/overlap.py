@@ -27,7 +27,7 @@ from pullback.loops.ir.visit import bound, free_vars, loaded, statements, stored
 
 OPERATION = "pb_collective"
 LARGE = 1 << 16  # bytes of operand and result together: less takes a few microseconds
-AHEAD = 24
+AHEAD = 24  # statements between the two at most: for each collective, so many are looked at
 # Calls whose order is what they are for.
 _ORDERED = ("pb_show", "pb_show_copy", "pb_meet", "pb_take", "pb_part", "pb_withdraw", "pb_span", "pb_step")
 

@@ -78,7 +78,7 @@ def price(stmt: Stmt, machine: Machine) -> Price:
     # At the end, threads wait for the last of the tasks: for half of one each.
     threads = min(machine.cores, found.tasks) * found.tasks / (found.tasks + machine.cores / 2)
     if threads > 1 and alone > machine.threads_ns:
-        found.total = max(alone / threads, found.shared) + machine.wake_ns / 3
+        found.total = max(alone / threads, found.shared) + machine.join_ns
     else:
         found.total = alone
     return found

@@ -12,7 +12,7 @@ from pullback.loops.ir.vectors import varying_vars
 from pullback.loops.ir.visit import accessed, statements
 
 LANES = 8  # nominal: the choice between axes hardly depends on the machine's width
-UNKNOWN_EXTENT = 16
+UNKNOWN_EXTENT = 16  # a guess, for loops that end when the program says so: more than once, and not long
 
 
 def extent_of(loop: Loop) -> int:

@@ -27,7 +27,7 @@ from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util import config
 from pullback.util.switches import switches
 
-BLOCK = 4096
+BLOCK = 4096  # elements that a kernel takes at a time
 LARGE = _core.LARGE  # elements from which on kernels of blocks are used
 PAYS = _core.PAYS
 PART = 1 << 15  # additions that are worth another thread

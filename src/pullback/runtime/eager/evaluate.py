@@ -152,7 +152,7 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
 
 
 _UNRECORDED = nullcontext()  # around what no trace records
-MAX_RECORDS = 20_000
+MAX_RECORDS = 20_000  # kinds of calls that are remembered; with more all are forgotten
 
 
 def _placed(primitive: Primitive, args: tuple, record: _Record, params: dict[str, Any], result: Any) -> Any:

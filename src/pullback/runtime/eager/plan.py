@@ -43,7 +43,7 @@ from pullback.runtime.eager.reductions import reduce
 from pullback.runtime.eager.work import BLAS, DECOMPOSITION, HOST_CALL, MATRIX, work
 from pullback.util.record import record
 
-MAX_RANK = 16
+MAX_RANK = 16  # dimensions of a step; for arrays of more there are no plans
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
 PLAIN_TERM = 2.0  # nanoseconds for a term of other products
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile

@@ -22,7 +22,7 @@ from pullback.util import dtypes
 from pullback.util.record import frozen_record
 
 DEPTH = 48  # equations looked through
-MOST_TERMS = 8
+MOST_TERMS = 8  # of a form: products of sums multiply their numbers
 
 
 class NoForm(Exception):

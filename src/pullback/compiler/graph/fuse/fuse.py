@@ -70,6 +70,7 @@ MOST_REPEATED = 64  # operations by which a value that is repeated makes a progr
 MAX_STORES = 24  # streams that one loop nest writes
 FEW = 32  # elements of an array that is copied without a thought
 AGAIN = 4  # times that an element is wanted, from which on it matters how far it is from the next; twice that: its cost
+ONCE = 1.25  # evaluations for each element up to which each is taken for evaluated once
 MAX_LIFTED = 32  # groups that run earlier so that two others can be one
 MOST_PARTS = 4  # indices at which a group rearranges the elements of one value by itself
 DEALT_OUT_COST = 8  # additions for each element of a value that a group computes in parts
@@ -334,7 +335,7 @@ class _Fuser:
             return True
         # An operand of a join: loops are cut where it begins, as long as one function can hold every part.
         if (
-            self.elements[out, group, index] <= 1.25 * out.aval.size
+            self.elements[out, group, index] <= ONCE * out.aval.size
             and group.evaluated + self.survey.costs[out] <= MOST_OPS
         ):
             return True
@@ -355,7 +356,7 @@ class _Fuser:
             if not parts or self.survey.costs[out] > DEALT_OUT_COST:
                 return False
         return len(indices) <= MOST_PARTS and (
-            sum(self.elements[out, group, index] for index in indices) <= 1.25 * out.aval.size
+            sum(self.elements[out, group, index] for index in indices) <= ONCE * out.aval.size
         )
 
     def _store(self, number: int, eqn: JaxprEqn, out: Var, alone: bool = False) -> None:

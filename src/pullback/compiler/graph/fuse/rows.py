@@ -59,7 +59,7 @@ def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
     return result
 
 
-MAX_ROW_GROUPS = 16
+MAX_ROW_GROUPS = 16  # groups that one row computes: each looks at all of them
 MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory, walked by lanes side by side
 SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.compiler.graph.simplify.rewrite import MAX_OPERAND, Rewriter, Rule
 from pullback.core.hooks import hooks
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, HostCall, Pointwise, Reduction
 from pullback.core.primitive import registry
 
 MAX_RESULT = 256  # elements
-MAX_OPERAND = 4096
 NEVER = {"barrier", "opaque"}  # opaque: a user's function, which may be in a branch that is not taken, and fail
 
 

@@ -21,6 +21,7 @@ from pullback.core.primitive import Primitive, registry
 
 Rule = Callable[["Rewriter", JaxprEqn], Any]
 LOOKED_AT = 1 << 16  # elements of a constant
+MAX_OPERAND = 4096  # elements of a constant that rules compute with
 MAX_STEPS = 64  # rewrites of one equation and of those made for it
 
 
@@ -128,7 +129,7 @@ class Rewriter:
             if isinstance(number, Literal):
                 return np.asarray(number.val).astype(atom.aval.dtype).reshape(atom.aval.shape)
         value = self.consts.get(atom)
-        if value is None or not isinstance(atom.aval.dtype, np.dtype) or atom.aval.size > 4096:
+        if value is None or not isinstance(atom.aval.dtype, np.dtype) or atom.aval.size > MAX_OPERAND:
             return None
         return np.asarray(value)
 

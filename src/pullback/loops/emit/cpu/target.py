@@ -80,6 +80,11 @@ def vector_bytes(features: dict[str, bool]) -> int:
     return 32 if features.get("avx2") else 16
 
 
+def registers_of(vector_bytes: int) -> int:
+    """The number of vector registers: 32 with AVX-512, else 16."""
+    return 32 if vector_bytes == 64 else 16
+
+
 def target_of_features(features: tuple[str, ...], tune: str = "") -> Target:
     """An x86-64 CPU with these features and no others, for machines of this one's system."""
     text = ",".join(f"+{feature}" for feature in features)

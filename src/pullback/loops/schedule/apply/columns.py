@@ -40,7 +40,7 @@ from pullback.loops.schedule.apply.descent import (
 )
 from pullback.loops.schedule.apply.folding import Folded, fold, left_over
 from pullback.loops.schedule.apply.partials import combining, neutrals
-from pullback.loops.schedule.cost import NANOSECONDS, bytes_touched, cost
+from pullback.loops.schedule.cost import BYTE_NS, NANOSECONDS, bytes_touched, cost
 from pullback.loops.schedule.machine import CORES, NOMINAL
 from pullback.loops.schedule.sketch import Form, part_of, row_by_row, tasks
 from pullback.loops.schedule.space import LANES, Axis, accesses_of, axis_of, known_extent
@@ -130,7 +130,7 @@ class _Walk:
         self.strips = -(-self.width // self.strip)
         # Strips overlap, which what is stored beside the results would not stand if it were changed in place.
         self.ragged = self.width % self.strip != 0 and bool(stored(reduce.body))
-        time = max(NANOSECONDS * cost((chain[0],)) / LANES, 0.05 * bytes_touched((chain[0],)))
+        time = max(NANOSECONDS * cost((chain[0],)) / LANES, BYTE_NS * bytes_touched((chain[0],)))
         tasks = self.outer * self.strips
         pieces = 1
         if tasks < CORES and time > NOMINAL.threads_ns:

@@ -123,3 +123,56 @@ def test_columns_that_were_rows():
     other = np.ones((50, 16), "f4")
     np.maximum.at(other, i, x)
     np.testing.assert_array_equal(jax.jit(g)(x, i), other.T)
+
+
+_N = 24
+SEVERAL_RUNS = {
+    "around": lambda i: (i - 5) % _N,
+    "back": lambda i: (3 - i) % _N,
+    "held": lambda i: jnp.clip(i - 2, 0, _N - 1),
+    "reflected": lambda i: jnp.abs(i - 2),
+    "twice": lambda i: (2 * i) % _N,
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL_RUNS)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_several_runs_along_an_axis(name, axis):
+    shape = (_N, 9) if axis == 0 else (9, _N)
+    x, u = (RNG.integers(-9, 9, shape).astype("f4") for _ in range(2))
+    where = np.asarray(SEVERAL_RUNS[name](jnp.arange(_N)))
+
+    def at(x):
+        places = SEVERAL_RUNS[name](jnp.arange(_N))
+        return x.at[places] if axis == 0 else x.at[:, places]
+
+    def wanted(x, combine):
+        out = x.copy()
+        for k, place in enumerate(where):
+            to, of = (place, k) if axis == 0 else (np.s_[:, place], np.s_[:, k])
+            out[to] = combine(out[to], u[of])
+        return out
+
+    zero = np.zeros_like(x)
+    for f, want in (
+        (lambda x, u: at(x).add(u), wanted(x, np.add)),
+        (lambda x, u: at(x).max(u), wanted(x, np.maximum)),
+        (lambda x, u: at(x).set(u), wanted(x, lambda _, new: new)),
+        (lambda x, u: at(jnp.zeros_like(x)).add(u), wanted(zero, np.add)),
+        (lambda x, u: at(jnp.zeros_like(x)).set(u), wanted(zero, lambda _, new: new)),
+    ):
+        assert "scatter" not in jaxpr(f, x, u)
+        np.testing.assert_array_equal(jax.jit(f)(x, u), want)
+
+
+def test_gradients_of_neighbours_around_the_end_are_rolls():
+    u = RNG.standard_normal((40, 30)).astype("f4")
+
+    def loss(u):
+        i = jnp.arange(40)
+        return ((u[(i - 1) % 40] - u[(i + 1) % 40]) ** 2).sum()
+
+    assert "scatter" not in jaxpr(jax.grad(loss), u)
+    difference = 2 * (np.roll(u, 1, 0) - np.roll(u, -1, 0))
+    want = np.roll(difference, -1, 0) - np.roll(difference, 1, 0)
+    np.testing.assert_allclose(jax.jit(jax.grad(loss))(u), want, rtol=1e-5, atol=1e-5)

@@ -1,6 +1,7 @@
 """Convolutions with few features fuse with what is done with them, and are what the primitive's reference says."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -85,3 +86,20 @@ def test_bias_and_activation_share_its_loop_and_gradients_are_right():
     jax.test_util.check_grads(layer, (jnp.asarray(X), jnp.asarray(w)), 1, modes=["rev"], rtol=2e-2, atol=2e-2)
     many = jax.jit(jax.vmap(lambda x: layer(x[None], w)[0]))(X)
     np.testing.assert_allclose(many, layer(jnp.asarray(X), jnp.asarray(w)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["wrap", "edge", "reflect", "constant"])
+def test_large_arrays_are_not_stored_with_their_edges(mode):
+    x = np.random.default_rng(0).standard_normal((120, 130)).astype("f4")
+    w = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]], "f4")
+
+    def laplacian(x):
+        wide = jnp.pad(x, 1, mode=mode)
+        return jax.lax.conv_general_dilated(wide[None, None], w[None, None], (1, 1), "VALID")[0, 0]
+
+    program = jax.jit(laplacian)
+    stored = re.findall(r"temporary \w+: f32\[(\d+)\]", program.lower(x).as_text("nests"))
+    assert all(int(size) < x.size for size in stored)
+    wide = np.pad(x, 1, mode=mode).astype("f8")
+    want = sum(w[i, j] * wide[i : i + 120, j : j + 130] for i in range(3) for j in range(3))
+    np.testing.assert_allclose(program(x), want, rtol=1e-4, atol=1e-4)

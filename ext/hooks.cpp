@@ -15,7 +15,7 @@ struct Slot {
 };
 const Slot slots[] = {
     {"make_aval", &hooks.make_aval},     {"repr", &hooks.repr},
-    {"reconstruct", &hooks.reconstruct}, {"default_device", &hooks.default_device},
+    {"reconstruct", &hooks.reconstruct}, {"first_device", &hooks.first_device},
     {"sharding", &hooks.sharding},       {"leaf", &hooks.leaf},
     {"asarray", &hooks.asarray},         {"tracer", &hooks.tracer},
     {"device", &hooks.device},           {"placement", &hooks.placement},

@@ -59,6 +59,7 @@ Array* blank_array(AvalInfo* info, void* data, PyObject* owner) {
     a->data = data;
     a->owner = owner;
     a->view = a->device = a->weakrefs = nullptr;
+    a->home = home_of_new_arrays();
     a->pins = 0;
     a->deleted = false;
     a->made = traces_begun;

@@ -16,6 +16,7 @@ struct Array {
     PyObject* owner;               // strong or null, see above
     PyObject* view;    // strong or null: the read-only NumPy view, made when first asked for; its base is `owner`
     PyObject* device;  // strong or null: the device that the array is committed to, or the sharding over several
+    PyObject* home;    // lives for ever, or null: the device that it lies on uncommitted, if that is not the first
     PyObject* weakrefs;
     uint32_t pins;  // programs that are reading the data without the GIL; it is not freed while there are any
     uint32_t deleted : 1;

@@ -303,7 +303,8 @@ PyObject* get_device(PyObject* self, void*) {
         Ref each = Ref::steal(PyObject_GetIter(devices.get()));
         return each ? PyIter_Next(each.get()) : nullptr;
     }
-    return hooks.default_device ? PyObject_CallNoArgs(hooks.default_device) : hook_missing("default_device");
+    if (as_array(self)->home) return Py_NewRef(as_array(self)->home);
+    return hooks.first_device ? PyObject_CallNoArgs(hooks.first_device) : hook_missing("first_device");
 }
 
 PyObject* get_sharding(PyObject* self, void*) {

@@ -4,6 +4,7 @@ namespace pb {
 
 thread_local TraceState trace_state;
 PyObject* process_token = nullptr;
+PyObject* process_home = nullptr;
 uint32_t traces_begun = 0;
 
 namespace {
@@ -53,6 +54,18 @@ PyObject* set_thread(PyObject*, PyObject* token) {
     Py_RETURN_NONE;
 }
 
+PyObject* set_home(PyObject*, PyObject* args) {
+    PyObject* process;
+    PyObject* thread;
+    int has = 0;
+    if (!PyArg_ParseTuple(args, "OpO", &process, &has, &thread)) return nullptr;
+    process_home = process == Py_None ? nullptr : intern(process);
+    trace_state.has_home = has;
+    trace_state.home = thread == Py_None ? nullptr : intern(thread);
+    if (PyErr_Occurred()) return nullptr;
+    Py_RETURN_NONE;
+}
+
 PyObject* check_main(PyObject*, PyObject*) {
     if (!check_main_interpreter()) return nullptr;
     Py_RETURN_NONE;
@@ -70,6 +83,9 @@ PyMethodDef trace_state_functions[] = {
     {"set_has_mesh", set_has_mesh, METH_O,
      "set_has_mesh(active)\n--\n\nSays whether a mesh of devices is in force in the calling thread, on which results "
      "lie (placement.h)."},
+    {"set_home", set_home, METH_VARARGS,
+     "set_home(process, has, thread)\n--\n\nSays on which device new arrays lie that are committed to none (None: the "
+     "first): in all threads that do not say it themselves, and in the calling one if it `has` an opinion."},
     {"begin_trace", begin_trace, METH_NOARGS,
      "begin_trace()\n--\n\nThe number of a new trace; arrays made from now on have at least that."},
     {"asked_work", asked_work, METH_NOARGS,

@@ -212,9 +212,25 @@ def test_incompatible_devices():
             with pytest.raises(ValueError, match=INCOMPATIBLE):
                 f()
     z = jnp.ones(300) + 1
-    with pytest.raises(ValueError, match=r"argument 0 of .* f32\[300\] .* device ids \[0\] .* device ids \[2\]"):
+    with pytest.raises(ValueError, match=r"argument 0 of .* float32\[300\] .* device ids \[0\] .* device ids \[2\]"):
         jax.jit(lambda a, b: a + b.sum(), donate_argnums=0)(jax.device_put(z, D[0]), ON2)
     assert not z.is_deleted()
+
+
+def test_what_a_mesh_in_force_means_for_arguments_about_places():
+    bare = NamedSharding(MESH.abstract_mesh, P("X"))
+    with jax.set_mesh(MESH):
+        assert jax.jit(lambda a: a + 1, in_shardings=bare)(X).sharding == CUT
+        assert lax.with_sharding_constraint(XS, None).sharding == WHOLE  # None: whole on each device
+        both = jax.jit(lambda a: lax.with_sharding_constraint((a, a), (None, CUT)))(X)
+        assert [a.sharding for a in both] == [WHOLE, CUT]
+        for options in ({"device": D[1]}, {"backend": "cpu"}):
+            with pytest.raises(ValueError, match="should not be used with jit when backend or device is also specified"):
+                jax.jit(jnp.sin, **options)(X)
+        for lower in (jax.jit(jnp.sin).lower, jax.jit(jnp.sin, in_shardings=SingleDeviceSharding(D[1])).lower):
+            with pytest.raises(ValueError, match=INCOMPATIBLE):
+                lower(ON1)
+    assert jax.jit(jnp.sin, in_shardings=bare)(XS).sharding == CUT
 
 
 def test_under_a_mesh():
@@ -285,6 +301,8 @@ MISTAKES = [
     (lambda: jax.jit(lambda a, b: a, in_shardings=(CUT,))(X, X), ValueError, "in_shardings"),
     (lambda: jax.jit(jnp.sin, out_shardings=P("X"))(X), RuntimeError, "requires a non-empty mesh"),
     (lambda: jax.jit(lambda a: a, in_shardings=CUT)(a=X), ValueError, "does not support kwargs"),
+    (lambda: jax.jit(jnp.sin, in_shardings=on(P.UNCONSTRAINED)), ValueError, "not allowed when passed to in_shardings"),
+    (lambda: jax.jit(jnp.sin, out_shardings=(None, P(P.UNCONSTRAINED))), ValueError, "passed to out_shardings"),
     (lambda: jax.jit(jnp.sin, in_shardings=WHOLE)(XS), ValueError, "does not match the sharding on the respective arg"),
     (lambda: jax.jit(jnp.sin, in_shardings=CUT)(ON1), ValueError, "does not match the sharding on the respective arg"),
     (lambda: jax.jit(jnp.sin, device="no"), TypeError, "'device' must be a Device"),

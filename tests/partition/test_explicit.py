@@ -27,6 +27,11 @@ def rows(x):
 RESULTS = {
     "elementwise": (lambda x, y: jnp.sin(x) * y + 1, (P("x"), P(None, "y")), "float32[8@x,8@y]"),
     "broadcast": (lambda x, v: x + v[0], (P("x", "y"), P(None, "y")), "float32[8@x,8@y]"),
+    "choices that are broadcast": (lambda x, y: (jnp.where(x > 3, y[0], 0), jnp.where(x.sum(1, keepdims=True) > 3, 1, y)),
+                                   (P("x", "y"), P(None, "y")), "float32[8@x,8@y] float32[8@x,8@y]"),
+    "broadcast together": (lambda x, y: jnp.broadcast_arrays(x[:, :1], y[0], x.sum()), (P("x"), P(None, "y")),
+                           "float32[8@x,8@y] float32[8@x,8@y] float32[8@x,8@y]"),
+    "what is clamped": (lambda x, y: lax.clamp(x, y, x), (P("x", "y"), P("x")), "float32[8@x,8]"),
     "transpose": (lambda x: x.T, (P("x", "y"),), "float32[8@y,8@x]"),
     "reduce": (lambda x: (x.sum(0), x.sum(), x.max(1), jnp.argmax(x, 0)), (P("x", "y"),),
                "float32[8@y] float32[] float32[8@x] int32[8@y]"),
@@ -691,3 +696,14 @@ def test_zeros_are_cut_as_their_primals():
         curvature = jax.jit(jax.hessian(lambda x: (2 * x).sum()))(x[:, 0])
     assert [str(jax.typeof(d)) for d in dots] == ["float32[8@x,8]", "float32[8@x,8@y]"]
     assert str(jax.typeof(curvature)) == "float32[8@x,8]" and not np.any(curvature)
+
+
+def test_types_of_results_say_where_they_lie_over_abstract_meshes():
+    x = jax.ShapeDtypeStruct((8, 8), np.float32)
+    with jax.set_mesh(MESH):
+        made = jax.eval_shape(lambda x: jnp.zeros((8, 8), out_sharding=P("x")), x)
+    assert made.sharding == NamedSharding(MESH.abstract_mesh, P("x", None))
+    auto = NamedSharding(jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2), P("x"))
+    assert jax.eval_shape(lambda x: lax.with_sharding_constraint(x, auto), x).sharding is None
+    with jax.set_mesh(MESH), pytest.raises(ShardingTypeError, match="incompatible shardings for broadcasting"):
+        jnp.broadcast_arrays(*[jax.device_put(A, NamedSharding(MESH, P(axis))) for axis in "xy"], 1)

@@ -25,7 +25,9 @@ class Array:
     _made: Final[int]  # the number of the last trace that had begun by then
     _device: Final[Any]  # the device that the array is committed to, or None
     @property
-    def device(self) -> Any: ...  # that of _device (a sharding if several), or what the hook default_device() returns
+    def device(
+        self,
+    ) -> Any: ...  # that of _device (a sharding if several), or where it was made (set_home), or what the hook first_device() returns
     @property
     def sharding(self) -> Any: ...  # what the hook sharding(self) returns
     @property
@@ -87,7 +89,7 @@ def set_hooks(
     make_aval: Callable[[tuple[int, ...], np.dtype, bool], Aval] | None = ...,
     repr: Callable[[np.ndarray, bool], str] | None = ...,  # set by pullback._ext
     reconstruct: Callable[[np.ndarray, bool], Array] | None = ...,  # unpickles; a module-level function
-    default_device: Callable[[], Any] | None = ...,
+    first_device: Callable[[], Any] | None = ...,
     sharding: Callable[[Array], Any] | None = ...,
     leaf: Callable[[Any], tuple[Hashable, Array] | None] | None = ...,
     asarray: Callable[[Any], Array] | None = ...,
@@ -116,6 +118,10 @@ def set_interpreter_variable(variable: Any, /) -> None:
 
 def set_has_mesh(active: bool) -> None:
     """Whether a mesh of devices is in force in the calling thread, on which results lie."""
+
+def set_home(process: Any, has: bool, thread: Any) -> None:
+    """On which device new arrays lie that are committed to none (None: the first): in all threads that do not say it, and
+    in the calling one if it `has` an opinion."""
 
 def begin_trace() -> int:
     """The number of a new trace; arrays made from now on have at least that."""

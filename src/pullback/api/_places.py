@@ -17,7 +17,7 @@ from pullback.lax.collectives.sharding import constrain
 from pullback.runtime.arrays.devices import Device, default_device, devices
 from pullback.runtime.arrays.layouts import rows
 from pullback.runtime.arrays.placement import Placing, check_devices, devices_of, place_of, placement_of, says_where
-from pullback.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import UNSPECIFIED
@@ -61,6 +61,8 @@ class Wanted:
                         f"{argument} leaf specifications are expected to be PartitionSpec instances or None, but got "
                         f"{leaf}"
                     )
+                if PartitionSpec.UNCONSTRAINED in getattr(leaf, "spec", leaf if isinstance(leaf, PartitionSpec) else ()):
+                    raise ValueError(f"Unconstrained dims are not allowed when passed to {argument}: {leaf}")
             if tree is not None and (device is not None or backend is not None):
                 raise ValueError(f"If backend or device is specified on jit, then {argument} should not be specified.")
         if device is not None and backend is not None:
@@ -95,9 +97,16 @@ class Wanted:
         return self.ins is None and self.outs is None and self.device is None and self.backend is None
 
     def _single(self) -> Any:
-        """The sharding that `device` or `backend` means; RuntimeError for a backend that is not there."""
+        """The sharding that `device` or `backend` means; RuntimeError for a backend that is not there, ValueError under
+        a mesh.
+        """
         if self.device is None and self.backend is None:
             return None
+        if isinstance(mesh := current_mesh(), Mesh) and not mesh.empty:
+            raise ValueError(
+                "Mesh context manager should not be used with jit when backend or device is also specified as an "
+                f"argument to jit: {mesh} is in force"
+            )
         return SingleDeviceSharding(devices(self.backend)[0] if self.device is None else self.device)
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: Callable[[], Sequence[str]]) -> list[Any]:
@@ -156,12 +165,22 @@ def _meant(given: Any, api: str, argument: str, x: Any, what: Callable[[], str])
                 f"{argument} and then the mesh context manager is not required."
             ),
         )
+    if isinstance(given, NamedSharding) and isinstance(given.mesh, AbstractMesh):
+        given = _on_devices(given, x)
     shape = getattr(x, "shape", ())
     try:
         given.check(shape, "them")
     except ValueError:
         given.check(shape, what())
     return given
+
+
+def _on_devices(sharding: NamedSharding, x: Any) -> NamedSharding:
+    """A sharding over the mesh in force, or that on which an argument lies, where its own has no devices."""
+    for mesh in (current_mesh(), getattr(getattr(x, "sharding", None), "mesh", None)):
+        if isinstance(mesh, Mesh) and mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return sharding.update(mesh=mesh)
+    return sharding
 
 
 def constrained(values: Sequence[Any], wanted: Sequence[Any], argument: str) -> list[Any]:
@@ -252,12 +271,18 @@ def layout_at(closed: ClosedJaxpr, committed: Sequence[Any], said: Sequence[Any]
 
     layout = layout_of(closed, places, committed)
     if layout is not None:
-        carried = tuple(None if p is None else place_of(p) for p in places)
+        carried = check_places(closed, places)
         name = closed.jaxpr.debug_info.func_name
-        check_devices(Placing(closed.jaxpr), carried, name)
         if any(p is not None and devices_of(p) != frozenset(layout.mesh.devices.flat) for p in carried):
             placement_of(Placing(closed.jaxpr), carried, name, closed.out_avals)  # says what disagrees
     return layout
+
+
+def check_places(closed: ClosedJaxpr, places: Sequence[Any]) -> tuple[Any, ...]:
+    """ValueError for arguments on incompatible devices, else where they lie, as arrays carry it."""
+    carried = tuple(None if p is None else place_of(p) for p in places)
+    check_devices(Placing(closed.jaxpr), carried, closed.jaxpr.debug_info.func_name)
+    return carried
 
 
 def tell_inspectors(closed: ClosedJaxpr, layout: Any, leaves: Sequence[Any]) -> None:

@@ -156,8 +156,8 @@ def eval_shape(fun: Callable, *args, **kwargs):
     return tree_unflatten(
         out_tree,
         [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=said or _sharding_of_type(a))
-            for a, said in zip(closed.out_avals, said_of_results(closed.jaxpr), strict=True)
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=_sharding_of_type(a))
+            for a in closed.out_avals
         ],
     )
 

@@ -12,6 +12,7 @@ from pullback._ext import _core
 from pullback.api import donation
 from pullback.api._compiled_calls import check_layouts, check_shardings, check_tree, check_types
 from pullback.api._places import (
+    check_places,
     collective_bytes,
     compile_partitioned,
     devices_said,
@@ -164,8 +165,8 @@ class Traced:
     def lower(self, *, lowering_platforms=None, _private_parameters=None) -> Lowered:
         """The program after the graph passes and lowering to loops; NotImplementedError unless it is for CPUs.
 
-        ValueError for arguments over meshes without devices only, unless lowering_platforms is given, and for those
-        that do not fit the sharding that their types say.
+        ValueError for arguments over meshes without devices only, unless lowering_platforms is given, for those that do
+        not fit the sharding that their types say, and for those on incompatible devices.
         """
         if lowering_platforms is not None and "cpu" not in lowering_platforms:
             raise NotImplementedError(f"lower: lowering_platforms is {tuple(lowering_platforms)}; there is only 'cpu'")
@@ -174,6 +175,8 @@ class Traced:
                 place.check(getattr(aval, "shape", ()), "pjit arguments")
         self.taken()  # warns
         if not self._is_abstract:
+            with config.mesh_in_force(self._mesh):
+                check_places(self.jaxpr, [a or b for a, b in self._places])
             return Lowered(self)
         if self._devices is not None:
             return Lowered(self._on(self._devices))

@@ -22,9 +22,10 @@ from pullback.core.hooks import hooks
 from pullback.core.interpreter import axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.primitive import Primitive, registry
-from pullback.sharding import PartitionSpec
+from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import of_cotangents, state_of
+from pullback.util.errors import ShardingTypeError
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
 # Primitives that say how their operand is to lie, and by which parameter: a hint, along axes that types say nothing of;
@@ -121,6 +122,30 @@ def rows_cut_as(rows: Any, x: Any) -> Any:
         return rows
     placing = placing.update(spec=placing.spec.update(partitions=(None, *placing.spec)))
     return resharded(rows, placing)
+
+
+def cut_alike(xs: Sequence[tuple[Any, Any]], shape: tuple[int, ...]) -> list[Any]:
+    """What pairs of an array and its broadcast to a shape have of the second, each cut along explicit axes as any of the
+    first is; ShardingTypeError where these are cut differently.
+    """
+    before = [type_on_mesh(x) for x, _ in xs]
+    mesh = next((a.placing.mesh for a in before if getattr(a, "placing", None) is not None), None)
+    if mesh is None or is_asked():
+        return [rows for _, rows in xs]
+    parts: list[Any] = [None] * len(shape)
+    for aval in before:
+        offset = len(shape) - aval.ndim
+        for d, part in enumerate(place_of_type(aval) or ()):
+            if part is None or aval.shape[d] != shape[offset + d]:
+                continue
+            if parts[offset + d] not in (None, part):
+                shown = [tuple(place_of_type(a) or [None] * len(shape)) for a in before]
+                raise ShardingTypeError(
+                    f"broadcast_shardings got incompatible shardings for broadcasting: {', '.join(map(str, shown))}."
+                )
+            parts[offset + d] = part
+    placing = NamedSharding(mesh, PartitionSpec(*parts))
+    return [cut_as(rows, typed(type_on_mesh(rows).untyped, placing, Axes())) for _, rows in xs]
 
 
 def place_of_type(aval: Any) -> Any:

@@ -19,7 +19,7 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.core import Array as AnyArray
-from pullback.core import Tracer, hooks, typeof
+from pullback.core import Tracer, hooks, typeof, types
 from pullback.core.dimensions import Dimension
 from pullback.core.dimensions import index as size_of
 from pullback.core.explain import shown, type_shown
@@ -328,7 +328,8 @@ def broadcast_arrays(name: str, *args: Any) -> list[Any]:
     if all(s == shapes[0] for s in shapes):
         return list(args)
     shape = broadcast_shapes_of(name, shapes)
-    return [broadcast_to(x, shape) for x in args]
+    spread = [broadcast_to(x, shape) for x in args]
+    return types.cut_alike(list(zip(args, spread)), shape) if types.in_use() else spread
 
 
 # ---- checks of static arguments

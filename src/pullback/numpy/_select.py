@@ -17,6 +17,7 @@ from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     as_array,
+    broadcast_arrays,
     broadcast_shapes_of,
     broadcast_to,
     canonical_axis,
@@ -81,10 +82,10 @@ def select_where(condition: Any, x: Any, y: Any) -> Any:
     x, y = promote_dtypes(x, y)
     shape = condition.shape
     if x.shape != shape or y.shape != shape:
-        shape = broadcast_shapes_of("where", [shape, x.shape, y.shape])
-        # A scalar condition chooses one of the arrays as a whole, without being broadcast.
-        condition = condition if condition.ndim == 0 else broadcast_to(condition, shape)
-        x, y = broadcast_to(x, shape), broadcast_to(y, shape)
+        if condition.ndim == 0:  # it chooses one of the arrays as a whole, without being broadcast
+            x, y = broadcast_arrays("where", x, y)
+        else:
+            condition, x, y = broadcast_arrays("where", condition, x, y)
     return lax.select(condition, x, y)
 
 

@@ -160,6 +160,8 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
         return [tuple(axes for d, axes in enumerate(cuts[0]) if d not in gone)] * len(outs)
     if name == "conv_general_dilated":
         return _convolved(in_avals, params, outs, mesh, primitive, cuts)
+    if name == "clamp":  # as what is clamped, whatever its bounds are
+        return [cuts[1]]
     if name == "select_n":
         _check_cases(in_avals, cuts)
     if name in _ALIKE and [len(a.shape) for a in outs] == [len(cut) for cut in cuts]:

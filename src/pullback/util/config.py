@@ -26,6 +26,8 @@ from .flags import (
 )
 from .flags import add_listener as add_listener
 from .flags import context_tokens as context_tokens
+from .flags import global_of as global_of
+from .flags import is_overridden as is_overridden
 from .option_checks import boolean, device, mesh, parse_bool
 from .switches import switches
 from .tracebacks import api_boundary

@@ -89,6 +89,16 @@ def value_of(name: str) -> Any:
     return state.values[name]
 
 
+def global_of(name: str) -> Any:
+    """The value of flag `name` in threads that do not override it."""
+    return _global[name]
+
+
+def is_overridden(name: str) -> bool:
+    """Whether the current thread overrides flag `name`."""
+    return name in _thread.overrides
+
+
 def context_tokens() -> tuple[tuple[Any, ...], tuple[Any, ...] | None]:
     """(process-wide, this thread's) parts of what a trace depends on; the second is None where the thread overrides
     nothing."""

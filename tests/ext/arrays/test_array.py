@@ -254,7 +254,7 @@ def test_state_methods(array, hooks):
     with pytest.raises(TypeError):
         x.addressable_data("a")
     assert x.on_device_size_in_bytes() == 4
-    hooks(default_device=lambda: "cpu:0", sharding=lambda a: ("single", a))
+    hooks(first_device=lambda: "cpu:0", sharding=lambda a: ("single", a))
     assert x.device == "cpu:0" and x.sharding == ("single", x) and x._device is None
 
 

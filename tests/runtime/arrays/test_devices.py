@@ -65,9 +65,18 @@ def test_placement():
         assert put["a"].devices() == put["b"].devices() == {two} and put["a"].committed
         assert jax.device_put(x, jax.sharding.SingleDeviceSharding(one)).devices() == {one}
         with jax.default_device(one):
-            assert jnp.ones(2).devices() == {one}
+            y, z = jnp.ones(2), jax.jit(jnp.sin)(x)
+        assert y.devices() == z.devices() == {one} and not y.committed and y.sharding.device_set == {one}
+        assert (y + 1).devices() == jnp.sin(y).devices() == {zero} and (y + put["a"][:2]).devices() == {two}
+        found = []
         jax.config.update("jax_default_device", two)
-        assert jnp.ones(2).devices() == {two} and x.device == two
+        assert jnp.ones(2).devices() == (x + 1).devices() == {two} and x.device == zero  # it stays where it was made
+        import threading
+        thread = threading.Thread(target=lambda: found.append(jnp.ones(2).device))
+        thread.start()
+        thread.join()
+        with jax.default_device(None):
+            assert found == [two] and jnp.ones(2).device == zero
         print("ok")
     """
     assert run(body) == ["ok"]

@@ -328,13 +328,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if isinstance(sharding, Format):
             layout, sharding = sharding.layout, sharding.sharding
             _check_layout(layout, value, name)
+        mesh = current_mesh()
+        if sharding is None and mesh is not None and not mesh.empty:
+            sharding = PartitionSpec()
         if sharding is None:
             raise ValueError(
                 f"One of {name} arguments got sharding None which is not allowed. Please only pass "
                 "`jax.sharding.Sharding` instances."
             )
         sharding = _sharding_leaf(sharding, name, "shardings")
-        mesh = current_mesh()
         asserts = mesh is not None and bool(mesh.axis_names) and mesh.are_all_axes_explicit
         if not asserts:
             _check_explicit_axes(sharding)

@@ -272,11 +272,20 @@ def default_backend() -> str:
 
 
 def default_device() -> Device:
-    """Where arrays live that are not committed: jax_default_device, or the first device."""
+    """Where new arrays live that are not committed: jax_default_device, or the first device."""
     chosen = config.value_of("jax_default_device")
-    if chosen is None or isinstance(chosen, str):
-        return devices(chosen)[0] if len(_processes) == 1 else local_devices(backend=chosen)[0]
-    return chosen
+    return chosen if isinstance(chosen, Device) else _first_device()
+
+
+def _first_device() -> Device:
+    return devices()[0] if len(_processes) == 1 else local_devices()[0]
+
+
+def _tell_home() -> None:
+    """Tell native code where new arrays lie; None is the first device, which is there once somebody asks."""
+    name = "jax_default_device"
+    process, own = (d if isinstance(d, Device) else None for d in (config.global_of(name), config.value_of(name)))
+    _core.set_home(process, config.is_overridden(name), own)
 
 
 def _refuse_if_started(count: int) -> None:
@@ -288,4 +297,5 @@ def _refuse_if_started(count: int) -> None:
 
 
 config.num_cpu_devices.guard = _refuse_if_started
-_core.set_hooks(default_device=default_device)
+config.add_listener(_tell_home)
+_core.set_hooks(first_device=_first_device)

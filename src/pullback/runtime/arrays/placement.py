@@ -277,9 +277,11 @@ def _ids(place: Any) -> list[int]:
 
 
 def _argument_text(placing: Placing | None, k: int, place: Any, name: str) -> str:
-    aval = placing.arguments[k].aval.short() if placing is not None else "unknown shape"
+    aval = placing.arguments[k].aval.str_short() if placing is not None else "unknown shape"
     number = k if placing is None or placing.kept is None else placing.kept[k]
-    return f"argument {number} of {name} with shape {aval} and with device ids {_ids(place)} on platform CPU"
+    names = None if placing is None else placing.jaxpr.debug_info.arg_names
+    which = names[number] if names is not None and number < len(names) else number
+    return f"argument {which} of {name} with shape {aval} and with device ids {_ids(place)} on platform CPU"
 
 
 def _without_rules(places: Sequence[Any], mesh: Mesh | None, ndim: int) -> Any:

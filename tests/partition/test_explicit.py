@@ -27,7 +27,7 @@ def rows(x):
 RESULTS = {
     "elementwise": (lambda x, y: jnp.sin(x) * y + 1, (P("x"), P(None, "y")), "float32[8@x,8@y]"),
     "broadcast": (lambda x, v: x + v[0], (P("x", "y"), P(None, "y")), "float32[8@x,8@y]"),
-    "choices that are broadcast": (lambda x, y: (jnp.where(x > 3, y[0], 0), jnp.where(x.sum(1, keepdims=True) > 3, 1, y)),
+    "choices that are broadcast": (lambda x, y: (jnp.where(x > 3, y[0], 0), jnp.where(x.sum(1)[:, None] > 3, 1, y)),
                                    (P("x", "y"), P(None, "y")), "float32[8@x,8@y] float32[8@x,8@y]"),
     "broadcast together": (lambda x, y: jnp.broadcast_arrays(x[:, :1], y[0], x.sum()), (P("x"), P(None, "y")),
                            "float32[8@x,8@y] float32[8@x,8@y] float32[8@x,8@y]"),

@@ -225,7 +225,7 @@ def test_what_a_mesh_in_force_means_for_arguments_about_places():
         both = jax.jit(lambda a: lax.with_sharding_constraint((a, a), (None, CUT)))(X)
         assert [a.sharding for a in both] == [WHOLE, CUT]
         for options in ({"device": D[1]}, {"backend": "cpu"}):
-            with pytest.raises(ValueError, match="should not be used with jit when backend or device is also specified"):
+            with pytest.raises(ValueError, match="should not be used with jit when backend or device"):
                 jax.jit(jnp.sin, **options)(X)
         for lower in (jax.jit(jnp.sin).lower, jax.jit(jnp.sin, in_shardings=SingleDeviceSharding(D[1])).lower):
             with pytest.raises(ValueError, match=INCOMPATIBLE):

@@ -25,9 +25,7 @@ class Array:
     _made: Final[int]  # the number of the last trace that had begun by then
     _device: Final[Any]  # the device that the array is committed to, or None
     @property
-    def device(
-        self,
-    ) -> Any: ...  # that of _device (a sharding if several), or where it was made (set_home), or what the hook first_device() returns
+    def device(self) -> Any: ...  # that of _device (a sharding if several), or where it was made (set_home)
     @property
     def sharding(self) -> Any: ...  # what the hook sharding(self) returns
     @property
@@ -120,8 +118,8 @@ def set_has_mesh(active: bool) -> None:
     """Whether a mesh of devices is in force in the calling thread, on which results lie."""
 
 def set_home(process: Any, has: bool, thread: Any) -> None:
-    """On which device new arrays lie that are committed to none (None: the first): in all threads that do not say it, and
-    in the calling one if it `has` an opinion."""
+    """On which device new arrays lie that are committed to none (None: the first): in all threads that do not say it,
+    and in the calling one if it `has` an opinion."""
 
 def begin_trace() -> int:
     """The number of a new trace; arrays made from now on have at least that."""

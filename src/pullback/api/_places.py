@@ -61,7 +61,8 @@ class Wanted:
                         f"{argument} leaf specifications are expected to be PartitionSpec instances or None, but got "
                         f"{leaf}"
                     )
-                if PartitionSpec.UNCONSTRAINED in getattr(leaf, "spec", leaf if isinstance(leaf, PartitionSpec) else ()):
+                spec = leaf if isinstance(leaf, PartitionSpec) else getattr(leaf, "spec", ())
+                if PartitionSpec.UNCONSTRAINED in spec:
                     raise ValueError(f"Unconstrained dims are not allowed when passed to {argument}: {leaf}")
             if tree is not None and (device is not None or backend is not None):
                 raise ValueError(f"If backend or device is specified on jit, then {argument} should not be specified.")

@@ -125,8 +125,8 @@ def rows_cut_as(rows: Any, x: Any) -> Any:
 
 
 def cut_alike(xs: Sequence[tuple[Any, Any]], shape: tuple[int, ...]) -> list[Any]:
-    """What pairs of an array and its broadcast to a shape have of the second, each cut along explicit axes as any of the
-    first is; ShardingTypeError where these are cut differently.
+    """What pairs of an array and its broadcast to a shape have of the second, each cut along explicit axes as any of
+    the first is; ShardingTypeError where these are cut differently.
     """
     before = [type_on_mesh(x) for x, _ in xs]
     mesh = next((a.placing.mesh for a in before if getattr(a, "placing", None) is not None), None)

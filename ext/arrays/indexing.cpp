@@ -93,6 +93,8 @@ bool take(Part& part, const AvalInfo* info, int& axis, npy_intp& step, PyObject*
     }
     npy_intp index;
     if (!read_index(item, &index) || length == 0) return false;
+    const bool is_outside = index >= length || index < -length;
+    if (is_outside && index != npy_intp(int32_t(index)) && PyLong_CheckExact(item)) return false;  // perhaps an error
     part.data += inside(index, length) * step;
     ++axis;
     return true;

@@ -9,6 +9,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback import lax
 
 Y = np.arange(60.0, dtype=np.float32).reshape(3, 4, 5)
 ITEMS = [
@@ -416,10 +417,10 @@ def test_places_beyond_32_bits():
         assert f"min b {2**63 - 1}:u64[]" in text(lambda x, i: x[i], np.uint64)
         assert "new_dtype=int64" in text(lambda x, i: x[i], np.uint32)
         assert f"{n}:i64[]" in text(lambda x, i: x[i], np.int32)
-    with pullback.enable_x64(False):
-        for f in (spread, lambda x: x.at[n - 3].set(5)):
-            with pytest.raises(OverflowError, match=r"64 bits|int32"):
-                text(f)
+    with pullback.enable_x64(False):  # the places alone are of 64 bits
+        (places,) = pullback.make_jaxpr(spread)(x).consts
+        assert np.ravel(places).tolist() == [n - 9, n - 5, n - 1]
+        assert f"{n - 3}:i64[]" in text(lambda x: x.at[n - 3].set(5))
 
 
 @pytest.mark.parametrize("i", [2**31, -(2**31) - 1, 2**40])
@@ -446,3 +447,53 @@ def test_masks_made_in_a_program_have_no_known_number_of_elements(mask):
     with pytest.raises(IndexError, match="static"):
         pullback.jit(lambda x: x[: jnp.int32(2)])(x)
     assert pullback.jit(lambda x: x[np.array([True, False, True])])(x).tolist() == [0, 2]
+
+
+HUGE = 1 << 40
+
+
+@pytest.mark.parametrize(
+    "index", [HUGE, -HUGE, 2**31, 2**70, (0, HUGE), (slice(1, 2), HUGE), (..., HUGE), (HUGE, None)]
+)
+def test_integers_that_the_default_does_not_hold(index):
+    x = jnp.arange(12.0).reshape(3, 4)
+    for get in (lambda x: x[index], pullback.jit(lambda x: x[index]), lambda x: x.at[index].get()):
+        for _ in range(3):
+            with pytest.raises(OverflowError, match="too large to convert to int32"):
+                get(x)
+    with pytest.raises(OverflowError):
+        x.at[index].set(1.0)
+
+
+def test_what_is_far_out_of_bounds_stays_so():
+    x = jnp.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(x[np.int64(HUGE)], x[2])
+    np.testing.assert_array_equal(x[np.array([0, HUGE, -HUGE])], x[np.array([0, 2, 0])])
+    np.testing.assert_array_equal(x[-HUGE:HUGE], x)
+    np.testing.assert_array_equal(x[:: 2**70], x[:1])
+    for call in (lambda f: f, pullback.jit):
+        np.testing.assert_array_equal(call(lambda x: lax.dynamic_slice(x, (HUGE, -HUGE), (1, 2)))(x), x[2:, :2])
+        np.testing.assert_array_equal(call(lambda x: lax.dynamic_index_in_dim(x, 2**70, 0))(x), x[2:])
+        updated = call(lambda x: lax.dynamic_update_slice(x, jnp.ones((1, 2)), (HUGE, 0)))(x)
+        np.testing.assert_array_equal(updated[2, :2], 1)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        *(
+            lambda n: np.array([n - 3]),
+            lambda n: np.int64(n - 3),
+            lambda n: n - 3,
+            lambda n: -3,
+            lambda n: np.array([-3]),
+        ),
+        *(lambda n: jnp.array([-3]), lambda n: pullback.ds(n - 3, 1)),
+    ],
+)
+def test_arrays_that_32_bits_cannot_number(index):
+    """Without x64, and without the array: numbers modulo 2^32 that are counted where they are read."""
+    n = 2**31 + 10
+    for read in (lambda x, i: x[i], lambda x, i: x.at[i].get(), lambda x, i: jnp.broadcast_to(x, (2, n))[1, i]):
+        got = pullback.jit(lambda read=read: read(lax.iota(jnp.uint32, n), index(n)))()
+        assert np.asarray(got).item() == n - 3

@@ -114,7 +114,8 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
             entries.append(_slice(axis, shape[axis], item, position))
             axis += 1
         elif isinstance(item, int):
-            check_fits(item)
+            if type(index[position]) is int:
+                check_fits(item, shape[axis])
             entries.append(At(axis, item))
             axis += 1
         elif isinstance(item, Window):
@@ -131,10 +132,13 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
     return [e for e in entries if not isinstance(e, Apart)]
 
 
-def check_fits(index: int) -> None:
-    """OverflowError for an index that the default integer does not hold."""
-    if not -(2**31) <= index < 2**31 and dtypes.canonicalize_dtype(np.int64) == np.int32:
-        raise OverflowError(f"Python int {index} too large to convert to int32")
+def check_fits(index: int, length: Any) -> None:
+    """OverflowError for an index outside of an axis that the default integer does not hold."""
+    if -(2**31) <= index < 2**31 or (isinstance(length, int) and -length <= index < length):
+        return
+    default = dtypes.canonicalize_dtype(np.int64)
+    if not dtypes.iinfo(default).min <= index <= dtypes.iinfo(default).max:
+        raise OverflowError(f"Python int {index} too large to convert to {default.name}")
 
 
 def _not_an_index(index: Any) -> TypeError:
@@ -153,7 +157,7 @@ def _item(x: Any, position: int) -> Any:
     if isinstance(x, (bool, np.bool_)):
         return np.asarray(bool(x))
     if isinstance(x, np.integer):
-        return int(x) if abs(x) < 2**31 else int(np.asarray(x).astype(dtypes.canonicalize_dtype(x.dtype)))
+        return int(x)
     if isinstance(x, str):
         raise _not_an_index(x)
     if isinstance(x, (list, tuple)):

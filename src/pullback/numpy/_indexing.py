@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.core import Tracer
+from pullback._ext import _core
+from pullback.core import ShapedArray, Tracer
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
-from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, convert, make_array
+from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, check_fits, parse
 from pullback.util import dtypes
 from pullback.util.record import record
@@ -101,6 +102,28 @@ def _normalize_known(index: np.ndarray, length: int, wrap: bool) -> tuple[np.nda
     return np.clip(wide, -(2**bits), 2**bits - 1).astype(dtype), inside
 
 
+# Along an axis that int32 cannot number, indices are of int64, whatever `jax_enable_x64` says.
+
+
+def _places(index: Any) -> Any:
+    """Indices, or those that are known as an array, of the type that they have."""
+    if isinstance(index, (np.ndarray, np.generic)):
+        return _core.from_numpy(np.asarray(index), ShapedArray(index.shape, index.dtype), None, True)
+    return index
+
+
+def _number(n: int, index: Any) -> Any:
+    """A number beside indices."""
+    return _places(np.asarray(n, index.dtype)) if index.dtype == np.int64 else const(index, n)
+
+
+def _typed(index: Any, dtype: np.dtype) -> Any:
+    """An array of indices of a type, not weakly."""
+    if index.dtype == dtype and not index.aval.weak_type:
+        return index
+    return lax.convert_element_type_p.bind(index, new_dtype=dtype, weak_type=False, sharding=None)
+
+
 def _from_a_symbolic_end(index: np.ndarray, length: Any) -> bool:
     return isinstance(length, Dimension) and index.size > 0 and bool(index.min() < 0)
 
@@ -111,18 +134,18 @@ def normalize(index: Any, length: int, wrap: bool) -> tuple[Any, bool]:
     if known is not None and not _from_a_symbolic_end(known, length):
         return _normalize_known(known, length, wrap)
     index = make_array(index) if known is not None else index
-    dtype = dtypes.canonicalize_dtype(type_of_places(length))
+    dtype = type_of_places(length)
     unsigned = dtypes.issubdtype(index.dtype, np.unsignedinteger)
     if unsigned:
         if dtypes.iinfo(index.dtype).bits >= 8 * dtype.itemsize:
             index = lax.min(index, lax.full_like(index, dtypes.iinfo(dtype).max))
-        return convert(index, dtype), False
+        return _typed(index, dtype), False
     if dtypes.iinfo(index.dtype).bits < 8 * dtype.itemsize:
-        index = convert(index, dtype)
+        index = _typed(index, dtype)
     if wrap:
-        all_of_it = lax.full_like(index, length) if isinstance(length, Dimension) else const(index, length)
-        index = lax.select(lax.lt(index, const(index, 0)), lax.add(index, all_of_it), index)
-    return (convert(index, index.dtype) if index.aval.weak_type else index), False
+        all_of_it = lax.full_like(index, length) if isinstance(length, Dimension) else _number(length, index)
+        index = lax.select(lax.lt(index, _number(0, index)), lax.add(index, all_of_it), index)
+    return _typed(index, index.dtype), False
 
 
 def _view(x: Any, entries: list[Entry], wrap: bool) -> Any:
@@ -168,7 +191,7 @@ def rewriting_take(x: Any, index: Any) -> Any:
             kind = type(index)
             n = x.shape[0]
             if kind is int and n and (is_inside(index, n, True) or not isinstance(x, Tracer)):
-                check_fits(index)
+                check_fits(index, n)
                 return lax.index_in_dim(x, nearest_inside(index, n, True), 0, keepdims=False)
             if (
                 (kind is np.ndarray or (kind is Array and index._device is None))
@@ -202,7 +225,7 @@ def _take_rows(x: Any, index: Any) -> Any:
     component, _ = _normalize_known(np.asarray(index), x.shape[0], True)
     return lax.gather(
         x,
-        make_array(component.reshape((*component.shape, 1))),
+        _places(component.reshape((*component.shape, 1))),
         _row_numbers(x.ndim, component.ndim),
         (1, *x.shape[1:]),
         mode=Mode.PROMISE_IN_BOUNDS,
@@ -248,16 +271,16 @@ def index_get(
             sizes = list(x.shape)
             for e in traced:
                 starts[e.axis], _ = normalize(e.index, x.shape[e.axis], wrap)
-                starts[e.axis] = as_array(starts[e.axis])
+                starts[e.axis] = _places(starts[e.axis])
                 sizes[e.axis] = 1
             for span in spans:
                 if not wrap and type(span.start) is int and span.start < 0:
                     raise ValueError(f"index {span.start} is negative where wrap_negative_indices=False")
-                starts[span.axis] = as_array(normalize(span.start, x.shape[span.axis], wrap)[0])
+                starts[span.axis] = _places(normalize(span.start, x.shape[span.axis], wrap)[0])
                 sizes[span.axis] = span.size
             wide = any(s.dtype != _INT32 for s in starts)
             if wide:
-                starts = [convert(s, np.dtype(np.int64)) for s in starts]
+                starts = [_typed(s, np.dtype(np.int64)) for s in starts]
             x = lax.dynamic_slice(x, starts, tuple(sizes), allow_negative_indices=False)
         return _drop_and_add(x, entries)
     # Static slices first, as views; all that is left are whole axes, new axes and indices.
@@ -322,19 +345,17 @@ def index_vectors(components: list[tuple[Any, tuple[int, ...]]], shape: tuple[in
     if all(isinstance(c, np.ndarray) for c, _ in components):
         columns: list[Any] = [np.broadcast_to(_spread_numpy(c, axes, len(shape)), shape) for c, axes in components]
         dtype = np.result_type(*(c.dtype for c in columns)) if columns else np.dtype(np.int32)
-        if dtype == np.int64 and dtypes.canonicalize_dtype(dtype) != dtype and max(map(np.max, columns)) >= 2**31:
-            raise OverflowError("indices beyond 2**31 - 1 need 64 bits; set jax_enable_x64 to True")
         if len(columns) == 1:
-            return make_array(columns[0][..., None], None)
+            return _places(columns[0][..., None])
         joined = np.stack(columns, -1).astype(dtype, copy=False) if columns else np.zeros((*shape, 0), np.int32)
-        return make_array(joined, None)
+        return _places(joined)
     dtype = np.dtype(np.int64) if any(np.dtype(c.dtype) == np.int64 for c, _ in components) else _INT32
     if len(components) == 1 and components[0][0].shape == shape:
-        c = convert(as_array(components[0][0]), dtype)
+        c = _typed(as_array(_places(components[0][0])), dtype)
         return lax.broadcast_in_dim(c, (*shape, 1), tuple(range(len(shape))))
     columns = []
     for c, axes in components:
-        c = convert(as_array(c), dtype)
+        c = _typed(as_array(_places(c)), dtype)
         kept = [k for k, n in enumerate(c.shape) if n == shape[axes[k]]]
         c = lax.squeeze(c, tuple(k for k in range(c.ndim) if k not in kept)) if len(kept) < c.ndim else c
         columns.append(lax.broadcast_in_dim(c, (*shape, 1), tuple(axes[k] for k in kept)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pullback._ext import _core
 from pullback.core import avals, hooks
 from pullback.core.dimensions import index as size_of
 from pullback.core.dimensions import is_symbolic
@@ -293,7 +294,12 @@ def _check_one_type(name: str, start_indices: Any) -> None:
     """Raise TypeError for indices of several types, of which a Python integer has the default one."""
     if hasattr(start_indices, "ndim") or not isinstance(start_indices, (tuple, list)):
         return
-    kinds = [typeof(s).dtype for s in start_indices if hasattr(s, "dtype") or isinstance(s, (int, float, complex))]
+    default = dtypes.canonicalize_dtype(np.int64)  # of an integer of any size: what is far out of bounds stays so
+    kinds = [
+        default if type(s) is int else typeof(s).dtype
+        for s in start_indices
+        if hasattr(s, "dtype") or isinstance(s, (int, float, complex))
+    ]
     if len(set(kinds)) > 1:
         raise TypeError(
             f"index arguments to {name} must be integers of the same type, got: {', '.join(k.name for k in kinds)}"
@@ -358,9 +364,19 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
         starts.append(s)
     arrays = [s.dtype for s in starts if hasattr(s, "aval")]
     dtype = dtypes.result_type(*arrays) if arrays else np.dtype(np.int32)
-    if any(isinstance(s, np.signedinteger) and int(s) > dtypes.iinfo(dtype).max for s in starts):
+    if np.int64 in arrays or any(isinstance(s, np.signedinteger) and int(s) > dtypes.iinfo(dtype).max for s in starts):
         dtype = np.dtype(np.int64)
-    return [s if s.dtype == dtype else convert(s, dtype) if hasattr(s, "aval") else s.astype(dtype) for s in starts]
+    return [_start(s, dtype) for s in starts]
+
+
+def _start(s: Any, dtype: np.dtype) -> Any:
+    """A start index of a type; of int64 where that is needed, whatever `jax_enable_x64` says."""
+    if hasattr(s, "aval"):
+        return s if s.dtype == dtype else convert(s, dtype)
+    s = s.astype(dtype)
+    if dtypes.canonicalize_dtype(dtype) == dtype:
+        return s
+    return _core.from_numpy(np.asarray(s), avals.ShapedArray((), dtype), None, True)
 
 
 def dynamic_slice(

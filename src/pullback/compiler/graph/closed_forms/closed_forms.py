@@ -33,7 +33,7 @@ from pullback.compiler.graph.closed_forms.index_forms import (
     is_integer,
     outer_forms,
 )
-from pullback.compiler.graph.closed_forms.write_forms import Unwritable, convert, placed, write
+from pullback.compiler.graph.closed_forms.write_forms import Unwritable, placed, write
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 
@@ -118,7 +118,7 @@ def _sum_of_floats(r: Rewriter, form: Form, shape: tuple[int, ...], axes: tuple[
             if sign == 0:  # inf times some index is nan, or the sum has infinities of both signs
                 part = r.emit("add", part, r.emit("sub", product, product))
         total = part if total is None else r.emit("add", total, part)
-    total = convert(r, total, out.dtype)
+    total = r.convert(total, out.dtype)
     return total if total.aval.shape == out.shape else r.broadcast(total, out.shape, ())
 
 
@@ -142,7 +142,7 @@ def _written_in_floats(r: Rewriter, numbers: poly.Poly, out: Any) -> Any:
             index = r.emit("iota", dtype=F64, shape=out.shape, dimension=monomial[0][0], sharding=None)
             part = r.emit("mul", index, part)
         total = part if total is None else r.emit("add", total, part)
-    return convert(r, total, out.dtype)
+    return r.convert(total, out.dtype)
 
 
 _RULES: dict[str, tuple[Rule, ...]] = {"reduce_sum": (_sum,), **LOOP_RULES}

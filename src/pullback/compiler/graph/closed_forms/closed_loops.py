@@ -41,7 +41,6 @@ from pullback.compiler.graph.closed_forms.write_forms import (
     Known,
     Unwritable,
     Writer,
-    convert,
     write,
 )
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
@@ -411,7 +410,7 @@ def _traced_count(r: Rewriter, name: str, first: Any, bound: Any, step: int) -> 
     """The number of iterations as an atom of uint64, for steps of 1 and -1."""
     low, high = (first, bound) if step == 1 else (bound, first)
     dtype = first.aval.dtype
-    gap = convert(r, convert(r, r.emit("sub", high, low), np.dtype(f"u{dtype.itemsize}")), U64)
+    gap = r.convert(r.convert(r.emit("sub", high, low), np.dtype(f"u{dtype.itemsize}")), U64)
     if name == "ne":
         return gap
     return r.emit("select_n", r.emit("lt", low, high), Writer(r, U64).literal(0), gap)

@@ -83,7 +83,7 @@ class Writer:
     def choose(self, n: Any, k: int) -> Any:
         """C(n, k) for an atom of uint64 that is a count, in this type."""
         if k == 1:
-            return convert(self.r, n, self.dtype)
+            return self.r.convert(n, self.dtype)
         wide = Writer(self.r, U64)
         if self.bits == 64:
             if k > 3:
@@ -93,7 +93,7 @@ class Writer:
             out = wide.mul(half, self.r.emit("or", wide.add(n, -1), one))  # whichever of n and n - 1 is even is halved
             if k == 3:
                 out = wide.mul(wide.mul(out, wide.add(n, -2)), pow(3, -1, 1 << 64))
-            return convert(self.r, out, self.dtype)
+            return self.r.convert(out, self.dtype)
         factorial = math.factorial(k)
         twos = (factorial & -factorial).bit_length() - 1
         if self.bits + twos > 64:
@@ -102,14 +102,7 @@ class Writer:
         for j in range(1, k):
             out = wide.mul(out, wide.add(n, -j))
         out = self.r.emit("shift_right_logical", out, wide.literal(twos)) if twos else out
-        return self.mul(convert(self.r, out, self.dtype), pow(factorial >> twos, -1, 1 << self.bits))
-
-
-def convert(r: Rewriter, atom: Any, dtype: Any) -> Any:
-    """The atom in another type."""
-    if atom.aval.dtype == dtype:
-        return atom
-    return r.emit("convert_element_type", atom, new_dtype=dtype, weak_type=False)
+        return self.mul(self.r.convert(out, self.dtype), pow(factorial >> twos, -1, 1 << self.bits))
 
 
 def outside(r: Rewriter, atom: Any) -> Any:
@@ -131,7 +124,7 @@ def outside(r: Rewriter, atom: Any) -> Any:
 
 def placed(r: Rewriter, factor: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     """A factor as an atom: of rank 0 if it lies along no axis, else of the whole shape."""
-    atom = convert(r, outside(r, factor.atom), dtype)
+    atom = r.convert(outside(r, factor.atom), dtype)
     axes = [a for a in factor.axes if a >= 0]
     if len(axes) < atom.aval.ndim:
         atom = r.reshape(atom, [shape[a] for a in axes])

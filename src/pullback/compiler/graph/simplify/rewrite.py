@@ -167,6 +167,12 @@ class Rewriter:
         """broadcast_in_dim."""
         return self.emit("broadcast_in_dim", atom, shape=tuple(shape), broadcast_dimensions=tuple(dims))
 
+    def convert(self, atom: Any, dtype: Any, weak_type: bool | None = None) -> Any:
+        """The atom in another dtype: itself if it has that, and is as weakly typed as is asked, if anything is."""
+        if atom.aval.dtype == dtype and weak_type in (None, atom.aval.weak_type):
+            return atom
+        return self.emit("convert_element_type", atom, new_dtype=dtype, weak_type=bool(weak_type), sharding=None)
+
     def reshape(self, atom: Any, shape: Sequence[int]) -> Any:
         """reshape."""
         return self.emit("reshape", atom, new_sizes=tuple(shape), dimensions=None)

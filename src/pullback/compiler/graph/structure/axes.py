@@ -21,6 +21,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Reduction
 from pullback.core.primitive import registry
+from pullback.lax.movement.shape import inverse_permutation
 
 _rules: dict[str, tuple[Rule, ...]] = {}
 
@@ -107,7 +108,7 @@ def _is_free(r: Rewriter, atom: Any) -> bool:
 def _unturned(r: Rewriter, atom: Any, order: Sequence[int]) -> Any:
     """The array of which `atom` is the transpose by `order`."""
     shape = atom.aval.shape
-    back = _inverse(order)
+    back = inverse_permutation(order)
     eqn = r.definition(atom)
     if eqn is not None and eqn.primitive.name == "iota":
         params = eqn.params | {"shape": tuple(shape[a] for a in back), "dimension": order[eqn.params["dimension"]]}
@@ -221,7 +222,7 @@ def _reshape(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     split, groups = parts  # sizes into which each axis before is split; which of these each axis after joins
     # Places in memory: axes of x in order, each with its parts in order.
-    back = _inverse(order)
+    back = inverse_permutation(order)
     start = [0]
     for sizes in split:
         start.append(start[-1] + len(sizes))
@@ -271,10 +272,3 @@ def _refined(before: Sequence[int], after: Sequence[int]) -> tuple[list[list[int
         groups[j].append(number)
         number += 1
         left, wanted = left // part, wanted // part
-
-
-def _inverse(order: Sequence[int]) -> tuple[int, ...]:
-    found = [0] * len(order)
-    for k, a in enumerate(order):
-        found[a] = k
-    return tuple(found)

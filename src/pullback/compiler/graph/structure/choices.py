@@ -118,13 +118,9 @@ def _within(r: Rewriter, index: Any, extent: int, clip: bool) -> Any:
     if clip:
         low = r.emit("max", index, r.full(aval, 0))
         if extent - 1 > np.iinfo(aval.dtype).max:
-            return _converted(r, low)
+            return r.convert(low, np.dtype(np.int64))
         return r.emit("min", low, r.full(aval, extent - 1))
-    return _converted(r, index) if extent - 1 > np.iinfo(aval.dtype).max else index
-
-
-def _converted(r: Rewriter, index: Any) -> Any:
-    return r.emit("convert_element_type", index, new_dtype=np.dtype(np.int64), weak_type=False, sharding=None)
+    return r.convert(index, np.dtype(np.int64)) if extent - 1 > np.iinfo(aval.dtype).max else index
 
 
 def _along(r: Rewriter, x: Any, lies: dict[int, int], shape: Sequence[int]) -> Any:

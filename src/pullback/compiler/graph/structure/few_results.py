@@ -39,10 +39,10 @@ def few_results(r: Rewriter, eqn: JaxprEqn) -> Any:
     sums = []
     for one in sides[0]:
         for other in sides[1]:
-            product = r.emit("mul", *(_as_type(r, part, wide) for part in (one, other)))
+            product = r.emit("mul", *(r.convert(part, wide) for part in (one, other)))
             total = r.emit("reduce_sum", product, axes=tuple(range(len(sizes), product.aval.ndim)), out_sharding=None)
             sums.append(r.reshape(total, (*sizes, 1)))
-    return r.reshape(_as_type(r, r.emit("concatenate", *sums, dimension=len(sizes)), out.dtype), out.shape)
+    return r.reshape(r.convert(r.emit("concatenate", *sums, dimension=len(sizes)), out.dtype), out.shape)
 
 
 def _in_order(of_x: Any, of_y: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -64,9 +64,3 @@ def _parts(r: Rewriter, operand: Any, batch: tuple[int, ...], summed: tuple[int,
         part = r.emit("slice", operand, start_indices=start, limit_indices=limit, strides=None)
         found.append(r.reshape(part, rest))
     return found
-
-
-def _as_type(r: Rewriter, atom: Any, dtype: Any) -> Any:
-    if atom.aval.dtype == dtype:
-        return atom
-    return r.emit("convert_element_type", atom, new_dtype=dtype, weak_type=False)

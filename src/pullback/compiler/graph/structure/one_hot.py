@@ -160,7 +160,7 @@ def _counted(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     axis, chosen = found
     ones = r.full(chosen.aval.update(dtype=np.dtype(np.int32), weak_type=False), 1)
-    return _converted(r, _added(r, chosen, ones, x.aval.shape[axis]), eqn.outvars[0].aval)
+    return _as_aval(r, _added(r, chosen, ones, x.aval.shape[axis]), eqn.outvars[0].aval)
 
 
 def _grouped(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -242,7 +242,7 @@ def _added(r: Rewriter, chosen: Any, rows: Any, count: int) -> Any:
         "scatter-add",
         r.full(aval.update(shape=shape, dtype=wide, weak_type=False), 0),
         r.reshape(chosen, (*chosen.aval.shape, 1)),
-        _converted(r, rows, aval.update(dtype=wide, weak_type=False)),
+        _as_aval(r, rows, aval.update(dtype=wide, weak_type=False)),
         dimension_numbers=ScatterDimensionNumbers(tuple(range(dims, aval.ndim)), (0,), (0,)),
         indices_are_sorted=False,
         unique_indices=False,
@@ -250,13 +250,7 @@ def _added(r: Rewriter, chosen: Any, rows: Any, count: int) -> Any:
         update_jaxpr=None,
         update_consts=(),
     )
-    return _converted(r, total, aval.update(shape=shape))
-
-
-def _converted(r: Rewriter, x: Any, aval: Any) -> Any:
-    if (x.aval.dtype, x.aval.weak_type) == (aval.dtype, aval.weak_type):
-        return x
-    return r.emit("convert_element_type", x, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
+    return _as_aval(r, total, aval.update(shape=shape))
 
 
 def _rows_of_identity(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -278,7 +272,7 @@ def _rows_of_identity(r: Rewriter, eqn: JaxprEqn) -> Any:
     counting = r.emit("iota", dtype=chosen.aval.dtype, shape=out.shape, dimension=axis, sharding=None)
     kept = [a for a in range(out.ndim) if a != axis]
     equal = r.emit("eq", r.broadcast(chosen, out.shape, kept), counting)
-    return _converted(r, equal, out)
+    return _as_aval(r, equal, out)
 
 
 ONE_HOT_RULES: dict[str, tuple[Rule, ...]] = {
@@ -287,3 +281,7 @@ ONE_HOT_RULES: dict[str, tuple[Rule, ...]] = {
     "reduce_sum": (_counted, _grouped),
     "scatter-add": (_masked,),
 }
+
+
+def _as_aval(r: Rewriter, x: Any, aval: Any) -> Any:
+    return r.convert(x, aval.dtype, aval.weak_type)

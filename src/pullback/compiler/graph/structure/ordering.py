@@ -283,9 +283,7 @@ def _taken(r: Rewriter, x: Any, places: Any, axis: int) -> Any:
 
 
 def _as(r: Rewriter, x: Any, dtype: Any) -> Any:
-    if isinstance(x, Literal) or x.aval.dtype == dtype:
-        return x
-    return r.emit("convert_element_type", x, new_dtype=dtype, weak_type=False)
+    return x if isinstance(x, Literal) else r.convert(x, dtype)
 
 
 ORDER_RULES: dict[str, tuple[Rule, ...]] = {

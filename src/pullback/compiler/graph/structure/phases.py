@@ -88,7 +88,7 @@ def _real(r: Rewriter, z: Any) -> Any:
     if eqn.primitive.name != "convert_element_type" or eqn.invars[0].aval.dtype.kind not in "iufb":
         return None
     x, dtype = eqn.invars[0], REAL[z.aval.dtype]
-    return x if x.aval.dtype == dtype else r.emit("convert_element_type", x, new_dtype=dtype, weak_type=False)
+    return r.convert(x, dtype)
 
 
 def _number(r: Rewriter, z: Any, value: Any) -> Literal:

@@ -55,9 +55,7 @@ def _real_part(r: Rewriter, z: Any) -> Any:
     wanted = {"complex64": "float32", "complex128": "float64"}.get(z.aval.dtype.name)
     if x.aval.dtype.kind not in "fiub" or wanted is None:
         return None
-    if x.aval.dtype.name == wanted:
-        return x
-    return r.emit("convert_element_type", x, new_dtype=np.dtype(wanted), weak_type=False)
+    return r.convert(x, np.dtype(wanted))
 
 
 def _whole(r: Rewriter, half: Any, lengths: tuple[int, ...], last: int) -> Any:

@@ -204,21 +204,15 @@ def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
     order = tuple(lies[a] for a in range(x.aval.ndim))
     if order != tuple(range(x.aval.ndim)):
         y = r.emit("transpose", y, permutation=order)
-    x, y = (_converted(r, operand, wide) for operand in (x, y))
+    x, y = (r.convert(operand, wide) for operand in (x, y))
     if wide == np.bool_:
         total = r.emit("reduce_or", r.emit("and", x, y), axes=axes)
     else:
-        total = _converted(r, r.emit("reduce_sum", r.emit("mul", x, y), axes=axes), out.dtype)
+        total = r.convert(r.emit("reduce_sum", r.emit("mul", x, y), axes=axes), out.dtype)
     kept = sorted(batch[0])
     if kept != list(batch[0]):
         total = r.emit("transpose", total, permutation=tuple(map(kept.index, batch[0])))
     return total
-
-
-def _converted(r: Rewriter, atom: Any, dtype: Any) -> Any:
-    if atom.aval.dtype == dtype:
-        return atom
-    return r.emit("convert_element_type", atom, new_dtype=dtype, weak_type=False)
 
 
 def _free(ndim: int, contract: Any, batch: Any) -> list[int]:

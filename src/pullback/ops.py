@@ -14,6 +14,8 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.core.kinds import ARRAY, INTEGER, table
 from pullback.core.parameters import COMMON
 from pullback.lax.collectives.sharding import out_placed
+from pullback.lax.reductions.reductions import one as _identity_of_products
+from pullback.lax.reductions.reductions import zero as _identity_of_sums
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.ops import PAGES as _PAGES
 from pullback.numpy._arguments import check_arraylike, static_int
@@ -40,9 +42,7 @@ def _segments(
     if segment_ids.ndim == 0:
         raise ValueError(f"{name}: argument 'segment_ids' must have at least one dimension, got a scalar")
     if not dtypes.issubdtype(typeof(segment_ids).dtype, np.integer):
-        raise TypeError(
-            f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).short()}"
-        )
+        raise TypeError(f"{name}: argument 'segment_ids' must have an integer dtype, got {typeof(segment_ids).short()}")
     if method in ("add", "multiply") and data.dtype == np.bool_:
         raise TypeError(f"{name}: argument 'data' must be of numbers, got {typeof(data).short()}")
     if num_segments is None:
@@ -66,14 +66,6 @@ def _check_buckets(name: str, bucket_size: int | None) -> None:
     """Sums are made pairwise, whatever size of buckets JAX would make them in; it must be one."""
     if bucket_size is not None and operator.index(bucket_size) < 1:
         raise ValueError(f"{name}: argument 'bucket_size' must be positive, got {bucket_size}")
-
-
-def _zero(dtype):
-    return np.zeros((), dtype)[()]
-
-
-def _one(dtype):
-    return np.ones((), dtype)[()]
 
 
 def _lowest(dtype):
@@ -106,7 +98,7 @@ def segment_sum(
     return _segments(
         "segment_sum",
         "add",
-        _zero,
+        _identity_of_sums,
         data,
         segment_ids,
         num_segments,
@@ -132,7 +124,7 @@ def segment_prod(
     return _segments(
         "segment_prod",
         "multiply",
-        _one,
+        _identity_of_products,
         data,
         segment_ids,
         num_segments,

@@ -18,7 +18,7 @@ from pullback.core.interpreter import current_interpreter, eval_interpreter, usi
 from pullback.core.lowering import Inline
 from pullback.lax import map as map_over
 from pullback.transforms.batching import to_front
-from pullback.transforms.call import call_primitive
+from pullback.transforms.call import call_primitive, call_reference
 from pullback.transforms.jvp import RecordedTangent, jvp_flat, jvp_jaxpr
 from pullback.transforms.zeros import instantiate, zero_tangent
 from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_map, tree_structure, tree_unflatten
@@ -106,14 +106,10 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     return fun
 
 
-def _evaluate(*args: Any, jaxpr: Any, **_: Any) -> list[Any]:
-    return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
-
-
 custom_vmap_call_p = call_primitive(
     "custom_vmap_call",
     "A function with a batching rule of its own.",
-    _evaluate,
+    call_reference,
     lower=Inline(),
 )
 

@@ -29,6 +29,7 @@ from pullback.core import (
     typeof,
     using,
 )
+from pullback.core.avals import is_array_like
 from pullback.core.references import Entrance, has_references_among
 from pullback.core.staging import JitTracer, RecordingInterpreter
 from pullback.core.types import type_on_mesh, vma_of
@@ -295,7 +296,8 @@ def _without_objects(function: Callable, args: tuple, in_specs: Any) -> tuple[Ca
     if all(hasattr(x, "aval") or isinstance(x, (np.ndarray, int, float, complex)) for x in leaves):
         return function, args, in_specs
     specs = broadcast_prefix(in_specs, args, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
-    objects = {k: x for k, (x, spec) in enumerate(zip(leaves, specs, strict=True)) if spec is None and not _is_array(x)}
+    pairs = enumerate(zip(leaves, specs, strict=True))
+    objects = {k: x for k, (x, spec) in pairs if spec is None and not is_array_like(x)}
     if not objects:
         return function, args, in_specs
 
@@ -305,14 +307,6 @@ def _without_objects(function: Callable, args: tuple, in_specs: Any) -> tuple[Ca
 
     kept = [k for k in range(len(leaves)) if k not in objects]
     return on_arrays, tuple(leaves[k] for k in kept), tuple(specs[k] for k in kept)
-
-
-def _is_array(x: Any) -> bool:
-    try:
-        typeof(x)
-    except TypeError:
-        return False
-    return True
 
 
 def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:

@@ -25,7 +25,7 @@ from pullback.numpy._arguments import (
     to_complex_dtype,
 )
 from pullback.numpy._diagonals import diag
-from pullback.numpy._products import dot
+from pullback.numpy._products import dot, element_type_said
 from pullback.numpy._ranges import vander
 from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._shape import atleast_1d, trim_zeros
@@ -61,10 +61,6 @@ def _convolve(name: str, a: Any, v: Any, mode: str, precision: Any, element_type
     return lax.reshape(result, (result.size,))
 
 
-def _element_type(name: str, dtype: Any) -> Any:
-    return None if dtype is None else np.dtype(dtypes.check_user_dtype_supported(dtype, name))
-
-
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Convolution of two vectors, in whole ('full'), as long as the longer one ('same'), or without edges ('valid').
 
@@ -72,7 +68,7 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
     """
     check_arraylike("convolve", a, v)
     a, v = promote_dtypes_inexact(a, v)
-    return _convolve("convolve", a, v, mode, precision, _element_type("convolve", preferred_element_type))
+    return _convolve("convolve", a, v, mode, precision, element_type_said("convolve", preferred_element_type))
 
 
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -83,7 +79,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
         raise ValueError("correlate() only support 1-dimensional inputs.")
     swapped = a.shape[0] < v.shape[0]
     v = lax.rev(conj(v), (0,))
-    element_type = _element_type("correlate", preferred_element_type)
+    element_type = element_type_said("correlate", preferred_element_type)
     if not swapped:
         return _convolve("correlate", a, v, mode, precision, element_type)
     # With the longer vector second, 'same' keeps its middle; computed the other way round and reversed, as NumPy does.

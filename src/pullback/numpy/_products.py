@@ -39,7 +39,8 @@ def _operands(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     return as_array(a), as_array(b)
 
 
-def _element_type(name: str, dtype: Any) -> Any:
+def element_type_said(name: str, dtype: Any) -> Any:
+    """The `preferred_element_type` of a function as a dtype; None where none is given."""
     return None if dtype is None else np.dtype(dtypes.check_user_dtype_supported(dtype, name))
 
 
@@ -71,7 +72,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 
     Raises TypeError if the lengths of these axes differ.
     """
-    element_type = _element_type("dot", preferred_element_type)
+    element_type = element_type_said("dot", preferred_element_type)
     a, b = _operands("dot", a, b)
     if a.ndim == 0 or b.ndim == 0:
         result = multiply_(*promote_dtypes(a, b))
@@ -89,7 +90,7 @@ def matmul(
 
     Raises ValueError for scalars and for axes that do not broadcast, TypeError if the lengths to be summed over differ.
     """
-    element_type = _element_type("matmul", preferred_element_type)
+    element_type = element_type_said("matmul", preferred_element_type)
     a, b = _operands("matmul", a, b)
     for number, x in enumerate((a, b)):
         if x.ndim == 0:
@@ -202,7 +203,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sum of products over the last axes of both; of a scalar and an array their product."""
-    element_type = _element_type("inner", preferred_element_type)
+    element_type = element_type_said("inner", preferred_element_type)
     a, b = _operands("inner", a, b)
     if a.ndim == 0 or b.ndim == 0:
         return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
@@ -230,7 +231,7 @@ def tensordot(
 
     Raises TypeError if there are too few axes, or if lists or lengths differ.
     """
-    element_type = _element_type("tensordot", preferred_element_type)
+    element_type = element_type_said("tensordot", preferred_element_type)
     a, b = _operands("tensordot", a, b)
     if isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0):
         if isinstance(axes, (bool, np.bool_)):

@@ -22,6 +22,7 @@ from pullback.partition.report import Collective
 from pullback.reports.page import page
 from pullback.runtime.programs.measured import Kernel, Measured, instructions, measure
 from pullback.transforms.discharge import discharged
+from pullback.util.clock import time_of
 from pullback.util.errors import ArgumentError
 from pullback.util.pytree import tree_leaves
 from pullback.util.tracebacks import api_boundary
@@ -55,11 +56,11 @@ class Report:
 
     def __repr__(self) -> str:
         facts = self.facts
-        lines = [f"{facts['name']}: {_time(facts['ns'])} a call, {len(facts['kernels'])} kernels"]
+        lines = [f"{facts['name']}: {time_of(facts['ns'])} a call, {len(facts['kernels'])} kernels"]
         ordered = sorted(facts["kernels"], key=lambda kernel: -kernel["ns"])
         for kernel in ordered[:10]:
             where = ", ".join(f"{os.path.basename(line['file'])}:{line['line']}" for line in kernel["lines"][:2])
-            lines.append(f"  {kernel['share']:6.1%}  {_time(kernel['ns']):>9}  {kernel['name'][:40]:<40} {where}")
+            lines.append(f"  {kernel['share']:6.1%}  {time_of(kernel['ns']):>9}  {kernel['name'][:40]:<40} {where}")
         if len(ordered) > 10:
             lines.append(f"  and {len(ordered) - 10} more")
         if self.path is not None:
@@ -260,13 +261,6 @@ def _jaxpr_lines(flat: ClosedJaxpr) -> tuple[list[list[Any]], dict[int, int]]:
     if current + 1 != len(flat.eqns):  # a short program stands in one line
         lines = [[0 if len(flat.eqns) == 1 else None, line] for _, line in lines]
     return lines, line_of
-
-
-def _time(ns: float) -> str:
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if ns >= size:
-            return f"{ns / size:.3g} {unit}"
-    return f"{ns:.3g} ns"
 
 
 __all__ = ["Report", "report"]

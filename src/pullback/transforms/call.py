@@ -188,7 +188,8 @@ remembered_p.lower = Inline()
 # checkpoint: the unknown half recomputes what it needs of the known half, instead of storing it.
 
 
-def _evaluate_checkpoint(*args, jaxpr: ClosedJaxpr, **_params):
+def call_reference(*args, jaxpr: ClosedJaxpr, **_params):
+    """Run the jaxpr."""
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
 
 
@@ -268,7 +269,7 @@ def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):
 checkpoint_p = call_primitive(
     "remat2",
     "A function whose intermediate values are recomputed for its gradient.",
-    _evaluate_checkpoint,
+    call_reference,
     lower=Inline(),
 )
 checkpoint_p.partial_eval = _checkpoint_partial_eval

@@ -1,4 +1,4 @@
-"""How long the stages of a compilation take."""
+"""How long things take: the stages of a compilation, and times as text."""
 
 from __future__ import annotations
 
@@ -17,4 +17,12 @@ class Clock:
         self._last = now
 
 
-__all__ = ["Clock"]
+def time_of(ns: float) -> str:
+    """A time in its unit: '1.2 ms'."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.3g} ns"
+
+
+__all__ = ["Clock", "time_of"]

@@ -39,6 +39,7 @@ from pullback.core.source import located
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr
+from pullback.transforms.call import call_effects
 from pullback.transforms.discharge import closing_over, discharged, note, rules_get_references, values_of, with_outer
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
@@ -522,10 +523,6 @@ def _dce_body(jaxpr, n_consts, n_carry, used):
     return kept_in, carry_used + ys_used, ClosedJaxpr(inner, jaxpr.consts), sum(kept_in[:n_consts]), sum(carry_used)
 
 
-def _effects(params):
-    return params["jaxpr"].effects
-
-
 def _lower(ctx):
     """A sequential loop; the carry lives in the results' memory, new carries in temporaries until the body is done."""
     params = ctx.params
@@ -587,7 +584,7 @@ scan_p = Primitive(
     batch_axis=_batch_axis,
     partial_eval=_partial_eval,
     dce=_dce,
-    effects=_effects,
+    effects=call_effects,
     discharge=_discharge,
     outer=_outer,
     lower=Nest(_lower, shared=_shared),

@@ -12,19 +12,19 @@ from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.records.families import *
 from pullback.lax.records.families import check_axes, shape_without
 from pullback.lax.records.nests import fold, loops
-from pullback.lax.reductions.reductions import _all_ones, _one, _zero, highest, lowest
+from pullback.lax.reductions.reductions import all_ones, highest, lowest, one, zero
 
 __all__ = ["reduce", "reduce_p"]
 
 
 _MONOIDS = {
-    "add": ("add", "reduce_sum_p", _zero),
-    "mul": ("mul", "reduce_prod_p", _one),
+    "add": ("add", "reduce_sum_p", zero),
+    "mul": ("mul", "reduce_prod_p", one),
     "max": ("max", "reduce_max_p", lowest),
     "min": ("min", "reduce_min_p", highest),
-    "or": ("bitwise_or", "reduce_or_p", _zero),
-    "and": ("bitwise_and", "reduce_and_p", _all_ones),
-    "xor": ("bitwise_xor", "reduce_xor_p", _zero),
+    "or": ("bitwise_or", "reduce_or_p", zero),
+    "and": ("bitwise_and", "reduce_and_p", all_ones),
+    "xor": ("bitwise_xor", "reduce_xor_p", zero),
 }
 
 

@@ -108,11 +108,13 @@ def _integers(rng, shape):
     return rng.integers(-9, 9, shape)
 
 
-def _zero(dtype):
+def zero(dtype):
+    """The identity of sums, or, and exclusive or."""
     return np.zeros((), dtype)[()]
 
 
-def _one(dtype):
+def one(dtype):
+    """The identity of products."""
     return np.ones((), dtype)[()]
 
 
@@ -123,7 +125,7 @@ reduce_sum_p = reduction(
     reference=_narrow_safe(sum_over),
     jvp=LINEAR,
     transpose=lambda y_bar, aval, axes, **params: spread(y_bar, axes, aval.shape),
-    lower=Reduction("add", _zero),
+    lower=Reduction("add", zero),
     samples=Samples(cases=_axis_cases(_normal)),
     traits=("linear", "added by plans"),
 )
@@ -150,7 +152,7 @@ reduce_prod_p = reduction(
     accepts=NUMERIC,
     reference=_narrow_safe(lambda x, axes: np.prod(x, axis=tuple(axes), dtype=x.dtype)),
     jvp=_prod_jvp,
-    lower=Reduction("mul", _one),
+    lower=Reduction("mul", one),
     samples=Samples(cases=_axis_cases(_normal)),
     traits=("added by plans",),
 )
@@ -192,7 +194,8 @@ reduce_min_p = _extremum(
 )
 
 
-def _all_ones(dtype):
+def all_ones(dtype):
+    """The identity of and: all bits are 1."""
     return np.bool_(True) if dtype == np.bool_ else np.array(-1).astype(dtype)[()]
 
 
@@ -209,10 +212,10 @@ def _logical(name, doc, ufunc, loop_op, identity):
     )
 
 
-reduce_and_p = _logical("reduce_and", "Bitwise (for bool: logical) and over axes.", np.bitwise_and, "and", _all_ones)
-reduce_or_p = _logical("reduce_or", "Bitwise (for bool: logical) or over axes.", np.bitwise_or, "or", _zero)
+reduce_and_p = _logical("reduce_and", "Bitwise (for bool: logical) and over axes.", np.bitwise_and, "and", all_ones)
+reduce_or_p = _logical("reduce_or", "Bitwise (for bool: logical) or over axes.", np.bitwise_or, "or", zero)
 reduce_xor_p = _logical(
-    "reduce_xor", "Bitwise (for bool: logical) exclusive or over axes.", np.bitwise_xor, "xor", _zero
+    "reduce_xor", "Bitwise (for bool: logical) exclusive or over axes.", np.bitwise_xor, "xor", zero
 )
 
 

@@ -25,7 +25,7 @@ from pullback.lax.reductions.computations import (
     scalar_values,
     trace_computation,
 )
-from pullback.lax.reductions.reductions import highest, lowest
+from pullback.lax.reductions.reductions import highest, lowest, zero
 from pullback.lax.reductions.window_places import (
     batched_params,
     place_of,
@@ -46,10 +46,6 @@ __all__ = [
 ]
 
 Array = Any
-
-
-def _zero(dtype):
-    return np.zeros((), dtype)[()]
 
 
 def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
@@ -97,9 +93,7 @@ def _window_primitive(name, doc, accepts, ufunc, loop_op, identity):
     return p
 
 
-reduce_window_sum_p = _window_primitive(
-    "reduce_window_sum", "Sums over sliding windows.", NUMERIC, np.add, "add", _zero
-)
+reduce_window_sum_p = _window_primitive("reduce_window_sum", "Sums over sliding windows.", NUMERIC, np.add, "add", zero)
 reduce_window_max_p = _window_primitive(
     "reduce_window_max", "Maxima over sliding windows.", REAL + BOOL, np.maximum, "max", lowest
 )
@@ -357,7 +351,7 @@ def reduce_window(
     monoid = monoid_of(closed)
     inits = of_operands_types("reduce_window", flat, inits, monoid)
     known = {
-        "add": (reduce_window_sum_p, _zero, lambda x, y: lax.add(x, y)),
+        "add": (reduce_window_sum_p, zero, lambda x, y: lax.add(x, y)),
         "max": (reduce_window_max_p, lowest, lambda x, y: lax.max(x, y)),
         "min": (reduce_window_min_p, highest, lambda x, y: lax.min(x, y)),
     }

@@ -9,13 +9,8 @@ from pullback.loops.ir.ir import Const, Expr, Op
 from pullback.loops.ir.types import BITS, is_int
 
 from .code import Code
-from .table import TABLE, Refs, Rule, rule
+from .table import TABLE, Refs, Rule, instruction, rule
 from .values import Asm, Value, broadcast, element_of
-
-
-def _int(opcode: str) -> Rule:
-    return lambda a, op, x, y: a.op(opcode, element_of(x.dtype), x.ref, y.ref)
-
 
 _FOLDS: dict[str, Callable[[int, int], int]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
@@ -36,14 +31,14 @@ def _index(opcode: str) -> Rule:
 
 TABLE.update({
     **{(name, "signed"): _index(name) for name in _FOLDS},
-    **{(name, "unsigned"): _int(name) for name in _FOLDS},
-    **{(name, kind): _int(name) for name in ("and", "or", "xor") for kind in ("signed", "unsigned", "bool")},
+    **{(name, "unsigned"): instruction(name) for name in _FOLDS},
+    **{(name, kind): instruction(name) for name in ("and", "or", "xor") for kind in ("signed", "unsigned", "bool")},
     ("min", "signed"): lambda a, op, x, y: a.call("llvm.smin", element_of(x.dtype), x.ref, y.ref),
     ("max", "signed"): lambda a, op, x, y: a.call("llvm.smax", element_of(x.dtype), x.ref, y.ref),
     ("min", "unsigned"): lambda a, op, x, y: a.call("llvm.umin", element_of(x.dtype), x.ref, y.ref),
     ("max", "unsigned"): lambda a, op, x, y: a.call("llvm.umax", element_of(x.dtype), x.ref, y.ref),
-    ("min", "bool"): _int("and"),
-    ("max", "bool"): _int("or"),
+    ("min", "bool"): instruction("and"),
+    ("max", "bool"): instruction("or"),
     ("abs", "unsigned"): lambda a, op, x: x.ref,
     ("not", "bool"): lambda a, op, x: a.not_(x.ref),
 })  # fmt: skip

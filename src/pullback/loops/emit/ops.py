@@ -17,7 +17,7 @@ from pullback.loops.ir.types import BITS, REAL_OF, type_class
 from . import instructions
 from .code import Code
 from .integer_ops import constant_int, div_uniform, is_narrow
-from .table import TABLE, Refs, Rule, rule
+from .table import TABLE, Refs, Rule, instruction, rule
 from .values import Asm, Value, broadcast, element_of, from_bits, narrow_to_odd, round_16, to_bits
 
 ROUNDED = frozenset({"add", "sub", "mul", "div", "rem", "sqrt", "square", "convert"})
@@ -93,10 +93,6 @@ def _negative(a: Asm, kind: str, ref: str) -> str:
     return a.code.inst(f"fneg {kind} {ref}", ref)
 
 
-def _float(opcode: str) -> Rule:
-    return lambda a, op, x, y: a.op(opcode, element_of(x.dtype), x.ref, y.ref)
-
-
 def _float_call(name: str) -> Rule:
     return lambda a, op, *xs: a.call(name, element_of(xs[0].dtype), *(x.ref for x in xs))
 
@@ -104,7 +100,7 @@ def _float_call(name: str) -> Rule:
 TABLE.update({
     ("add", "float"): _add,
     ("sub", "float"): _sub,
-    **{(name, "float"): _float(f"f{name}") for name in ("div", "rem")},
+    **{(name, "float"): instruction(f"f{name}") for name in ("div", "rem")},
     ("mul", "float"): _product,
     ("floor", "float"): _float_call("llvm.floor"),
     ("ceil", "float"): _float_call("llvm.ceil"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Union
 
+from .values import element_of
+
 Refs = Union[str, tuple[str, str]]
 Rule = Callable[..., Refs]
 
@@ -25,3 +27,8 @@ def rule(names: str, classes: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
+
+
+def instruction(opcode: str) -> Rule:
+    """The emission of an op of two operands that is one instruction of LLVM's."""
+    return lambda a, op, x, y: a.op(opcode, element_of(x.dtype), x.ref, y.ref)

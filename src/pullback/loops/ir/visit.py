@@ -399,6 +399,17 @@ def rebuilt(expr: Expr, args: tuple[Expr, ...]) -> Expr:
     return expr
 
 
+class WithoutStores(Rewriter):
+    """Leaves out stores to some buffers."""
+
+    def __init__(self, buffers: Set[Buffer]) -> None:
+        super().__init__()
+        self._buffers = buffers
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        return [] if isinstance(stmt, Store) and stmt.buffer in self._buffers else [stmt]
+
+
 class Substitute(Rewriter):
     """Replaces readings of variables; variables bound inside are renamed afresh if `rename` is given."""
 

@@ -36,7 +36,7 @@ from pullback.loops.ir.ir import (
     Var,
 )
 from pullback.loops.ir.types import is_int
-from pullback.loops.ir.visit import Rewriter, accesses, loaded, statements, stores, with_blocks
+from pullback.loops.ir.visit import Rewriter, WithoutStores, accesses, loaded, statements, stores, with_blocks
 
 
 def counters(function: Function) -> Function:
@@ -49,7 +49,7 @@ def counters(function: Function) -> Function:
         return function
     unread = {buffer for buffer in owner.counted if buffer.space == "temporary"} - loaded(body)
     buffers = tuple(buffer for buffer in function.buffers if buffer not in unread)
-    return Function(function.name, buffers, _WithoutStores(unread).block(body))
+    return Function(function.name, buffers, WithoutStores(unread).block(body))
 
 
 @dataclass(slots=True)
@@ -183,14 +183,3 @@ class _Counted(Rewriter):
             self._names[stmt.var] = stmt.value
             return []
         return [stmt]
-
-
-class _WithoutStores(Rewriter):
-    """Without stores to buffers that nothing reads."""
-
-    def __init__(self, buffers: set[Buffer]) -> None:
-        super().__init__()
-        self._buffers = buffers
-
-    def stmt(self, stmt: Stmt) -> list[Stmt]:
-        return [] if isinstance(stmt, Store) and stmt.buffer in self._buffers else [stmt]

@@ -26,7 +26,7 @@ from pullback.loops.ir.affine import summands
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.ir import Buffer, Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
 from pullback.loops.ir.types import is_int
-from pullback.loops.ir.visit import Rewriter, Substitute, loaded, statements, stores, subexpressions
+from pullback.loops.ir.visit import Rewriter, Substitute, WithoutStores, loaded, statements, stores, subexpressions
 
 from .simplify import drop_dead
 
@@ -49,7 +49,7 @@ def rematerialize(function: Function) -> Function:
     body = _Computed(known).block(function.body)
     unread = {buffer for buffer in known if buffer.space == "temporary"} - loaded(body)
     if unread:
-        body = drop_dead(_Without(unread).block(body))
+        body = drop_dead(WithoutStores(unread).block(body))
     return Function(function.name, tuple([b for b in function.buffers if b not in unread]), body)
 
 
@@ -143,14 +143,3 @@ class _Computed(Rewriter):
         if isinstance(expr, Load) and expr.buffer in self._known:
             return self._known[expr.buffer].at(expr.index)
         return expr
-
-
-class _Without(Rewriter):
-    """Leaves out stores to some buffers."""
-
-    def __init__(self, buffers: set[Buffer]) -> None:
-        super().__init__()
-        self._buffers = buffers
-
-    def stmt(self, stmt: Stmt) -> list[Stmt]:
-        return [] if isinstance(stmt, Store) and stmt.buffer in self._buffers else [stmt]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import registry
-from pullback.lax.reductions.reductions import highest, lowest
+from pullback.lax.reductions.reductions import all_ones, highest, lowest
 from pullback.runtime.eager.functions import has_kernel, power_steps, ufunc_of
 from pullback.runtime.eager.plan_values import Value, contiguous_strides
 from pullback.runtime.eager.reductions import TYPES
@@ -257,16 +257,12 @@ def _accumulation(combine: str, ufunc: np.ufunc, identity: Callable[[np.dtype], 
     return rule
 
 
-def _all_ones(dtype: np.dtype) -> Any:
-    return np.bool_(True) if dtype == np.bool_ else np.array(-1).astype(dtype)[()]
-
-
 RULES |= {
     "reduce_sum": _accumulation("add", np.add, lambda dtype: 0),
     "reduce_prod": _accumulation("mul", np.multiply, lambda dtype: 1),
     "reduce_max": _accumulation("max", np.maximum, lowest),
     "reduce_min": _accumulation("min", np.minimum, highest),
-    "reduce_and": _accumulation("and", np.bitwise_and, _all_ones),
+    "reduce_and": _accumulation("and", np.bitwise_and, all_ones),
     "reduce_or": _accumulation("or", np.bitwise_or, lambda dtype: 0),
     "reduce_xor": _accumulation("xor", np.bitwise_xor, lambda dtype: 0),
 }

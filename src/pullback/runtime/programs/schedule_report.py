@@ -18,6 +18,7 @@ from pullback.loops.ir.ir import Stmt
 from pullback.loops.schedule.choose import Choice, Nest, watching
 from pullback.loops.schedule.machine import NOMINAL, Machine, host
 from pullback.loops.schedule.price import Price, price
+from pullback.util.clock import time_of
 
 NEARBY = 1e4  # bytes that come from a cache below which they are not worth a word
 
@@ -50,20 +51,21 @@ def schedule_text(function: Function) -> str:
     here = [_here(nest) for nest in found]
     whole = between + sum(nest.trips * ns for nest, ns in zip(found, here))
     lines = [
-        f"{function.name}: {len(found)} nests, about {_time(whole)} on the {host().cores} cores of this machine; "
+        f"{function.name}: {len(found)} nests, about {time_of(whole)} on the {host().cores} cores of this machine; "
         f"prices below, by which forms are chosen, are those of the {NOMINAL.name}"
     ]
     for number, (_, choice, body, _, trips) in enumerate(found, 1):
         often = f"    {trips} times" if trips > 1 else ""
-        lines.append(f"nest {number:<3} {'about ' + _time(choice.ns):<15} {form_of(choice)}    {shape_of(body)}{often}")
+        expected = f"about {time_of(choice.ns)}"
+        lines.append(f"nest {number:<3} {expected:<15} {form_of(choice)}    {shape_of(body)}{often}")
         lines.append("    " + _parts(choice.price, NOMINAL))
         others = sorted(choice.others, key=lambda other: other.ns)
         if others:
             runner_up = others[0]
             lines.append(
-                f"    runner-up {form_of(runner_up)}, about {_time(runner_up.ns)}: {_parts(runner_up.price, NOMINAL)}"
+                f"    runner-up {form_of(runner_up)}, about {time_of(runner_up.ns)}: {_parts(runner_up.price, NOMINAL)}"
             )
-        lines += [f"    {form_of(other)} about {_time(other.ns)}" for other in others[1:]]
+        lines += [f"    {form_of(other)} about {time_of(other.ns)}" for other in others[1:]]
     return "\n".join(lines) + "\n"
 
 
@@ -83,18 +85,11 @@ def shape_of(body: Sequence[Stmt]) -> str:
 
 def _parts(each: Price, machine: Machine) -> str:
     moved = ", ".join(f"{name} {size / 1e6:.3g} MB" for name, size in each.moved.items() if size >= NEARBY)
-    parts = [f"computes {_time(each.compute)}", f"fetches {_time(each.fetch)}" + (f" ({moved})" if moved else "")]
+    parts = [f"computes {time_of(each.compute)}", f"fetches {time_of(each.fetch)}" + (f" ({moved})" if moved else "")]
     if each.waits:
-        parts.append(f"waits {_time(each.waits)} for what is not foreseen")
+        parts.append(f"waits {time_of(each.waits)} for what is not foreseen")
     if each.tasks > 1:
         parts.append(f"{each.tasks} tasks on {min(machine.cores, each.tasks)} threads")
     if each.calls:
         parts.append(f"{each.calls} calls, whose time is not known here")
     return ", ".join(parts)
-
-
-def _time(ns: float) -> str:
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if ns >= size:
-            return f"{ns / size:.3g} {unit}"
-    return f"{ns:.3g} ns"

@@ -8,18 +8,14 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.scipy.linalg._factor import matrices, qr, schur, solve_triangular, square
+from pullback.scipy.linalg._factor import adjoint, matrices, qr, schur, solve_triangular, square
 from pullback.util.promoting import promoting_freely
 from pullback.util.static import check_flags
 
 
-def _adjoint(a: Any) -> Any:
-    return jnp.conj(jnp.swapaxes(a, -1, -2))
-
-
 def _bartels_stewart(a: Any, b: Any, c: Any, tol: float) -> Any:
     (r, u), (s, v) = schur(a, "complex"), schur(b, "complex")
-    f = _adjoint(u) @ c.astype(r.dtype) @ v
+    f = adjoint(u) @ c.astype(r.dtype) @ v
     eye = jnp.eye(a.shape[-1], dtype=r.dtype)
 
     def column(k: Any, y: Any) -> Any:
@@ -29,7 +25,7 @@ def _bartels_stewart(a: Any, b: Any, c: Any, tol: float) -> Any:
         found = solve_triangular(r + shift * eye, of_f - y @ of_s)
         return lax.dynamic_update_slice_in_dim(y, found, k, -1)
 
-    x = u @ lax.fori_loop(0, b.shape[-1], column, jnp.zeros_like(f)) @ _adjoint(v)
+    x = u @ lax.fori_loop(0, b.shape[-1], column, jnp.zeros_like(f)) @ adjoint(v)
     x = x if np.issubdtype(c.dtype, np.complexfloating) else jnp.real(x)
     of_a, of_b = (jnp.diagonal(t, axis1=-2, axis2=-1) for t in (r, s))
     gap = abs(of_a[..., :, None] + of_b[..., None, :]).min(axis=(-1, -2), keepdims=True, initial=np.inf)

@@ -45,7 +45,8 @@ def square(name: str, *args: Any) -> Any:
     return out
 
 
-def _adjoint(a: Any) -> Any:
+def adjoint(a: Any) -> Any:
+    """The conjugate transpose."""
     return jnp.conj(jnp.swapaxes(a, -1, -2))
 
 
@@ -54,8 +55,8 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
     definite."""
     check_flags("cholesky", lower=lower, overwrite_a=overwrite_a, check_finite=check_finite)
     a = square("cholesky", a)
-    factor = lax_linalg.cholesky(a if lower else _adjoint(a), symmetrize_input=False)
-    return factor if lower else _adjoint(factor)
+    factor = lax_linalg.cholesky(a if lower else adjoint(a), symmetrize_input=False)
+    return factor if lower else adjoint(factor)
 
 
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
@@ -222,10 +223,10 @@ def polar(
     a = matrices("polar", a)
     w, s, vh = jnp.linalg.svd(a, full_matrices=False)
     u = jnp.matmul(w, vh)
-    factor = vh if side == "right" else _adjoint(w)
+    factor = vh if side == "right" else adjoint(w)
     if method == "qdwh":  # whose iterations are of numbers of one type, which is not weak
         u = u.astype(u.dtype)
-    return u, jnp.matmul(_adjoint(factor) * s[..., None, :].astype(a.dtype), factor)
+    return u, jnp.matmul(adjoint(factor) * s[..., None, :].astype(a.dtype), factor)
 
 
 def qr(

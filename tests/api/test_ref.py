@@ -688,3 +688,8 @@ def test_references_are_arguments_of_shard_map():
 
     np.testing.assert_array_equal(jax.jit(made_inside)(jnp.ones(2)), [2, 2])
     np.testing.assert_array_equal(jax.grad(lambda x: made_inside(x).sum())(jnp.ones(2)), [2, 2])
+
+
+def test_what_makes_a_reference_prints_with_its_parameters():
+    text = str(jax.make_jaxpr(lambda x: jax.new_ref(x)[...])(1.0))
+    assert "new_ref[kind=None memory_space=None] a" in text, text

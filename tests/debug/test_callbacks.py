@@ -212,3 +212,8 @@ def test_effects_of_io_are_neither_repeated_nor_run_where_they_are_not_asked_for
     for ordered in (False, True):
         program = jax.make_jaxpr(lambda x, o=ordered: jax.debug.print("{}", x, ordered=o))(1.0)
         assert [type(effect) for effect in program.effects] == [kinds[ordered]]
+
+
+def test_callbacks_record_their_sharding():
+    for eqn in jax.make_jaxpr(lambda x: (jax.pure_callback(np.sin, x, x), io_callback(np.sin, x, x)))(1.0).eqns:
+        assert eqn.params["sharding"] is None

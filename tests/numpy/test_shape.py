@@ -298,3 +298,13 @@ def test_shapes_that_are_none_are_wrong_values_too():
     for padding in ((), ((1, 1), (1, 1))):
         with pytest.raises(ValueError, match="padding must have one entry per dimension"):
             lax.reduce_window(jnp.arange(4.0), 0.0, lax.add, (2,), (1,), padding)
+
+
+@pytest.mark.parametrize("obj", [0, np.array([], int), slice(0, 0)], ids=str)
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_insert_of_nothing_asks_for_no_fitting_values(obj, axis):
+    x = jnp.arange(6.0).reshape(3, 2)
+    shape = {None: (0, 2), 0: (0, 3), 1: (5, 0)}[axis]
+    values = jnp.zeros(shape[::-1]) if axis == 1 and isinstance(obj, int) else jnp.zeros(shape)
+    got = jnp.insert(x, obj, values, axis=axis)
+    np.testing.assert_array_equal(got, x.ravel() if axis is None else x)

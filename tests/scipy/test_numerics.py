@@ -347,3 +347,20 @@ def test_integers_are_promoted_inside_whatever_is_set():
             assert found.dtype == expected.dtype
             np.testing.assert_allclose(found, expected, rtol=1e-6)
     np.testing.assert_allclose(want[2], [5, 22.5])
+
+
+@pytest.mark.parametrize("method", [linalg.cg, linalg.bicgstab, linalg.gmres])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_solutions_of_half_systems_are_in_their_type(method, dtype):
+    matrix, b = jnp.diag(jnp.arange(1, 4)).astype(dtype), jnp.arange(3).astype(dtype)
+    x = method(matrix, b)[0]
+    assert x.dtype == dtype
+    np.testing.assert_allclose(np.asarray(x, float), [0, 1 / 2, 2 / 3], rtol=1e-2)  # half a unit of bfloat16
+    assert method(matrix, b.astype("float32"))[0].dtype == "float32"
+
+    def apply(v):
+        assert v["a"].dtype == dtype
+        return {"a": matrix @ v["a"]}
+
+    with pullback.numpy_dtype_promotion("strict"):
+        assert method(apply, {"a": b})[0]["a"].dtype == dtype

@@ -370,6 +370,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         order.insert(axis, 0)
         values = lax.transpose(values, tuple(order))
     count = values.shape[axis] if indices.size == 1 else indices.size
+    if not count:
+        return arr  # nothing is written, so the values' other axes need not fit
     values = broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
     if indices.size == 1:
         indices = lax.broadcast_in_dim(lax.squeeze(indices, (0,)), (count,), ())

@@ -136,6 +136,7 @@ class StatePrimitive(Primitive):
         interpreter = current_interpreter()
         if self is new_ref_p:
             if interpreter.stages_references:
+                params = {"kind": None, "memory_space": None}  # as they are printed: there is one memory
                 return _record(interpreter, self, args, params, AbstractRef(typeof(args[0])))
             return hooks.reference(args[0])
         ref, *rest = args
@@ -230,6 +231,14 @@ def _add(ref: Cell, value: Any, *arrays: Any, index: Index) -> list[Any]:
     return []
 
 
+def _new_abstract(aval: Any, **_params: Any) -> AbstractRef:
+    return AbstractRef(aval)
+
+
+def _new(x: Any, **_params: Any) -> Cell:
+    return Cell(x)
+
+
 def _freeze_abstract(ref: AbstractRef) -> Any:
     return ref.inner_aval
 
@@ -262,7 +271,7 @@ def _primitive(name: str, doc: str, abstract_eval: Any, reference: Any, effect: 
     return found
 
 
-new_ref_p = _primitive("new_ref", "A reference to an array that starts as this.", AbstractRef, Cell, _makes)
+new_ref_p = _primitive("new_ref", "A reference to an array that starts as this.", _new_abstract, _new, _makes)
 get_p = _primitive("get", "The part of a mutable array at an index.", _get_abstract, _get, _reads)
 swap_p = _primitive("swap", "What a part of a mutable array was before it became this.", _swap_abstract, _swap, _writes)
 addupdate_p = _primitive("addupdate", "This is added to a part of a mutable array.", _add_abstract, _add, _writes)

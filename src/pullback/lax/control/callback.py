@@ -88,6 +88,7 @@ def pure_callback(
         *map(as_operand, leaves),
         callback=_Flat(callback, in_tree, avals, "pure_callback"),
         result_avals=avals,
+        sharding=sharding,
         vmap_method=vmap_method,
     )
     return tree_unflatten(out_tree, outs)
@@ -114,6 +115,7 @@ def io_callback(
         callback=_Flat(callback, in_tree, avals, "io_callback"),
         result_avals=avals,
         ordered=bool(ordered),
+        sharding=sharding,
     )
     return tree_unflatten(out_tree, outs)
 

@@ -120,22 +120,26 @@ def _solve(
     apply, precondition = _operator(name, A), (lambda x: x) if M is None else _operator(name, M)
     matrices = [jnp.asarray(x) for x in (A, M) if x is not None and not callable(x)]
     common = promoting_freely(lambda x, y: jnp.result_type(x, y, np.float32, *matrices))
+    given = promoting_freely(lambda x, y: jnp.result_type(x, y, *matrices))
     flat, unravel = ravel_pytree(tree_map(lambda x, y: x.astype(common(x, y)), b, x0))
     start = ravel_pytree(x0)[0].astype(flat.dtype)
     steps = 10 * flat.size if maxiter is None else maxiter
 
-    def on_vectors(f: Operator) -> Operator:
+    def in_given(tree: Any) -> Any:
+        return tree_map(lambda v, *operands: _as_given(v, given(*operands)), tree, b, x0)
+
+    def on_vectors(f: Operator, by_user: bool) -> Operator:
         f = promoting_as_now(f)
 
         def g(v: Any) -> Any:
-            out = f(unravel(v))
+            out = f(in_given(unravel(v)) if by_user else unravel(v))
             if tree_structure(out) != tree_structure(b) or _shapes(out) != _shapes(b):
                 raise ValueError(f"{name}: the operator gives {_shapes(out)}; expected {_shapes(b)}, the shapes of b")
             return ravel_pytree(out)[0].astype(v.dtype)
 
         return g
 
-    prepared = on_vectors(precondition)
+    prepared = on_vectors(precondition, callable(M))
 
     @promoting_freely
     def solve(matvec: Operator, v: Any) -> Any:
@@ -144,8 +148,14 @@ def _solve(
 
     # The transpose of a Hermitian matrix is another one, unless it is real.
     symmetric = hermitian and not dtypes.issubdtype(flat.dtype, np.complexfloating)
-    x = lax.custom_linear_solve(on_vectors(apply), flat, solve=solve, transpose_solve=solve, symmetric=symmetric)
-    return unravel(x)
+    matvec = on_vectors(apply, callable(A))
+    x = lax.custom_linear_solve(matvec, flat, solve=solve, transpose_solve=solve, symmetric=symmetric)
+    return in_given(unravel(x))
+
+
+def _as_given(x: Any, dtype: Any) -> Any:
+    """A solution, which is computed in 32 bits at least, in the half type of the operands."""
+    return x.astype(dtype) if dtypes.issubdtype(dtype, np.floating) else x
 
 
 def _dot(x: Any, y: Any) -> Any:

@@ -221,3 +221,16 @@ def test_bounds_of_ranks_are_absolute():
     assert [int(jnp.linalg.matrix_rank(x, r)) for r in (0.5, 2.0, 5.0, 9.0)] == [3, 2, 1, 0]
     assert int(jnp.linalg.matrix_rank(x, tol=2.0)) == 2 and int(jnp.linalg.matrix_rank(x)) == 3
     np.testing.assert_array_equal(jnp.linalg.matrix_rank(jnp.stack([x, x]), rtol=jnp.array([2.0, 5.0])), [2, 1])
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_squares_of_short_floats_are_not_rounded(dtype):
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((20, 30)) * 300).astype(dtype)
+    wide = np.asarray(x.astype("float32")).astype("f8")
+    for found, want in (
+        (jnp.linalg.norm(x), np.linalg.norm(wide)),
+        (jnp.linalg.norm(x, axis=0), np.linalg.norm(wide, axis=0)),
+        (jnp.linalg.vector_norm(x, axis=1, keepdims=True), np.linalg.norm(wide, axis=1, keepdims=True)),
+    ):
+        assert found.dtype == x.dtype and np.isfinite(np.asarray(found.astype("float32"))).all()
+        np.testing.assert_allclose(found.astype("float32"), want, rtol=2**-8)  # rounded to 8 bits or more, once

@@ -306,7 +306,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     rank = x.ndim
     if axis is None:
         if ord is None:
-            return lax.sqrt(_sum(real(lax.mul(x, conj(x))), keepdims=keepdims))
+            return _length(x, None, keepdims)
         axes = tuple(range(rank))
     elif isinstance(axis, tuple):
         axes = tuple(canonical_axis("norm", k, rank) for k in axis)
@@ -322,7 +322,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         )
     row, column = axes
     if ord is None or ord in ("f", "fro"):
-        return lax.sqrt(_sum(real(lax.mul(x, conj(x))), axis=axes, keepdims=keepdims))
+        return _length(x, axes, keepdims)
     if ord in (1, -1, math.inf, -math.inf):
         summed, other = (row, column) if ord in (1, -1) else (column, row)
         sums = _sum(lax.abs(x), axis=summed, keepdims=True)
@@ -335,6 +335,15 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     else:
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     return result if keepdims else lax.squeeze(result, axes)
+
+
+def _length(x: Any, axes: Any, keepdims: bool) -> Any:
+    """The root of the sum of squares; of floats of 16 bits the squares have 32, as the sum has: they are not rounded,
+    and do not overflow.
+    """
+    wide = convert(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
+    squares = real(lax.mul(wide, conj(wide)))
+    return convert(lax.sqrt(_sum(squares, axis=axes, keepdims=keepdims)), to_real_dtype(x.dtype))
 
 
 def _largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
@@ -366,7 +375,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     _vector_order(ord)
     axes = canonical_axes("vector_norm", axis, x.ndim)
     if ord is None or (not hasattr(ord, "aval") and ord == 2):
-        return lax.sqrt(_sum(real(lax.mul(x, conj(x))), axis=axes, keepdims=keepdims))
+        return _length(x, axes, keepdims)
     if not hasattr(ord, "aval"):
         if ord == math.inf:
             return _largest(lax.abs(x), axes, keepdims)

@@ -370,3 +370,18 @@ def test_calls_read_slices_of_memory_where_they_lie():
     assert copies(lambda x: spectrum((x * 2)[2:5]), x) == 1  # of which the rest is not computed
     for fun in (lambda x: spectrum(x[2:5]), lambda x: spectrum(spectrum(x).reshape(12, 32)[4:8])):
         np.testing.assert_allclose(jit(fun)(x), fun(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_reshaped_transpositions_are_stored_by_loops_over_their_own_axes(called):
+    x = np.random.default_rng(0).standard_normal((2, 8, 9, 12)).astype("f4")
+
+    def to_space(x):
+        y = x.reshape(2, 8, 9, 2, 2, 3).transpose(0, 1, 3, 2, 4, 5).reshape(2, 16, 18, 3)
+        return lax.sort(y.reshape(32, 54), dimension=1) if called else y
+
+    text = jit(to_space).lower(x).as_text("loops")
+    assert "floordiv" not in text and "floormod" not in text
+    want = x.reshape(2, 8, 9, 2, 2, 3).transpose(0, 1, 3, 2, 4, 5)
+    want = np.sort(want.reshape(32, 54), 1) if called else want.reshape(2, 16, 18, 3)
+    np.testing.assert_array_equal(jit(to_space)(x), want)

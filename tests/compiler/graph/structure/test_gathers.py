@@ -127,6 +127,19 @@ def test_places_that_depend_on_a_difference_or_a_sum(name, dtype):
     assert gathers and all(eqn.invars[1].aval.size < 100 for eqn in gathers)
 
 
+@pytest.mark.parametrize("axis", [1, 2])
+def test_windows_along_any_axis(axis):
+    x = np.random.default_rng(0).standard_normal((3, 40, 5) if axis == 1 else (2, 3, 40)).astype("f4")
+
+    def windows(x, xnp):
+        places = xnp.arange(31)[:, None] + xnp.arange(10)
+        return x[:, places] if axis == 1 else x[:, :, places]
+
+    np.testing.assert_array_equal(jax.jit(lambda x: windows(x, jnp))(x), windows(x, np))
+    eqns = optimize_jaxpr(jax.make_jaxpr(lambda x: windows(x, jnp))(x)).jaxpr.eqns
+    assert all(eqn.invars[1].aval.size < 100 for eqn in eqns if eqn.primitive.name == "gather")
+
+
 def test_derivatives_of_places_that_depend_on_a_difference():
     x = np.random.default_rng(0).standard_normal(30).astype("f4")
     i = abs(_difference(30, 30))

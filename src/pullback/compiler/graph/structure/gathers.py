@@ -5,7 +5,7 @@
     x[arange(2 * n) // 2]          =>    repeat(x, 2)
     x[clip(arange(n) - 1, 0)]      =>    concatenate(x[:1], x[:-1])
     x[i[:, None] + 1, j]           =>    x[1:, :m], with i, j = arange(n - 1), arange(m)
-    x[abs(i[:, None] - i)]         =>    rows of x[abs(arange(1 - n, n))], each a part of it; so with sums of i and j
+    x[abs(i[:, None] - i)]         =>    rows of x[abs(arange(1 - n, n))], each a part of it; so with i + j, on any axis
 
 Slices fuse with what is around them, and are read in lanes.
 
@@ -87,12 +87,14 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
     n, out = eqn.params["dimension_numbers"], eqn.outvars[0].aval.shape
     if indices.aval.ndim != 3 or indices.aval.shape[-1] != 1 or n.operand_batching_dims:
         return None
-    (*shape, _), rest = indices.aval.shape, len(out) - 2
+    *shape, _ = indices.aval.shape
+    (axis,) = n.start_index_map
+    others = tuple(a for a in range(len(out)) if a not in (axis, axis + 1))
     if (
         min(shape) < 2
         or size_of(shape) < FEWEST * FEWEST
         or n.collapsed_slice_dims != n.start_index_map
-        or n.offset_dims != (*range(2, 2 + rest),)
+        or n.offset_dims != others
     ):
         return None
     part = r.reshape(indices, shape)
@@ -108,7 +110,7 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
         row = np.concatenate([places[0, :-1], places[:, -1]])
     else:
         return None
-    numbers = n._replace(offset_dims=(*range(1, 1 + rest),))
+    numbers = n._replace(offset_dims=tuple(a if a < axis else a - 1 for a in others))
     aval = indices.aval.update(shape=(len(row), 1))
     parts = r.emit("gather", operand, r.const(row[:, None], aval), **eqn.params | {"dimension_numbers": numbers})
     counting = r.emit("iota", dtype=np.dtype(np.int32), shape=(shape[0], 1), dimension=0, sharding=None)
@@ -118,8 +120,8 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
         "gather",
         parts,
         counting,
-        dimension_numbers=GatherDimensionNumbers((*range(1, 2 + rest),), (), (0,)),
-        slice_sizes=(shape[1], *out[2:]),
+        dimension_numbers=GatherDimensionNumbers(tuple(a for a in range(len(out)) if a != axis), (), (axis,)),
+        slice_sizes=(*out[:axis], shape[1], *out[axis + 2 :]),
         unique_indices=True,
         indices_are_sorted=not falls,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,

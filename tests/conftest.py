@@ -62,6 +62,15 @@ def _data_of_its_own(request: pytest.FixtureRequest) -> None:
             value.seed(seed)
 
 
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """The test runs with 64-bit types."""
+    import pullback
+
+    with pullback.enable_x64(True):
+        yield
+
+
 def pytest_collection_finish():
     """The cyclic collector leaves alone what thousands of collected tests are made of, which stays to the end.
 

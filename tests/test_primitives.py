@@ -18,10 +18,7 @@ NAMES = sorted(name for name, p in registry.items() if p.samples is not None)
 CALLS_FOR_DERIVATIVES = 6
 
 
-@pytest.fixture(autouse=True)
-def x64():
-    with pullback.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def closed_call(primitive, call) -> ClosedJaxpr:

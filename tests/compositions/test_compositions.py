@@ -9,11 +9,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 
-
-@pytest.fixture(autouse=True)
-def x64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def chain(x):

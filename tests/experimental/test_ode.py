@@ -10,11 +10,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback.experimental.ode import odeint
 
-
-@pytest.fixture(autouse=True)
-def x64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 T = np.array([0.0, 0.3, 1.0, 2.5])

@@ -39,10 +39,3 @@ def same():
             _compare(pullback.jit(lambda *xs: function(jnp, *xs))(*given), expected, tolerance, "jit")
 
     return check
-
-
-@pytest.fixture
-def x64():
-    """The test runs with 64-bit types."""
-    with pullback.enable_x64(True):
-        yield

@@ -14,12 +14,6 @@ mpmath.mp.dps = 40
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(params=[32, 64])
-def bits(request):
-    with config.enable_x64(request.param == 64):
-        yield request.param
-
-
 @pytest.mark.parametrize("v", [0, 1, 3, 40])
 def test_bessel_jn(v, bits):
     z = np.concatenate([10 ** RNG.uniform(-6, 3.5, 15), RNG.uniform(0, 60, 15), [0, 1, 25, 40, 39.99]])

@@ -13,12 +13,6 @@ mpmath.mp.dps = 40
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(params=[32, 64])
-def bits(request):
-    with config.enable_x64(request.param == 64):
-        yield request.param
-
-
 def faddeeva(z):
     z = mpmath.mpc(complex(z))
     return complex(mpmath.exp(-z * z) * mpmath.erfc(-1j * z))

@@ -49,12 +49,6 @@ def function(name):
     return getattr(special, name)
 
 
-@pytest.fixture(params=[32, 64])
-def bits(request):
-    with config.enable_x64(request.param == 64):
-        yield request.param
-
-
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values(name, bits):
     exact, (low, high), units = FUNCTIONS[name]

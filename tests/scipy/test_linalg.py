@@ -19,10 +19,7 @@ TALL = RNG.normal(size=(5, 3))
 POSITIVE = A @ A.T + np.eye(4)
 
 
-@pytest.fixture(autouse=True)
-def x64():
-    with config.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def close(actual, expected, tolerance=1e-10):

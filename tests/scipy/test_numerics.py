@@ -21,10 +21,7 @@ from pullback.scipy.sparse import linalg
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(autouse=True)
-def x64():
-    with pullback.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 # Cosine transforms.

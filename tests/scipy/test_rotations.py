@@ -17,10 +17,7 @@ QUATS = np.concatenate([RNG.normal(size=(20, 4)), np.eye(4), -np.eye(4)])
 EULER = [*map("".join, itertools.permutations("xyz")), "xyx", "xzx", "yxy", "yzy", "zxz", "zyz"]
 
 
-@pytest.fixture(autouse=True)
-def x64():
-    with pullback.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def same(ours, other):

@@ -9,11 +9,7 @@ import pullback.numpy as jnp
 from pullback.scipy import signal as ours
 from pullback.scipy.signal import _windows
 
-
-@pytest.fixture(autouse=True)
-def x64():
-    with pullback.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def data(*shape, complex_=False, seed=0):

@@ -38,12 +38,6 @@ def close(actual, expected, bits, message=""):
                                err_msg=message)  # fmt: skip
 
 
-@pytest.fixture(params=[32, 64])
-def bits(request):
-    with config.enable_x64(request.param == 64):
-        yield request.param
-
-
 @pytest.mark.parametrize("name,points", UNARY)
 def test_unary(name, points, bits):
     x = points.astype(f"f{bits // 8}")

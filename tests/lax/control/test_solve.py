@@ -15,10 +15,7 @@ B = RNG.normal(size=3)
 WRAPS = [lambda f: f, pullback.jit]
 
 
-@pytest.fixture(autouse=True)
-def x64():
-    with pullback.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def opaque(matvec, b):

@@ -11,10 +11,7 @@ from pullback import lax
 WAYS = (lambda f: f, pullback.jit)
 
 
-@pytest.fixture(autouse=True)
-def wide():
-    with pullback.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def units(got, true):

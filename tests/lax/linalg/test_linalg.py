@@ -14,11 +14,7 @@ from pullback import lax
 from pullback._ext import _core
 from pullback.lax import linalg
 
-
-@pytest.fixture(autouse=True)
-def x64():
-    with pullback.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 RNG = np.random.default_rng(0)

@@ -12,11 +12,7 @@ from pullback.compiler.pipelines import optimize_jaxpr
 from pullback.loops.ir import Call
 from pullback.loops.ir.visit import statements
 
-
-@pytest.fixture(autouse=True)
-def wide():
-    with pb.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def matrices(dtype, m, n, count=37):

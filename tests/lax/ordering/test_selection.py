@@ -26,10 +26,7 @@ def threads(request):
     _core.set_num_threads(before)
 
 
-@pytest.fixture(autouse=True)
-def wide():
-    with pb.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def values(name, shape, few):

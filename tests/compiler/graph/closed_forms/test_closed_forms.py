@@ -38,10 +38,7 @@ def left(fun, *args):
     return [eqn.primitive.name for eqn in optimize_jaxpr(closed).eqns]
 
 
-@pytest.fixture(autouse=True)
-def x64():
-    with pullback.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 # The arithmetic.

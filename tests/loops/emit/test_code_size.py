@@ -195,13 +195,14 @@ def test_copies_of_whole_registers_are_counted(factor, written):
     assert compile_function(b.function("f")).llvm.count("load <32 x float>") == written
 
 
-@pytest.mark.parametrize("dtype, registers", [("f32", 4), ("c64", 2)])
-def test_what_is_read_lane_by_lane_has_fewer_lanes(dtype, registers):
+@pytest.mark.parametrize("apart, registers", [(1, 4), (9, 2)])
+@pytest.mark.parametrize("dtype", ["f32", "c64"])
+def test_what_is_read_lane_by_lane_has_fewer_lanes(dtype, apart, registers):
     b = Builder()
     x, y = b.input("x", dtype, 2304), b.output("y", dtype, 256)
     with b.loop(256, "vector") as i:
         with b.reduce(9, b.const(dtype, 0), "add") as r:
-            r.update(r.var + b.load(x, i * 9 + r.i))
+            r.update(r.var + b.load(x, i * apart + r.i * (10 - apart)))
         b.store(y, i, r.result)
     (loop,) = b.function("f").body
     assert lane_count(loop, host_target()) == registers * register_lanes(loop, host_target())

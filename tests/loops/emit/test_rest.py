@@ -99,6 +99,10 @@ def test_widths_of_shorter_vectors():
     assert len(shorter(loop, 64, 16, None)) == 2  # whose extents nobody knows
     (simple,) = rows(100, True).body[0].body
     assert shorter(simple, 32, 16, None) == ()
+    # Multiples of 8 leave no single ones, and those of 24 are multiples of 8.
+    assert shorter(simple, 32, 16, None, 8) == shorter(simple, 32, 16, None, 24) == (8,)
+    assert shorter(loop, 64, 16, None, 8)[-1] == 8
+    assert shorter(loop, 64, 16, 52, 4) == (16, 4)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i16"])
@@ -113,6 +117,28 @@ def test_rows_are_stored_in_whole_lines(n, dtype):
     for found, wanted in both(function, [sample(dtype, ROWS * n), sample(dtype, n)]):
         np.testing.assert_array_equal(found, wanted)
     assert "smax.i64" in build_module(function, {}, Target("x86_64-unknown-linux-gnu", "skylake-avx512", "", 64)).text
+
+
+def strips(total, size):
+    """Rows in place, in strips of `size` columns, the last of which is shorter."""
+    b = Builder()
+    y = b.output("y", "f32", total)
+    with b.loop(-(-total // size), "sequential") as c:
+        count = b.op("min", b.index(size), b.index(total) - c * size)
+        with b.loop(count, "vector") as i:
+            b.store(y, c * size + i, b.load(y, c * size + i) * 2.0 + 1.0)
+    return b.function("strips")
+
+
+@pytest.mark.parametrize(("total", "size", "single"), [(1000, 64, False), (1000, 192, False), (1001, 64, True)])
+def test_strips_of_multiples_leave_no_single_elements(total, size, single):
+    function = strips(total, size)
+    code = compile_function(function, {}, verify=True)
+    assert ("fmul float" in code.llvm) == single
+    y = sample("f32", total, edges=False)
+    want = y * np.float32(2) + np.float32(1)
+    assert code([], [y]) == 0
+    np.testing.assert_array_equal(y, want)
 
 
 def chunks(n, inner=3):

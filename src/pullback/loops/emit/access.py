@@ -9,7 +9,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from pullback.loops.ir.affine import Interval, depends, interval, stride, terms
+from pullback.loops.ir.affine import Interval, depends, divisor, interval, stride, terms
 from pullback.loops.ir.ir import Buffer, Expr, Lambda, Load, Stmt, Var
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import access_nodes, statements
@@ -86,6 +86,7 @@ class Access:
         self.function = function  # the LLVM name of a Lambda for a number of lanes
         self.env: dict[Var, Value] = {}
         self.ranges: dict[Var, Interval] = {}
+        self.lets: dict[Var, Expr] = {}  # values of integers
         self.pointers = Pointers(code)
         self.epoch: dict[Buffer, int] = {}  # counts stores, so that loads are not shared across them
         self.vector: VectorIndex | None = None
@@ -112,6 +113,10 @@ class Access:
 
     def interval(self, expr: Expr) -> Interval | None:
         return interval(expr, self.ranges)
+
+    def divisor(self, expr: Expr) -> int:
+        """The largest number that is known to divide an integer."""
+        return divisor(expr, self.lets)
 
     # Addresses.
 

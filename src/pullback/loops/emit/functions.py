@@ -160,9 +160,11 @@ class FunctionEmitter:
 
     def _let(self, stmt: Let) -> None:
         ev = self.eval
-        bounds = ev.interval(stmt.value) if stmt.var.dtype[0] in "iu" else None
-        if bounds is not None:
-            ev.ranges[stmt.var] = bounds
+        if stmt.var.dtype[0] in "iu":
+            ev.lets[stmt.var] = stmt.value
+            bounds = ev.interval(stmt.value)
+            if bounds is not None:
+                ev.ranges[stmt.var] = bounds
         vector = ev.vector
         if vector is None or not vector.depends(stmt.value):
             ev.env[stmt.var] = ev.scalar(stmt.value)
@@ -204,13 +206,14 @@ class FunctionEmitter:
 
     def scalar_loop(self, loop: Loop, start: str, extent: str, inits: list[Value] | None = None) -> None:
         """One iteration after the other from `start`; inside a vector loop the carried values have lanes."""
-        ev = self.eval
+        ev, some = self.eval, False
         if isinstance(loop.extent, Const):
             ev.ranges[loop.var] = 0, max(loop.extent.value - 1, 0)
         else:
             bounds = ev.interval(loop.extent)
             if bounds is not None:
                 ev.ranges[loop.var] = 0, max(bounds[1] - 1, 0)
+                some = start == "0" and bounds[0] > 0
         vector = ev.vector
         carried = [v for group in loop.carried for v in group.vars]
         updates = [u for group in loop.carried for u in group.updates]
@@ -230,14 +233,20 @@ class FunctionEmitter:
             ev.begin(updates)
             return [broadcast(self.code, ev.value(update), lanes) for update in updates]
 
-        results = self.accumulate(loop, start, extent, inits, body)
+        results = self.accumulate(loop, start, extent, inits, body, some)
         self._bind([v for group in loop.carried for v in group.results], results)
 
     def accumulate(
-        self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
+        self,
+        loop: Loop,
+        start: str,
+        end: str,
+        inits: list[Value],
+        body: Callable[[str, list[Value]], list[Value]],
+        some: bool = False,
     ) -> list[Value]:
-        """Runs `body` for each iteration; what the loop carries at its end."""
-        return self.counted(loop, start, end, 1, inits, body)
+        """Runs `body` for each iteration, at least once if `some`; what the loop carries at its end."""
+        return self.counted(loop, start, end, 1, inits, body, some)
 
     def _bind(self, variables: Sequence[Var], values: Sequence[Value]) -> None:
         vector = self.eval.vector

@@ -488,11 +488,17 @@ class ThreadBodyEmitter(KernelEmitter):
         self.scalar_loop(loop, "%begin", "%end")
 
     def accumulate(
-        self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
+        self,
+        loop: Loop,
+        start: str,
+        end: str,
+        inits: list[Value],
+        body: Callable[[str, list[Value]], list[Value]],
+        some: bool = False,
     ) -> list[Value]:
         if loop is self._shared:
             return self.counted(loop, start, end, 1, inits, body, some=True)
-        return super().accumulate(loop, start, end, inits, body)
+        return super().accumulate(loop, start, end, inits, body, some)
 
 
 class ProgramEmitter(VectorFunctionEmitter):

@@ -58,7 +58,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         elif extent[0] != "%":
             self._parallel_known(loop, int(extent), lanes)
         else:
-            self._parallel(loop, extent, lanes, bounds[0] if bounds else 0)
+            self._parallel(loop, extent, lanes, bounds[0] if bounds else 0, ev.divisor(loop.extent))
         return True
 
     # Parallel.
@@ -87,13 +87,20 @@ class VectorFunctionEmitter(FunctionEmitter):
         starts = itertools.accumulate(sizes, initial=start)
         return [(at, few) for at, few in zip(starts, sizes) if few > 1]
 
-    def _parallel(self, loop: Loop, n: str, lanes: int, least: int) -> None:
-        """n iterations, which are known to be at least so many."""
+    def _parallel(self, loop: Loop, n: str, lanes: int, least: int, unit: int) -> None:
+        """n iterations, which are known to be at least `least`, and a multiple of `unit`."""
         code = self.code
+        if unit % lanes == 0:
+            whole = lambda: self._whole(loop, n, lanes, overlap=False, some=least > 0)
+            if STREAMED in loop.attrs and repeatable(loop):
+                streamed(self, loop, n, lanes, whole)
+            else:
+                whole()
+            return
         if repeatable(loop):
 
             def vectors() -> None:
-                whole = lambda: self._whole(loop, n, lanes, overlap=True)
+                whole = lambda: self._whole(loop, n, lanes, overlap=True, some=True)
                 if STREAMED in loop.attrs:
                     streamed(self, loop, n, lanes, whole)
                 else:
@@ -103,24 +110,28 @@ class VectorFunctionEmitter(FunctionEmitter):
                 vectors()
                 return
             enough = code.inst(f"icmp sge i64 {n}, {lanes}", n)
-            self.branch(enough, vectors, lambda: self._ends(loop, "0", n, lanes))
+            self.branch(enough, vectors, lambda: self._ends(loop, "0", n, lanes, unit))
             return
         whole = self._floor(n, lanes)
-        self._whole(loop, whole, lanes, overlap=False)
-        self._ends(loop, whole, n, lanes)
+        self._whole(loop, whole, lanes, overlap=False, some=least >= lanes)
+        self._ends(loop, whole, n, lanes, unit)
 
-    def _ends(self, loop: Loop, start: str, n: str, lanes: int) -> None:
-        """Iterations from `start` to n, fewer than `lanes`: in shorter vectors, then one by one."""
+    def _ends(self, loop: Loop, start: str, n: str, lanes: int, unit: int = 1) -> None:
+        """Iterations from `start` to n, fewer than `lanes` and a multiple of `unit`: in shorter vectors, then one by
+        one.
+        """
         rest = int(n) - int(start) if n[0] != "%" else None
-        for few in shorter(loop, lanes, register_lanes(loop, self.module.target), rest):
-            end = self._floor(n, few)  # `start` is a multiple of all of them
+        for few in shorter(loop, lanes, register_lanes(loop, self.module.target), rest, unit):
+            end = n if unit % few == 0 and rest is None else self._floor(n, few)  # `start` is a multiple of all of them
             self._whole(loop, end, few, overlap=False, start=start)
             start = end
         if start != n:
             self.scalar_loop(loop, start, n)
 
-    def _whole(self, loop: Loop, n: str, lanes: int, overlap: bool, start: str = "0") -> None:
-        """Iterations [start, n), which are at least `lanes` if `overlap`; what is before 0 are the first ones."""
+    def _whole(self, loop: Loop, n: str, lanes: int, overlap: bool, start: str = "0", some: bool = False) -> None:
+        """Iterations [start, n), which are at least `lanes` if `overlap`; what is before 0 are the first ones. `some`:
+        there are any.
+        """
 
         def body(i: str, _: list[Value]) -> list[Value]:
             if overlap:
@@ -133,7 +144,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             self.eval.vector = None
             return []
 
-        self.counted(loop, start, n, lanes, [], body)
+        self.counted(loop, start, n, lanes, [], body, some)
 
     # Squares.
 
@@ -475,18 +486,24 @@ class VectorFunctionEmitter(FunctionEmitter):
         return end, Sums.of(self.counted(loop, "0", end, size, start + errors, body), k)
 
     def accumulate(
-        self, loop: Loop, start: str, end: str, inits: list[Value], body: Callable[[str, list[Value]], list[Value]]
+        self,
+        loop: Loop,
+        start: str,
+        end: str,
+        inits: list[Value],
+        body: Callable[[str, list[Value]], list[Value]],
+        some: bool = False,
     ) -> list[Value]:
         """Like counted; float sums of single elements, as those down columns are, are made of chains in blocks."""
         known, flags = end[0] != "%", float_sums(loop)
         most = int(end) if known else self.eval.ranges.get(loop.var, (0, STEPS))[1] + 1
         if loop.role not in ("reduce", "scan") or start != "0" or most <= CHAIN or not any(flags):
-            return super().accumulate(loop, start, end, inits, body)
+            return super().accumulate(loop, start, end, inits, body, some)
         if loop.role == "scan":
             return (
                 self._scanned_singly(loop, end, inits)
                 if scannable(loop)
-                else super().accumulate(loop, start, end, inits, body)
+                else super().accumulate(loop, start, end, inits, body, some)
             )
         code, k = self.code, len(inits)
 
@@ -504,7 +521,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             return [plus(code, v, x) if flag else x for v, x, flag in zip(values, inner, flags)]
 
         if most <= STEPS:
-            return self.counted(loop, "0", end, CHAIN, inits, lambda i, values: chain(i, values, end))
+            return self.counted(loop, "0", end, CHAIN, inits, lambda i, values: chain(i, values, end), some)
 
         def block(i: str, values: list[Value]) -> list[Value]:
             sums, stop = Sums.of(values, k), until(i, STEPS, end)
@@ -514,7 +531,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             return self._kept(sums, inner, flags)
 
         none = [zero(code, v.dtype, v.lanes) for v, flag in zip(inits, flags) if flag]
-        return settled(code, Sums.of(self.counted(loop, "0", end, STEPS, inits + none, block), k), flags)
+        return settled(code, Sums.of(self.counted(loop, "0", end, STEPS, inits + none, block, some), k), flags)
 
     def _add(self, loop: Loop, sums: Sums, values: list[Value], lanes: int) -> Sums:
         """sums + values; what else the loop carries is combined."""

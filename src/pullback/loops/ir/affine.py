@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from math import gcd, prod
 from typing import Any
 
 from .fold import const, make
@@ -131,6 +132,25 @@ def stride(
         elif depends(node, varying, memo):
             return None
     return total
+
+
+def divisor(expr: Expr, definitions: Mapping[Var, Expr], depth: int = 8) -> int:
+    """The largest number that is known to divide the integer `expr`; 0 of zero, which all divide."""
+    found, constant = summands(expr)
+    return gcd(constant, *[factor * _divisor(node, definitions, depth) for node, factor in found])
+
+
+def _divisor(node: Expr, definitions: Mapping[Var, Expr], depth: int) -> int:
+    if depth == 0 or not is_int(node.dtype):
+        return 1
+    if isinstance(node, Read):
+        return divisor(definitions[node.var], definitions, depth - 1) if node.var in definitions else 1
+    if isinstance(node, Op) and node.dtype == "i64":
+        if node.name in ("min", "max", "select"):
+            return gcd(*[divisor(arg, definitions, depth - 1) for arg in node.args[-2:]])
+        if node.name == "mul":
+            return prod([divisor(arg, definitions, depth - 1) for arg in node.args])
+    return 1
 
 
 _BOUNDED = frozenset(["convert", "neg", "add", "sub", "mul", "floordiv", "floormod", "div", "min", "max", "select"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pullback.loops.ir.affine import divisor
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Buffer, Carried, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
@@ -99,7 +100,7 @@ class Descent:
         if not isinstance(whole, Const) or whole.value:
             rows = self._step(scratch, times_plus(Read(q), step, first), step)
             result.append(Loop(q, whole, "sequential", (rows,)))
-        rest = make("floormod", (height, i64(step)))
+        rest = i64(0) if divisor(height, {}) % step == 0 else make("floormod", (height, i64(step)))
         if not isinstance(rest, Const) or rest.value:
             last = make("sub", (make("add", (first, height)), rest))
             one = self._step(scratch, make("add", (last, Read(q))), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 
@@ -11,6 +12,7 @@ import pytest
 from pullback.loops.emit.cpu.target import host_target
 from pullback.loops.emit.jit import compile_function
 from pullback.loops.emit.lanes import lane_count, register_lanes
+from pullback.loops.emit.module import build_module
 from pullback.loops.ir.build import Builder
 
 from .kit import both, sample
@@ -127,6 +129,27 @@ def test_a_program_that_only_calls_is_not_optimized():
     heads = [line for line in text.splitlines() if line.startswith("define")]
     assert ["optnone" in line for line in heads] == ["@pb_main" in line for line in heads]
     assert len(heads) == 2
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i8", "u32", "i64", "bool"])
+def test_a_few_numbers_are_computed_by_code_that_nothing_optimizes(dtype):
+    """Where all functions are such, LLVM has not even its optimizations; a loop is worth them."""
+
+    def function(extent):
+        b = Builder()
+        x, y = b.input("x", dtype, 2), b.output("y", dtype, 2)
+        with contextlib.ExitStack() as stack:
+            i = stack.enter_context(b.loop(extent)) if extent else b.index(1)
+            first, second = b.load(x, 0), b.load(x, i)
+            value = b.op("or", first, second) if dtype == "bool" else first + second * first
+            b.store(y, i, b.select(b.op("eq", first, second), first, value))
+        return b.function("f")
+
+    for extent in (0, 2):
+        f = function(extent)
+        assert build_module(f, {}, host_target()).quick == (not extent)
+        ((got, want),) = both(f, [sample(dtype, 2, edges=False)])
+        np.testing.assert_array_equal(got, want)
 
 
 def test_addresses_of_arguments_are_read_where_they_are_used():

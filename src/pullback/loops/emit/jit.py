@@ -27,15 +27,16 @@ def emit_object(
     promote: bool = False,
     clock: Callable[[str], None] = lambda stage: None,
     entry: str = ENTRY,
+    quick: bool = False,
 ) -> bytes:
     """Machine code of LLVM text as an object file; RuntimeError quotes what LLVM rejects.
 
     No passes run before instruction selection, except sroa if the program function `entry` is to `promote` its stack
     to registers: common subexpressions and invariants are the emitter's work, and on our code instcombine took a
-    seventh of the time without making it faster.
+    seventh of the time without making it faster. `quick`: none run after it, either.
     """
     with LOCK:
-        machine = machine_of(target)
+        machine = machine_of(target, quick)
         try:
             module = llvm.parse_assembly(text)
             if verify:
@@ -52,7 +53,7 @@ def emit_object(
 
 def assembly(emitted: ModuleText) -> str:
     """The assembly text of a module for this machine."""
-    machine = machine_of(host_target())
+    machine = machine_of(host_target(), emitted.quick)
     with LOCK:
         module = llvm.parse_assembly(emitted.text)
         if emitted.promote:  # as `emit_object` does
@@ -135,7 +136,7 @@ def compile_function(
             arena_bytes = max((at + b.size * ITEMSIZE[b.dtype] for b, at in offset_of.items()), default=0)
         module = build_module(final, offset_of, target, subroutine)
         clock("emit")
-        code = emit_object(module.text, target, verify, module.promote, clock)
+        code = emit_object(module.text, target, verify, module.promote, clock, quick=module.quick)
         entry = Entry(code, tuple(module.slots), arena_bytes, facts)
         if cache is not None and key is not None:
             cache.put(key, entry, later=not subroutine)

@@ -15,7 +15,7 @@ LOCK = held_at_fork(Lock())
 held_at_fork(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None) or Lock())
 
 
-_machines: dict[Target, llvm.TargetMachine] = {}
+_machines: dict[tuple[Target, bool], llvm.TargetMachine] = {}
 _jits: list[llvm.LLJIT] = []
 _count = 0
 
@@ -39,9 +39,9 @@ _NOTHING_TO_DO = (
 )  # fmt: skip
 
 
-def machine_of(target: Target) -> llvm.TargetMachine:
-    """LLVM's code generator for a target; made once."""
-    machine = _machines.get(target)
+def machine_of(target: Target, quick: bool = False) -> llvm.TargetMachine:
+    """LLVM's code generator for a target, or one that optimizes nothing; made once."""
+    machine = _machines.get((target, quick))
     if machine is None:
         if not _machines:
             llvm.initialize_native_target()
@@ -56,10 +56,10 @@ def machine_of(target: Target) -> llvm.TargetMachine:
             for option in _NOTHING_TO_DO:
                 llvm.set_option("pullback", option)
         machine = _architecture(target.triple).create_target_machine(
-            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="default"
+            cpu=target.cpu, features=target.features, opt=0 if quick else 2, reloc="pic", codemodel="default"
         )
         machine.set_asm_verbosity(False)
-        _machines[target] = machine
+        _machines[target, quick] = machine
     return machine
 
 

@@ -27,6 +27,7 @@ from .values import Asm
 
 LEAST_STREAMED = 8  # vectors, below which finding the first line is not worth it
 LEAST_OF_ROW = 4  # vectors of a row, of which one is repeated
+NEAR = 1 << 17  # bytes of rows that are in a cache: those of a few partial results
 CHEAP = 6  # operations of a loop that waits for its stores
 
 
@@ -37,7 +38,9 @@ def streamed(to: FunctionEmitter, loop: Loop, n: str, lanes: int, plain: Callabl
     if not stores:
         plain()
         return
-    first, together = _first_line(to, loop, stores, lanes)
+    places = _places(to, loop, stores, lanes)
+    first = _first_line(to, stores[0], places[0])
+    together = _together(to, first, stores, places)
     if n[0] == "%":
         enough = code.inst(f"icmp sge i64 {n}, {LEAST_STREAMED * lanes}", n)
         together = code.inst(f"and i1 {together}, {enough}", together, enough)
@@ -81,10 +84,16 @@ def row_start(to: FunctionEmitter, loop: Loop, n: int, lanes: int) -> str | None
     moved = [_is_moved(store, loop) for store in stores]
     if not all(ragged) or not all(moved):
         return None
+    if all(store.buffer.space == "temporary" and _bytes(store) <= NEAR for store in stores):
+        return None
     code = to.code
-    first, _ = _first_line(to, loop, stores[:1], lanes)
+    first = _first_line(to, stores[0], *_places(to, loop, stores[:1], lanes))
     whole = code.inst(f"icmp eq i64 {first}, 0", first)
     return code.inst(f"select i1 {whole}, i64 0, i64 {code.inst(f'sub i64 {first}, {lanes}', first)}", whole, first)
+
+
+def _bytes(store: Store) -> int:
+    return store.buffer.size * ITEMSIZE[store.buffer.dtype]
 
 
 def _is_moved(store: Store, loop: Loop) -> bool:
@@ -92,23 +101,31 @@ def _is_moved(store: Store, loop: Loop) -> bool:
     return any(not isinstance(term, Read) or term.var is not loop.var for term, _ in summands(store.index)[0])
 
 
-def _first_line(to: FunctionEmitter, loop: Loop, stores: Sequence[Store], lanes: int) -> tuple[str, str]:
-    """The iteration at which the first store begins a line, and whether the others do so there, too."""
-    code, ev = to.code, to.eval
+def _places(to: FunctionEmitter, loop: Loop, stores: Sequence[Store], lanes: int) -> list[str]:
+    """Where the first iteration stores."""
     to.instance(loop, "0", lanes)
-    ev.begin([store.index for store in stores])
-    places = [code.inst(f"ptrtoint ptr {p} to i64", p) for p in (ev.address(s.buffer, s.index) for s in stores)]
-    ev.vector = None
-    rest = code.inst(f"sub i64 0, {places[0]}", places[0])
-    rest = code.inst(f"and i64 {rest}, {LINE - 1}", rest)
-    first = code.inst(f"lshr i64 {rest}, {ITEMSIZE[stores[0].buffer.dtype].bit_length() - 1}", rest)
-    apart = ""
+    to.eval.begin([store.index for store in stores])
+    places = [to.code.inst(f"ptrtoint ptr {p} to i64", p) for p in (to.eval.address(s.buffer, s.index) for s in stores)]
+    to.eval.vector = None
+    return places
+
+
+def _first_line(to: FunctionEmitter, store: Store, place: str) -> str:
+    """The iteration at which a store begins a line."""
+    rest = to.code.inst(f"sub i64 0, {place}", place)
+    rest = to.code.inst(f"and i64 {rest}, {LINE - 1}", rest)
+    return to.code.inst(f"lshr i64 {rest}, {ITEMSIZE[store.buffer.dtype].bit_length() - 1}", rest)
+
+
+def _together(to: FunctionEmitter, first: str, stores: Sequence[Store], places: Sequence[str]) -> str:
+    """Whether all stores begin lines at the iteration `first`."""
+    code, apart = to.code, ""
     for place, store in zip(places, stores):
         skipped = code.inst(f"mul i64 {first}, {ITEMSIZE[store.buffer.dtype]}", first)
         at = code.inst(f"add i64 {place}, {skipped}", place, skipped)
         apart = code.inst(f"or i64 {at}, {apart}", at, apart) if apart else at
     apart = code.inst(f"and i64 {apart}, {LINE - 1}", apart)
-    return first, code.inst(f"icmp eq i64 {apart}, 0", apart)
+    return code.inst(f"icmp eq i64 {apart}, 0", apart)
 
 
 def _contiguous(to: FunctionEmitter, loop: Loop, lanes: int) -> list[Store]:

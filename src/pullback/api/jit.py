@@ -63,10 +63,12 @@ from pullback.util.logs import STAGES, logs_compilations, warn
 from pullback.util.memory import forgetful, make_room
 from pullback.util.monitoring import record_event_duration_secs
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
+from pullback.util.room import with_room
 from pullback.util.static import check_flags
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary
 
+_trace = with_room(trace)
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 J = TypeVar("J", bound="Jit")
@@ -453,7 +455,7 @@ class Jit:
             explain(self.name, self.fun, key, self.traces, paths)
         started = time.perf_counter()
         with spans.span(f"trace {self.name}", "compile"), at_any_callers(self.fun):
-            closed = trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
+            closed = _trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
         took = time.perf_counter() - started
         record_event_duration_secs("/jax/core/compile/jaxpr_trace_duration", took, fun_name=self.name)
         if logs_compilations():

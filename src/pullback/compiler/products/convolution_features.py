@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from pullback.compiler.lower.storage import Storage
 from pullback.compiler.products.convolution_problem import (
@@ -24,6 +26,7 @@ from pullback.compiler.products.convolution_problem import (
     even,
     fill_part,
     offsets,
+    outer_sums,
     turns,
 )
 from pullback.compiler.products.kernels import block_rows, whole_panels
@@ -53,15 +56,13 @@ def along_features(p: Problem) -> None:
 
     def tables(chosen: Sequence[Sequence[tuple[int, int, int]]]) -> list[Storage]:
         """Where each contracted element lies in x and in a panel."""
-        order: Iterable[Any]
-        if channels_last:
-            order = itertools.product(chosen, range(depth))
-        else:
-            order = ((taps, c) for c in range(depth) for taps in chosen)
-        places = [
-            (copy.offset(c, taps), c * c_step + sum(k * s for (k, _, _), s in zip(taps, steps))) for taps, c in order
-        ]
-        return [offsets(ctx, values) for values in zip(*places)]
+        channels = np.arange(depth)
+        sides = (
+            ([copy.offset(taps) for taps in chosen], channels * copy.channel),
+            ([sum(k * s for (k, _, _), s in zip(taps, steps)) for taps in chosen], channels * c_step),
+        )
+        pairs = sides if channels_last else [(own, taps) for taps, own in sides]
+        return [offsets(ctx, outer_sums(*pair)) for pair in pairs]
 
     *outer, last = p.dimensions
     for parts in itertools.product(*(dim.parts for dim in outer)):

@@ -61,7 +61,7 @@ def along_batch(p: Problem) -> None:
         pieces = depth // each * cuts
         chosen = chosen[: len(chosen) // cuts]
         x_at = places(w, chosen)[: each * len(chosen)]
-        y_at = [copy.offset(c, taps) for c in range(each) for taps in chosen]
+        y_at = copy.offsets(each, chosen)
         # From one piece of the positions to the next, which lie in the first dimension.
         x_cut, y_cut = 0, 0
         if cuts > 1:

@@ -114,11 +114,13 @@ class Copy:
     positions: tuple[int, ...]
     group: int = 0
 
-    def offset(self, channel: int, taps: Sequence[tuple[int, int, int]]) -> int:
-        """Of a channel and a tap for each dimension."""
-        return channel * self.channel + sum(
-            phase * s + at * t for (_, phase, at), s, t in zip(taps, self.phases, self.positions)
-        )
+    def offset(self, taps: Sequence[tuple[int, int, int]]) -> int:
+        """Of a tap for each dimension."""
+        return sum(phase * s + at * t for (_, phase, at), s, t in zip(taps, self.phases, self.positions))
+
+    def offsets(self, channels: int, chosen: Sequence[Any]) -> np.ndarray:
+        """Of each of so many channels and each of some taps."""
+        return outer_sums(np.arange(channels) * self.channel, [self.offset(taps) for taps in chosen])
 
 
 def copied(p: Problem, order: str, beside: bool = False) -> Copy:
@@ -184,9 +186,12 @@ def copied(p: Problem, order: str, beside: bool = False) -> Copy:
         ctx.store(whole, index, value if inside is None else b.select(inside, value, b.const(p.dtype, 0)))
 
     at = axes.index(("p", n - 1, together)) if together > 1 else None
-    with ctx.loops([extent if k != at else 1 for k, extent in enumerate(shape)]) as index:
-        for phase in range(together):
-            store([i if k != at else b.index(phase) for k, i in enumerate(index)])
+    if order == "rsc" and _rows_follow(p):
+        _copy_rows(p, whole)
+    else:
+        with ctx.loops([extent if k != at else 1 for k, extent in enumerate(shape)]) as index:
+            for phase in range(together):
+                store([i if k != at else b.index(phase) for k, i in enumerate(index)])
     stride = {(letter, d): s for (letter, d, _), s in zip(axes, whole.strides)}
     return Copy(
         contiguous(buffer, (math.prod(shape),)),
@@ -196,6 +201,58 @@ def copied(p: Problem, order: str, beside: bool = False) -> Copy:
         tuple(stride["s", d] * steps[d] for d in range(n)),
         stride.get(("g", 0), 0),
     )
+
+
+def _rows_follow(p: Problem) -> bool:
+    """Whether positions and channels of a line of x are one row, which a copy holds with what is beside it."""
+    apart = any(dim.dilation > 1 for dim in p.dimensions)
+    return not apart and p.x.strides[1] == 1 and p.x.strides[-1] == p.x.shape[1] and p.x.ndim > 3
+
+
+def _copy_rows(p: Problem, whole: Storage) -> None:
+    """Rows of zeros, and rows with zeros before and behind them: each a few loops, in place of a choice for each
+    element, which would be taken apart into as many nests as there are edges.
+
+    Measured: a convolution of 3 x 3 with features last compiles in 0.8 of the time.
+    """
+    ctx, b, x, channels = p.ctx, p.ctx.b, p.x, p.x.shape[1]
+    *outer, last = p.dimensions
+    shape = (*whole.shape[:-2], whole.shape[-2] * channels)
+    to = whole.reshaped(shape)
+    source = Storage(x.buffer, x.offset, (x.shape[0], *x.shape[2:-1], last.size * channels),
+                     (x.strides[0], *x.strides[2:-1], 1))  # fmt: skip
+    first = last.begin * last.phases  # the position in x of the first one
+    start = min(max(0, -first), whole.shape[-2])
+    stop = max(start, min(whole.shape[-2], last.size - first))
+    with ctx.loops(shape[:-1]) as (row, *index):
+        place = [i + dim.begin * dim.phases for i, dim in zip(index, outer)]
+        inside = None
+        for coordinate, dim, extent in zip(place, outer, shape[1:]):
+            low = dim.begin * dim.phases
+            tests = [b.op("ge", coordinate, 0)] if low < 0 else []
+            tests += [b.op("lt", coordinate, dim.size)] if low + extent > dim.size else []
+            for test in tests:
+                inside = test if inside is None else b.op("and", inside, test)
+
+        def fill(begin: int, end: int) -> None:
+            if end > begin:
+                with b.loop((end - begin) * channels, "parallel", "j") as j:
+                    ctx.store(to, (row, *index, begin * channels + j), b.const(p.dtype, 0))
+
+        def copy() -> None:
+            fill(0, start)
+            with b.loop((stop - start) * channels, "parallel", "j") as j:
+                value = ctx.load(source, (row, *place, (start + first) * channels + j))
+                ctx.store(to, (row, *index, start * channels + j), b.convert(value, p.dtype))
+            fill(stop, whole.shape[-2])
+
+        if inside is None:
+            copy()
+        else:
+            with b.if_(inside) as branch:
+                copy()
+            with branch.otherwise():
+                fill(0, whole.shape[-2])
 
 
 def as_it_is(p: Problem, order: str) -> Copy | None:
@@ -243,10 +300,15 @@ def weights_of(p: Problem) -> Storage:
     return held
 
 
-def places(w: Storage, chosen: Sequence[Any]) -> list[int]:
+def places(w: Storage, chosen: Sequence[Any]) -> np.ndarray:
     """Where the weights of each channel and tap lie in those of a feature."""
     steps = [sum(k * s for (k, _, _), s in zip(taps, w.strides[2:])) for taps in chosen]
-    return [c * w.strides[1] + step for c in range(w.shape[1]) for step in steps]
+    return outer_sums(np.arange(w.shape[1]) * w.strides[1], steps)
+
+
+def outer_sums(first: Any, second: Any) -> np.ndarray:
+    """All sums of an element of one and one of the other, those with the same first one together."""
+    return np.add.outer(first, second).reshape(-1)
 
 
 def even(n: int, most: int) -> int:
@@ -256,7 +318,7 @@ def even(n: int, most: int) -> int:
     return min(sizes, key=lambda size: (-(-n // size) * size - n, -size))
 
 
-def offsets(ctx: NestContext, values: Sequence[int]) -> Storage:
+def offsets(ctx: NestContext, values: Sequence[int] | np.ndarray) -> Storage:
     return ctx.constant(np.asarray(values, np.int64), "table")
 
 

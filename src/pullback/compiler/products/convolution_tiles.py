@@ -123,7 +123,7 @@ def _tables(
     depth = 2 * words
     runs: list[list[int]] = []  # (place in x, tap, taps) of neighbours
     for each in chosen:
-        place, tap = copy.offset(0, each), 0
+        place, tap = copy.offset(each), 0
         for (k, _, _), size in zip(each, window):
             tap = tap * size + k
         if runs and place == runs[-1][0] + runs[-1][2] * depth and tap == runs[-1][1] + runs[-1][2]:

@@ -152,7 +152,7 @@ def _space_parts(p: Problem, copy: Copy, all_parts: Sequence[Sequence[Taps]]) ->
         return
     weights = weights_of(p)
     x_at = [places(weights, chosen) for chosen in taps]
-    y_at = [[copy.offset(c, at) for c in range(depth) for at in chosen] for chosen in taps]
+    y_at = [copy.offsets(depth, chosen) for chosen in taps]
     outer = parts[0]
     line = span(copy.positions[1:], parts[1:])  # positions of one outermost index
     item = ITEMSIZE[p.dtype]

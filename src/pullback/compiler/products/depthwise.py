@@ -89,7 +89,7 @@ def _sum_of_taps(p: Problem, copy: Copy, base: Expr, feature: Any, chosen: Seque
 
     total: Expr | None = None
     for c, taps in itertools.product(range(depth), chosen):
-        x = b.load(copy.storage.buffer, start + c * copy.channel + copy.offset(0, taps))
+        x = b.load(copy.storage.buffer, start + c * copy.channel + copy.offset(taps))
         w = ctx.load(p.w, (feature, b.index(c), *(k for k, _, _ in taps)))
         product = b.term(x, b.convert(w, p.dtype))
         total = product if total is None else b.add(total, product)

@@ -35,6 +35,7 @@ from pullback.transforms.partial_eval import used_inputs
 from pullback.util.clock import Clock
 from pullback.util.collector import collector_rests
 from pullback.util.dumps import dump
+from pullback.util.room import with_room
 from pullback.util.switches import switches
 
 RELEASE_BYTES = 1 << 16  # programs that move more than this let other Python threads run meanwhile
@@ -132,6 +133,7 @@ def _compiling() -> Iterator[None]:
             forget_facts()
 
 
+@with_room
 @_compiling()
 def make(
     closed: ClosedJaxpr,

@@ -151,6 +151,26 @@ def test_windows_are_not_written():
     assert stats.temp_size_in_bytes < 2 * 4 * np.prod(x)
 
 
+@pytest.mark.parametrize(
+    "padding", [((1, 1), (1, 1)), ((0, 0), (2, 1)), ((2, 0), (0, 0)), ((-1, 2), (3, -2)), ((9, 0), (0, 9))]
+)
+def test_rows_with_features_last_are_padded_whole(padding):
+    """Not by a choice for each element, which is taken apart into a nest for each edge."""
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-9, 9, (2, 5, 6, 24)).astype("f4"), rng.integers(-9, 9, (3, 2, 24, 64)).astype("f4")
+
+    def convolved(x, w):
+        return jax.lax.conv_general_dilated(x, w, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    lowered = jax.jit(convolved).lower(x, w)
+    assert "select" not in lowered.as_text("loops")
+    grown = [(0, 0), *((max(low, 0), max(high, 0)) for low, high in padding), (0, 0)]
+    cut = [slice(max(-low, 0), -max(-high, 0) or None) for low, high in padding]
+    whole = np.pad(x, grown)[:, cut[0], cut[1]]
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (3, 2), (1, 2))
+    np.testing.assert_array_equal(lowered.compile()(x, w), np.einsum("nhwcij,ijcf->nhwf", windows, w))
+
+
 def test_results_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(0)
     shapes = ((4, 16, 33, 35), (53, 16, 3, 3), (301, 500), (500, 333))

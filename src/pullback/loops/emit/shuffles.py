@@ -11,6 +11,7 @@ are as quick. Every second pixel of three colours, in four such sums of 512 x 64
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from .code import Code
@@ -35,8 +36,12 @@ def read_in_turns(step: int | None, lanes: int, kinds: Callable[[], int]) -> boo
 
 def shuffled(code: Code, kind: str, x: str, y: str, lanes: Sequence[int]) -> str:
     """The lanes of two vectors, numbered on, that `lanes` lists."""
-    chosen = ", ".join(f"i32 {k}" for k in lanes)
-    return code.inst(f"shufflevector {kind} {x}, {kind} {y}, <{len(lanes)} x i32> <{chosen}>", x, y)
+    return code.inst(f"shufflevector {kind} {x}, {kind} {y}, {_mask(tuple(lanes))}", x, y)
+
+
+@functools.cache
+def _mask(lanes: tuple[int, ...]) -> str:
+    return f"<{len(lanes)} x i32> <{', '.join([f'i32 {k}' for k in lanes])}>"
 
 
 def interleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[str]:

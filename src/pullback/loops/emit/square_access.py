@@ -32,9 +32,13 @@ def square_load(ev: Access, node: Load, step: int, along: int) -> Value:
     element = whole_type(dtype)
     n = min(side, PART // ITEMSIZE[dtype])
     first = offset - number + number // n * n  # the part of each row in which this copy's column lies
-    starts = [ev.offset(buffer, base, str(first + k * step)) for k in range(side)]
-    # Copies make the same instructions, and find them.
-    columns = transpose(ev.code, element, n, [ev.read(f"<{n} x {element}>", start, buffer) for start in starts])
+    # Copies of one part share its columns, but for those that a branch has to itself.
+    key = ev.code.scopes[-1], buffer, ev.epoch.get(buffer, 0), base, first, step
+    columns = square.columns.get(key)
+    if columns is None:
+        starts = [ev.offset(buffer, base, str(first + k * step)) for k in range(side)]
+        rows = [ev.read(f"<{n} x {element}>", start, buffer) for start in starts]
+        columns = square.columns[key] = transpose(ev.code, element, n, rows)
     ref = columns[number % n]
     if dtype == "c64":
         return ev.parts_of(dtype, ref, side)

@@ -8,6 +8,7 @@ takes for eight float32 one contiguous access and three shuffles, not eight acce
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pullback.loops.ir.affine import stride
 from pullback.loops.ir.fold import const, make
@@ -28,6 +29,7 @@ class Square:
         self.first = Var(loop.var.name, "i64")
         self.copies = copies
         self.copy = 0
+        self.columns: dict[Any, list[str]] = {}  # of parts of rows that have been loaded
         self.varying = {self.first}
         self.bodies = [self._body(loop, k) for k in range(copies)]
 

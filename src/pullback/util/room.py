@@ -21,12 +21,11 @@ WORDS = 1 << 14  # of the frame: its chunk is twice as large, and a call some tw
 def with_room(function: Callable[P, T]) -> Callable[P, T]:
     """Decorator: the function's own calls find room for their frames."""
 
-    @functools.wraps(function)
     def roomy(*args: P.args, **kwargs: P.kwargs) -> T:
         return function(*args, **kwargs)
 
     roomy.__code__ = roomy.__code__.replace(co_stacksize=WORDS)
-    return roomy
+    return functools.wraps(function)(roomy)
 
 
 __all__ = ["with_room"]

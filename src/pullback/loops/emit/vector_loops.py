@@ -91,11 +91,11 @@ class VectorFunctionEmitter(FunctionEmitter):
         """n iterations, which are known to be at least `least`, and a multiple of `unit`."""
         code = self.code
         if unit % lanes == 0:
-            whole = lambda: self._whole(loop, n, lanes, overlap=False, some=least > 0)
-            if STREAMED in loop.attrs and repeatable(loop):
-                streamed(self, loop, n, lanes, whole)
+            plain = lambda: self._whole(loop, n, lanes, overlap=False, some=least > 0)
+            if STREAMED in loop.attrs and least > 0 and repeatable(loop):
+                streamed(self, loop, n, lanes, plain)
             else:
-                whole()
+                plain()
             return
         if repeatable(loop):
 

@@ -1,5 +1,6 @@
 """What holds in all tests: jaxprs and loop nests are checked before and after every pipeline, those of programs of all
-kinds after each pass; there are four devices; tracebacks are whole; Ctrl-C is heard; the data of a test are its own.
+kinds after each pass; there are four devices; tracebacks are whole; Ctrl-C is heard; the data of a test are its own,
+and it leaves nothing behind.
 """
 
 import gc
@@ -34,6 +35,17 @@ PROGRAMS = (
     "lax/reductions/test_folds.py",
     "transforms",
 )
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind() -> Iterator[None]:
+    """A test that changes options, threads and the like for those after it fails, whichever these are."""
+    from left_behind import give_back, state
+
+    before = state()
+    yield
+    changed = give_back(before)
+    assert not changed, f"the test has changed, and not given back: {'; '.join(changed)}"
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ arguments to the nursery, and ends as the forked process ends; signals and its o
     python nursery.py ADDRESS FILE | -m MODULE arguments...      a stand-in
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -58,8 +59,9 @@ def serve(address: str) -> list[str]:
                 if os.fork() == 0:
                     door.close()
                     return nurse(caller)
-            while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG) is not None:
-                pass
+            with contextlib.suppress(ChildProcessError):  # all have ended
+                while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG) is not None:
+                    pass
     os._exit(0)
 
 
@@ -104,7 +106,6 @@ def born(environment: dict[str, str], folder: str, numbers: list[int], arguments
 
 def run(arguments: list[str]) -> None:
     """Run a program, as Python would that had just been started; switches are read from the environment again."""
-    import contextlib
     import runpy
 
     from pullback.util.switches import TABLE, switches

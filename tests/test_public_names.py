@@ -1,10 +1,12 @@
 """No public name of JAX gets lost, nor the parameters of a function: tests/data/public_names.txt has them all."""
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 import pullback as jax
 import pullback.numpy as jnp
@@ -53,6 +55,22 @@ def test_names_that_are_not_here_say_why():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         jax.ffi.nothing()
     assert not hasattr(jax.core, "nothing") and not hasattr(jax.extend.core.primitives, "nothing_p")
+
+
+MODULES = """
+import pullback as jax, pullback.extend, pullback.interpreters
+print(*sorted(name for name in dir(jax.extend) if type(getattr(jax.extend, name)).__name__ == "module"))
+print(jax.interpreters.pxla.__name__, jax.experimental.compilation_cache.__name__)
+"""
+
+
+def test_modules_are_there_whatever_was_imported_before():
+    """Those that JAX has once their package is imported."""
+    done = subprocess.run([sys.executable, "-c", MODULES], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert done.stdout.splitlines() == [
+        "backend core linear_util lowering mlir pallas random sharding source_info_util xla",
+        "pullback.interpreters.pxla pullback.experimental.compilation_cache",
+    ]
 
 
 def test_completion_shows_public_names():

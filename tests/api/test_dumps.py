@@ -11,10 +11,11 @@ from pullback.util.protobuf import field, number, packed
 
 @pytest.fixture
 def folder(tmp_path):
+    before = {name: getattr(jax.config, name) for name in ("jax_dump_ir_to", "jax_dump_ir_modes")}
     jax.config.update("jax_dump_ir_to", str(tmp_path / "new"))
     yield tmp_path / "new"
-    jax.config.update("jax_dump_ir_to", None)
-    jax.config.update("jax_dump_ir_modes", "stablehlo")
+    for name, value in before.items():
+        jax.config.update(name, value)
 
 
 def test_programs_and_counts_of_equations(folder):

@@ -2,7 +2,7 @@
 
 from pullback.experimental.hijax import cur_qdd
 from pullback.lax.control.callback import io_callback
-from pullback.util.absent import absent_names, listed
+from pullback.util.absent import late_modules, listed
 from pullback.util.config import enable_x64
 
 
@@ -11,7 +11,7 @@ def disable_x64():
     return enable_x64(False)
 
 
-__getattr__ = absent_names(__name__)
+__getattr__ = late_modules(__name__, ["compilation_cache"])
 
 __all__ = ["cur_qdd", "disable_x64", "enable_x64", "io_callback"]
 

@@ -139,12 +139,15 @@ def absent_names(module: str) -> Callable[[str], Any]:
 
 
 def late_modules(package: str, names: Sequence[str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package that imports these modules of its own when they are first asked for."""
+    """The `__getattr__` of a package that imports these modules of its own when they are first asked for. Of other
+    names it says why they are not here.
+    """
+    absent = absent_names(package)
 
     @api_boundary
     def __getattr__(name: str) -> Any:
         if name not in names:
-            raise no_attribute(package, name)
+            return absent(name)
         return importlib.import_module(f"{package}.{name}")
 
     return __getattr__

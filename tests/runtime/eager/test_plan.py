@@ -231,3 +231,32 @@ def test_functions_with_kernels_do_not_pay_for_a_compilation():
     alone = make_plan(pb.make_jaxpr(pb.lax.exp)(x)).nanoseconds
     many = make_plan(pb.make_jaxpr(lambda x: pb.lax.exp(x) * x + x - 2 / x)(x)).nanoseconds
     assert 2 * alone < many
+
+
+EDGES = np.array([-np.inf, -2.5, -1.5, -0.5, -0.0, 0.0, 0.49, 0.5, 1.5, 2.5, 7.75, np.inf, np.nan, 3e7, 0.1])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "u4", "c8"])
+def test_signs_remainders_and_rounding_are_loops(dtype):
+    x = EDGES.astype(dtype) if dtype[0] in "fc" else np.array([0, 1, 2, 7, 9, 100, 3]).astype(dtype)
+    y = x[::-1].copy()
+    functions = {
+        "f": [lax.sign, lambda x: lax.rem(x, y), lambda x: lax.round(x), lambda x: lax.round(x, lax.RoundingMethod(1))],
+        "i": [lax.sign, lambda x: lax.rem(x, y)],
+        "u": [lax.sign, lambda x: lax.rem(x, y)],
+        "c": [lax.conj],
+    }[dtype[0]]
+    with pb.enable_x64(), np.errstate(all="ignore"):
+        for f in functions:
+            closed = pb.make_jaxpr(f)(x)
+            planned = make_plan(closed)
+            assert planned.nanoseconds < UNCOMPILED  # no call of a reference
+            (got,) = planned.executable.call([jnp.asarray(x)])
+            (eqn,) = closed.jaxpr.eqns
+            operands = [x if a is closed.jaxpr.invars[0] else y for a in eqn.invars]
+            want = eqn.primitive.reference(*operands, **eqn.params)
+            np.testing.assert_array_equal(np.asarray(got), want)
+            if dtype[0] == "f":
+                kept = ~np.isnan(want)
+                assert (np.signbit(got) == np.signbit(want))[kept].all()
+            np.testing.assert_array_equal(np.asarray(got), pb.jit(f)(x))

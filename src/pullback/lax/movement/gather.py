@@ -236,6 +236,31 @@ def places(
     return Places(tuple(index), inside)
 
 
+def _axis_taken(operand: Any, indices: Any, n: Any, slice_sizes: Any, rank: int) -> int | None:
+    """The axis of which whole slices are taken by number, one for each index, which stand in its place; else None."""
+    if len(n.start_index_map) != 1 or n.collapsed_slice_dims != n.start_index_map or n.operand_batching_dims:
+        return None
+    (axis,) = n.start_index_map
+    if indices.dtype.kind != "i" or 0 in operand.shape or slice_sizes[axis] != 1:
+        return None
+    if any(s != m for d, (s, m) in enumerate(zip(slice_sizes, operand.shape)) if d != axis):
+        return None
+    many = indices.ndim - 1
+    return axis if tuple(n.offset_dims) == (*range(axis), *range(axis + many, rank)) else None
+
+
+def _taken(operand: np.ndarray, index: np.ndarray, axis: int, fill: bool, fill_value: Any) -> np.ndarray:
+    """Slices of an axis, the nearest ones or filled where indices are out of bounds."""
+    taken = operand.take(index, axis, mode="clip")
+    if not fill:
+        return taken
+    inside = (index >= 0) & (index < operand.shape[axis])
+    if inside.all():
+        return taken
+    value = default_fill(operand.dtype) if fill_value is None else np.asarray(fill_value).astype(operand.dtype)
+    return np.where(inside.reshape((*inside.shape, *[1] * (operand.ndim - axis - 1))), taken, value)
+
+
 def _gather_reference(
     operand,
     indices,
@@ -256,6 +281,9 @@ def _gather_reference(
     if 0 in out:
         return np.zeros(out, operand.dtype)
     fill = GatherScatterMode.from_any(mode) is GatherScatterMode.FILL_OR_DROP
+    axis = _axis_taken(operand, indices, n, slice_sizes, len(out))
+    if axis is not None:
+        return _taken(operand, indices[..., 0], axis, fill, fill_value)
     where = places(
         operand.shape,
         indices,

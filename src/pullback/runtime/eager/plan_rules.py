@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import registry
+from pullback.lax.elementwise.arithmetic import RoundingMethod
 from pullback.lax.reductions.reductions import all_ones, highest, lowest
 from pullback.runtime.eager.functions import has_kernel, power_steps, ufunc_of
 from pullback.runtime.eager.plan_values import Value, contiguous_strides
@@ -24,7 +25,7 @@ RULES: dict[str, Rule] = {}
 
 NANOSECONDS = 0.01  # for a byte of the operand and a unit of a primitive's cost, where a kernel computes it
 POWER = 2.0  # nanoseconds for an element of one step of a power: compiled code does all steps in one pass
-DOUBLE = np.dtype(np.float64)
+DOUBLE, BOOL = np.dtype(np.float64), np.dtype(np.bool_)
 
 
 def _rule(*names: str) -> Callable[[Rule], Rule]:
@@ -93,6 +94,58 @@ def _square(b: Any, eqn: Any, x: Value) -> Value:
     if x.dtype.kind == "c":
         raise NotImplementedError("plan: squares of complex numbers, which NumPy takes as products")
     return b.ufunc(np.square, [x], b.target(eqn.outvars[0]))
+
+
+@_rule("sign")
+def _sign(b: Any, eqn: Any, x: Value) -> Value:
+    out = b.target(eqn.outvars[0])
+    if x.dtype.kind in "iu":
+        return b.ufunc(np.sign, [x], out)
+    if x.dtype.char not in "fd":
+        raise NotImplementedError("plan: signs of complex numbers, and of floats of 16 bits and fewer")
+    is_zero = b.ufunc(np.equal, [x, b.constant(np.asarray(0, x.dtype))], b.temporary(x.shape, BOOL))
+    sign = b.ufunc(np.sign, [x], b.temporary(x.shape, x.dtype))
+    return b.elementwise(("select", x.dtype.itemsize), [is_zero, sign, x], out, 0.8)  # keeps -0
+
+
+@_rule("rem")
+def _rem(b: Any, eqn: Any, x: Value, y: Value) -> Value:
+    out = b.target(eqn.outvars[0])
+    if x.dtype.kind not in "iu":
+        return b.ufunc(np.fmod, [x, y], out, 5.0)
+    zero, one = (b.constant(np.asarray(n, x.dtype)) for n in (0, 1))
+    is_zero = b.ufunc(np.equal, [y, zero], b.temporary(out.shape, BOOL))
+    safe = b.elementwise(("select", x.dtype.itemsize), [is_zero, y, one], b.temporary(out.shape, x.dtype), 0.8)
+    rest = b.ufunc(np.fmod, [x, safe], b.temporary(out.shape, x.dtype), 2.0)
+    return b.elementwise(("select", x.dtype.itemsize), [is_zero, rest, x], out, 0.8)
+
+
+@_rule("round")
+def _round(b: Any, eqn: Any, x: Value) -> Value:
+    if x.dtype.char not in "fd":
+        raise NotImplementedError("plan: floats of 16 bits and fewer are left to the reference")
+    out = b.target(eqn.outvars[0])
+    if eqn.params["rounding_method"] == RoundingMethod.TO_NEAREST_EVEN:
+        return b.ufunc(np.rint, [x], out)
+
+    def step(ufunc: np.ufunc, *operands: Value) -> Value:
+        return b.ufunc(ufunc, operands, b.temporary(x.shape, x.dtype))
+
+    half, one = (b.constant(np.asarray(n, x.dtype)) for n in (0.5, 1))
+    whole = step(np.trunc, x)
+    part = step(np.absolute, step(np.subtract, x, whole))
+    is_up = b.ufunc(np.greater_equal, [part, half], b.temporary(x.shape, BOOL))
+    size = step(np.absolute, whole)
+    chosen = [is_up, size, step(np.add, size, one)]
+    away = b.elementwise(("select", x.dtype.itemsize), chosen, b.temporary(x.shape, x.dtype), 0.8)
+    return b.ufunc(np.copysign, [away, x], out)
+
+
+@_rule("conj")
+def _conj(b: Any, eqn: Any, x: Value) -> Value:
+    if x.dtype.kind != "c":
+        raise NotImplementedError("plan: floats that become complex")
+    return b.ufunc(np.conjugate, [x], b.target(eqn.outvars[0]))
 
 
 @_rule("integer_pow")

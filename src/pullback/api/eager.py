@@ -242,6 +242,9 @@ class Memory:
         may_change = kinds_in(closed) <= {EITHER}
         if self.has_unused_places(closed, leaves):
             return None
+        if any([_is_compiled(eqn) for eqn in closed.jaxpr.eqns]):
+            alone = len(closed.jaxpr.eqns) == 1 and not closed.effects and not switches.interpret
+            return _compiled(closed, out_tree) if alone else None
         whole = blocks.executable(closed, name) if may_change else None
         if whole is not None:
             return _core.CacheEntry(whole, out_tree)
@@ -317,6 +320,11 @@ class Memory:
         if any(isinstance(c, Tracer) for c in closed.consts):
             raise TypeError("values of an enclosing transformation")
         return closed, tree[0]
+
+
+def _is_compiled(eqn: Any) -> bool:
+    """Whether it calls a jitted function, whose program has other bits than a plan."""
+    return eqn.primitive.name == "jit" and not kinds_in(eqn.params["jaxpr"]) <= {EITHER}
 
 
 def _compiled(closed: ClosedJaxpr, out_tree: Any) -> Any:

@@ -7,6 +7,7 @@ import pullback as jax
 import pullback.api.eager as api_eager
 import pullback.numpy as jnp
 import pullback.scipy.linalg as jsl
+import pullback.scipy.special as special
 from pullback import lax
 from pullback.core import ShapedArray, registry
 from pullback.runtime.eager import bits, evaluate, runner
@@ -133,3 +134,21 @@ def test_the_first_call_of_a_large_function_makes_no_plan_twice(monkeypatch):
     for _ in range(3):
         remembered(WIDE)
     assert made and len({str(closed) for closed in made}) == len(made)
+
+
+@pytest.mark.parametrize("n", [7, 100, 5000])
+def test_a_jitted_function_in_an_eager_one_stays_compiled(n):
+    rng = np.random.default_rng(n)
+    with jax.enable_x64():
+        x = jnp.asarray(rng.uniform(0.1, 0.9, n) + 1j * rng.uniform(0.1, 0.9, n))
+        first, *others = (text(special.log_softmax(x)) for _ in range(5))
+        assert all(other == first for other in others)
+
+
+def test_what_a_solver_does_inside_is_looked_at():
+    rng = np.random.default_rng(0)
+    with jax.enable_x64():
+        a, b, c = (jnp.asarray(rng.normal(size=(7, 7)) + 1j * rng.normal(size=(7, 7))) for _ in range(3))
+        assert bits.kinds_in(jax.make_jaxpr(jsl.solve_sylvester)(a, b, c)) - {EITHER}
+        first, *others = (text(jsl.solve_sylvester(a, b, c)) for _ in range(10))
+        assert all(other == first for other in others)

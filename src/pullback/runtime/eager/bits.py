@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback.core.jaxpr import ClosedJaxpr, jaxprs_in_params
-from pullback.core.lowering import Elementwise, HostCall, Inline, Pointwise, Reduction, must_be_compiled
+from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction, Pointwise, Reduction, must_be_compiled
 from pullback.core.primitive import NoRule, Primitive
 from pullback.runtime.eager.work import BLAS, COMPILATION, GAIN, work
 
@@ -66,7 +66,9 @@ def kinds_in(closed: ClosedJaxpr) -> frozenset[str]:
 
 def _kinds(jaxpr: Any) -> Iterator[str]:
     for eqn in jaxpr.eqns:
-        inner = jaxprs_in_params(eqn.params)
+        inner, lower = jaxprs_in_params(eqn.params), eqn.primitive.lower
+        if not inner and isinstance(lower, Inline) and not isinstance(lower, InlineFunction):
+            inner = [lower.jaxpr(eqn.params)]  # as that of a solver, which its parameters hold deeper
         if not inner:
             yield _kind(eqn)
         for each in inner:

@@ -301,3 +301,23 @@ def test_what_a_call_may_not_be():
         jax.pmap(lambda x: x, out_axes=1)(jnp.ones(2))
     with pytest.raises(ValueError, match="requires at least one argument with a mapped axis"):
         jax.pmap(lambda x: x, in_axes=None)(jnp.ones(2))
+
+
+def test_where_arguments_lie_traces_nothing_again():
+    traced = []
+    f = jax.pmap(lambda x: (traced.append(1), 2 * x)[1])
+    x = np.arange(4.0, dtype=np.float32)
+    for given in (x, jnp.asarray(x), jax.device_put(x, jax.devices()[1]), f(x), f(f(x))):
+        assert f(given).tolist() == (2 * np.asarray(given)).tolist()
+    assert len(traced) == 1
+    f(x.astype(np.int32))
+    assert len(traced) == 2
+    f.clear_cache()
+    assert f(f(x)).tolist() == (4 * x).tolist() and len(traced) == 3
+
+
+@pytest.mark.parametrize("groups", [[], [[0, 1]], [[0, 1], [1, 2]], [[0, 1], [2, 7]], [[0, 1, 2, 3, 4, 5]]])
+def test_groups_that_do_not_cover_an_axis(groups):
+    for f in (lax.psum, lax.pmax, lax.pmean, lax.all_gather):
+        with pytest.raises(ValueError, match="must cover all indices exactly once"):
+            jax.pmap(lambda x, f=f: f(x, "i", axis_index_groups=groups), "i")(np.arange(4.0))

@@ -118,6 +118,7 @@ class _Pmap:
         self.static_nums, self.donate_nums = tuple(sorted(static_nums)), donate_nums
         self.devices, self.backend, self.axis_size = devices, backend, axis_size
         self.label = arguments.function_name(fun)
+        self.made: dict[Any, Any] = {}  # what for_devices has made, by what it depends on
         self.vectorized = jit(
             _core.named_after(lambda *args, **kwargs: self.as_vmap(*args, **kwargs), fun),
             static_argnums=self.static_nums or None,
@@ -148,7 +149,14 @@ class _Pmap:
         leaves, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
         made = None
         if self.is_concrete(leaves):
-            made = self.for_devices(leaves, tree, args, fixed, devices[:size], count)
+            # Where arguments lie is in the key of the calls that C knows, and changes nothing of the program.
+            avals, static = tuple(typeof(leaf) for leaf in leaves), tuple(fixed.items())
+            key = tree, avals, static, tuple(devices[:size]), count, config.epoch()
+            made = self.made.get(key)
+            if made is None:
+                made = self.for_devices(leaves, tree, args, fixed, devices[:size], count)
+                if made is not None:
+                    self.made[key] = made
         if made is None:
             if count > 1:
                 raise NotImplementedError(
@@ -163,6 +171,7 @@ class _Pmap:
 
     def clear_cache(self) -> None:
         """Forget all programs."""
+        self.made.clear()
         self.function.clear()
         self.vectorized.clear_cache()
 

@@ -55,7 +55,12 @@ def axis_size(axis_name: Any) -> int:
 
 
 def as_groups(groups: Any) -> Any:
-    return None if groups is None else tuple(tuple(map(int, g)) for g in groups)
+    """The groups as tuples; ValueError for none at all, and for those in which an index is missing or comes twice."""
+    if groups is None:
+        return None
+    found = tuple(tuple(map(int, g)) for g in groups)
+    check_groups(found, max(1, sum(map(len, found))), even=False)
+    return found
 
 
 def check_names(axes: Sequence[Any]) -> None:
@@ -79,7 +84,9 @@ def check_groups(groups: Any, size: int, even: bool = True) -> None:
     """ValueError unless each place of an axis is in one group, and (`even`) the groups are of one size."""
     if (even and len({len(g) for g in groups}) != 1) or sorted(i for g in groups for i in g) != list(range(size)):
         sizes = ", in groups of one size" if even else ""
-        raise ValueError(f"axis_index_groups={groups} must cover the axis of size {size} once{sizes}")
+        raise ValueError(
+            f"axis_index_groups must cover all indices exactly once{sizes}, got {groups} for an axis of size {size}"
+        )
 
 
 def grouped(x: Any, groups: Any, here: Callable, even: bool = True) -> Any:

@@ -17,6 +17,7 @@ from pullback.compiler.graph.simplify.inner import map_closed
 from pullback.core.interpreter import extend_axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.staging import trace
+from pullback.lax.collectives.sums import check_groups
 
 
 class MeshAxes:
@@ -34,6 +35,7 @@ class MeshAxes:
         rows = self.numbers.transpose(*rest, *along).reshape(-1, *[self.numbers.shape[k] for k in along])
         found = [tuple(int(i) for i in row.ravel()) for row in rows]
         if within is not None:
+            check_groups(within, len(found[0]), even=False)
             found = [tuple(group[i] for i in part) for group in found for part in within]
         return tuple(found)
 

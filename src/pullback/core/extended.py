@@ -44,6 +44,13 @@ def of_words(dtype: Any, words: Any) -> Any:
 _MOVES = frozenset({"movement", "identity", "selection", "barrier"})
 
 
+def _exchanges(primitive: Any) -> bool:
+    """Whether a primitive takes elements from one device to another without looking at them."""
+    if "between devices" in primitive.traits:
+        return True
+    return primitive.collective_axes is not None and "combining" not in primitive.traits
+
+
 def handles(primitive: Any, params: dict) -> bool:
     """Whether a primitive with an extended operand is to go through `process`; the others know such types
     themselves."""
@@ -54,7 +61,8 @@ def check(primitive: Any, avals: Sequence[Any]) -> Any:
     """The one extended element type of the operands; TypeError for primitives that compute with elements."""
     kinds = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
     compared = primitive.name in ("eq", "ne") and all(dtypes.is_extended(a.dtype) for a in avals)
-    if (not (_MOVES & primitive.traits) and primitive.name != "scatter" and not compared) or len(kinds) != 1:
+    moves = bool(_MOVES & primitive.traits) or primitive.name == "scatter" or _exchanges(primitive)
+    if not (moves or compared) or len(kinds) != 1:
         names = ", ".join(a.short() for a in avals)
         raise TypeError(
             f"{primitive.name} does not accept dtype {sorted(map(str, kinds))[0]}: its operands are {names}"
@@ -69,6 +77,9 @@ def on_words(primitive: Any, avals: Sequence[Any], args: Sequence[Any], params: 
     """
     if primitive.name in ("eq", "ne"):
         return [_compare(primitive, args)]
+    if _exchanges(primitive):  # along dimensions that are counted from the first one
+        outs = primitive.bind(*args, **params)
+        return list(outs) if primitive.multiple_results else [outs]
     dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in avals]
     outs, out_dims = primitive.rule("batch")(list(args), dims, **params)
     pairs = zip(outs, out_dims) if primitive.multiple_results else [(outs, out_dims)]

@@ -271,8 +271,8 @@ def psum_scatter(
 
 def _permute_here(x, size, params):
     source = {dst: src for src, dst in params["perm"]}
-    zeros = lax.full(x.shape[1:], constant(x, 0))
-    return lax.stack([lax.index_in_dim(x, source[i], 0, keepdims=False) if i in source else zeros for i in range(size)])
+    rows = [lax.index_in_dim(x, i, 0, keepdims=False) for i in range(size)]
+    return lax.stack([rows[source[i]] if i in source else lax.full_like(rows[i], 0) for i in range(size)])
 
 
 ppermute_p = _single(

@@ -40,5 +40,6 @@ def device_primitive(
         abstract_eval=abstract_eval,
         reference=NoRule("it takes several devices"),
         lower=Nest(emit),
+        traits={"between devices"},
         multiple_results=multiple_results,
     )

@@ -178,6 +178,62 @@ def _shares(rng):
     return rng.standard_normal((1500, 10)).astype("f4"), rng.integers(0, 10, 1500).astype("i4")
 
 
+def _around() -> list[Any]:
+    """The gradient of a five-point stencil of u, whose ends are neighbours."""
+
+    def gradient(jax, laplacian, u):
+        return jax.grad(lambda u: (laplacian(u) ** 2).sum())(u)
+
+    def rolls(jax, u):
+        roll = jax.numpy.roll
+        return gradient(jax, lambda u: roll(u, 1, 0) + roll(u, -1, 0) + roll(u, 1, 1) + roll(u, -1, 1) - 4 * u, u)
+
+    def indices(jax, u):
+        i = jax.numpy.arange(len(u))
+        up, down = (i - 1) % len(u), (i + 1) % len(u)
+        return gradient(jax, lambda u: u[up] + u[down] + u[:, up] + u[:, down] - 4 * u, u)
+
+    def padded(jax, u):
+        def laplacian(u):
+            p = jax.numpy.pad(u, 1, mode="wrap")
+            return p[2:, 1:-1] + p[:-2, 1:-1] + p[1:-1, 2:] + p[1:-1, :-2] - 4 * u
+
+        return gradient(jax, laplacian, u)
+
+    def convolution(jax, u):
+        w = onp.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]], "f4")[None, None]
+
+        def laplacian(u):
+            p = jax.numpy.pad(u, 1, mode="wrap")[None, None]
+            return jax.lax.conv_general_dilated(p, w, (1, 1), "VALID")
+
+        return gradient(jax, laplacian, u)
+
+    return [rolls, indices, padded, convolution]
+
+
+def _grown() -> list[Any]:
+    """Where any element of x (height, width) within 2 is positive."""
+
+    def truth(jax, x):
+        return jax.lax.reduce_window(x > 0, False, jax.lax.bitwise_or, (5, 5), (1, 1), "SAME")
+
+    def bytes_(jax, x):
+        found = jax.lax.reduce_window((x > 0).astype("u1"), onp.uint8(0), jax.lax.max, (5, 5), (1, 1), "SAME")
+        return found > 0
+
+    def shifts(jax, x):
+        h, w = x.shape
+        p = jax.numpy.pad(x > 0, 2)
+        found = p[:h, :w]
+        for i in range(5):
+            for j in range(5):
+                found = found | p[i : i + h, j : j + w]
+        return found
+
+    return [truth, bytes_, shifts]
+
+
 PROGRAMS = [
     *family("gradient of cross entropy, 1500 x 10", _shares, *_entropies()),
     *family("gradient of maxima of 2 x 2, 4 x 64 x 64 x 16", normal((4, 64, 64, 16)), *_pools()),
@@ -186,5 +242,7 @@ PROGRAMS = [
     *family("maxima of 100 neighbours, 10000", normal((10000,)), *_windows()),
     *family("Kronecker product, 30 x 30", normal((30, 30), (30, 30)), *_krons()),
     *family("columns of sines, 100000 x 8", normal((100000,)), *_columns()),
+    *family("gradient of a wrapped stencil, 300 x 300", normal((300, 300)), *_around()),
+    *family("positive within 2, 300 x 200", normal((300, 200)), *_grown()),
     *family("gradient of rotations, 30000", normal((30000,), (30000, 3, 3)), *_rotations()),
 ]

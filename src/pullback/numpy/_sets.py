@@ -29,7 +29,7 @@ from pullback.numpy._comparison import isnan
 from pullback.numpy._index_keys import where_true
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import index_get, rewriting_take
-from pullback.numpy._select import nonzero, select_where
+from pullback.numpy._select import index_dtype, nonzero, select_where
 from pullback.numpy._shape import moveaxis
 from pullback.numpy._sorting import searchsorted
 from pullback.util import dtypes
@@ -52,10 +52,6 @@ class _UniqueCountsResult(NamedTuple):
 class _UniqueInverseResult(NamedTuple):
     values: Any
     inverse_indices: Any
-
-
-def _index_dtype() -> np.dtype:
-    return np.dtype(dtypes.canonicalize_dtype(np.int64))
 
 
 def _size(name: str, size: Any, *xs: Any) -> int | None:
@@ -86,7 +82,7 @@ def _order(rows: Any, equal_nan: bool = True) -> tuple[Any, Any]:
     `rows` is a vector, or a matrix whose rows are compared lexicographically.
     """
     n = rows.shape[0]
-    numbers = lax.iota(_index_dtype(), n)
+    numbers = lax.iota(index_dtype(), n)
     keys = [rows] if rows.ndim == 1 else [lax.index_in_dim(rows, k, 1, keepdims=False) for k in range(rows.shape[1])]
     if not keys:
         return numbers, lax.lt(numbers, lax.full_like(numbers, 1))
@@ -142,7 +138,7 @@ def unique(
         shape_of_inverse = (ar.shape[axis],)
         rows = lax.reshape(slices, (slices.shape[0], int(np.prod(slices.shape[1:], dtype=int))))
     n = rows.shape[0]
-    index = _index_dtype()
+    index = index_dtype()
     if n == 0 and size and fill_value is None:
         raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
     if n == 0:
@@ -193,7 +189,7 @@ def _unique_concrete(
     Measured: 2e7 integers by NumPy's unique took 2.7 s, in which nobody hears Ctrl-C; so they take 0.5.
     """
     order, new = _order(as_array(concrete_or_error(rows, "unique")), equal_nan)
-    index = _index_dtype()
+    index = index_dtype()
     positions, starts = np.asarray(order), where_true(np.asarray(new), index)[0]
     first = positions[starts]
     values = rewriting_take(slices, first.astype(np.int32))
@@ -217,7 +213,7 @@ def _unique_concrete(
 def _empty_unique(
     slices: Any, size: int, fill_value: Any, asked: tuple[bool, bool, bool], inverse_shape: Any, axis: int
 ) -> Any:
-    index = _index_dtype()
+    index = index_dtype()
     shape = (size, *slices.shape[1:])
     value = lax.full(shape, 0, slices.dtype)
     if fill_value is not None:
@@ -293,7 +289,7 @@ def setdiff1d(
 def _in_both(a: Any, b: Any) -> tuple[Any, Any, Any]:
     """(both sets sorted together, positions, whether each is equal to the next); no repetitions, not both empty."""
     joined = lax.concatenate([a, b], 0)
-    numbers = lax.iota(_index_dtype(), joined.shape[0])
+    numbers = lax.iota(index_dtype(), joined.shape[0])
     ordered, order = lax.sort((joined, numbers), num_keys=1, is_stable=True)
     n = joined.shape[0]
     same = lax.eq(lax.slice_in_dim(ordered, 0, n - 1, axis=0), lax.slice_in_dim(ordered, 1, n, axis=0))
@@ -320,7 +316,7 @@ def intersect1d(
         return _intersect_concrete(a, b, assume_unique, return_indices)
     if a.size == 0 or b.size == 0:
         empty = _filled(size, fill_value, a.dtype)
-        index = _index_dtype()
+        index = index_dtype()
         return (empty, lax.full((size,), a.size, index), lax.full((size,), b.size, index)) if return_indices else empty
     # An element counts where it is the first of its equals in the first array, and the second array has it.
     order, new = _order(a)
@@ -347,7 +343,7 @@ def intersect1d(
 
 
 def _intersect_concrete(a: Any, b: Any, assume_unique: bool, return_indices: bool) -> Any:
-    index = _index_dtype()
+    index = index_dtype()
     firsts = None
     if not assume_unique:
         (a, of_a), (b, of_b) = unique(a, return_index=True), unique(b, return_index=True)

@@ -272,6 +272,10 @@ def _gather_reference(
     fill_value=None,
 ):
     n = dimension_numbers
+    axis = _axis_taken(operand, indices, n, slice_sizes, len(n.offset_dims) + indices.ndim - 1)
+    if axis is not None:
+        fill = GatherScatterMode.from_any(mode) is GatherScatterMode.FILL_OR_DROP
+        return _taken(operand, indices[..., 0], axis, fill, fill_value)
     out = _gather_shape(
         ShapedArray(operand.shape, operand.dtype),
         ShapedArray(indices.shape, indices.dtype),
@@ -281,9 +285,6 @@ def _gather_reference(
     if 0 in out:
         return np.zeros(out, operand.dtype)
     fill = GatherScatterMode.from_any(mode) is GatherScatterMode.FILL_OR_DROP
-    axis = _axis_taken(operand, indices, n, slice_sizes, len(out))
-    if axis is not None:
-        return _taken(operand, indices[..., 0], axis, fill, fill_value)
     where = places(
         operand.shape,
         indices,

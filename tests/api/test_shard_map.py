@@ -581,3 +581,12 @@ def test_keys_go_between_the_devices_of_pmap():
             (lambda k: lax.ppermute(k, "i", [(0, 1), (1, 0)]), [words[1], words[0], words[0] * 0, words[0] * 0]),
         ):
             assert np.array_equal(jax.random.key_data(run(f, axis_name="i")(keys)), want)
+
+
+def test_keys_that_go_between_devices_are_replaced_by_their_words_where_no_axis_is_in_force():
+    from pullback.compiler.graph.simplify.keys import replace_keys
+
+    traced = jax.make_jaxpr(lambda k: lax.all_gather(k, "i"), axis_env=[("i", 4)])(jax.random.key(0))
+    replaced = replace_keys(traced)
+    assert [e.primitive.name for e in replaced.jaxpr.eqns] == ["all_gather"]
+    assert replaced.out_avals[0].shape == (4, 2) and replaced.out_avals[0].dtype == np.uint32

@@ -44,7 +44,7 @@ def of_words(dtype: Any, words: Any) -> Any:
 _MOVES = frozenset({"movement", "identity", "selection", "barrier"})
 
 
-def _exchanges(primitive: Any) -> bool:
+def exchanges(primitive: Any) -> bool:
     """Whether a primitive takes elements from one device to another without looking at them."""
     if "between devices" in primitive.traits:
         return True
@@ -61,7 +61,7 @@ def check(primitive: Any, avals: Sequence[Any]) -> Any:
     """The one extended element type of the operands; TypeError for primitives that compute with elements."""
     kinds = {a.dtype for a in avals if dtypes.is_extended(a.dtype)}
     compared = primitive.name in ("eq", "ne") and all(dtypes.is_extended(a.dtype) for a in avals)
-    moves = bool(_MOVES & primitive.traits) or primitive.name == "scatter" or _exchanges(primitive)
+    moves = bool(_MOVES & primitive.traits) or primitive.name == "scatter" or exchanges(primitive)
     if not (moves or compared) or len(kinds) != 1:
         names = ", ".join(a.short() for a in avals)
         raise TypeError(
@@ -77,7 +77,7 @@ def on_words(primitive: Any, avals: Sequence[Any], args: Sequence[Any], params: 
     """
     if primitive.name in ("eq", "ne"):
         return [_compare(primitive, args)]
-    if _exchanges(primitive):  # along dimensions that are counted from the first one
+    if exchanges(primitive):  # along dimensions that are counted from the first one
         outs = primitive.bind(*args, **params)
         return list(outs) if primitive.multiple_results else [outs]
     dims = [a.ndim if dtypes.is_extended(a.dtype) else None for a in avals]

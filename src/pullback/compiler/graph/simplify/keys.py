@@ -49,7 +49,7 @@ def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
         eqn = map_inner(eqn, "keys", replace_keys)
         touched = any(map(is_key, avals)) or any(is_key(v.aval) for v in eqn.outvars)
         if touched and not has_inner(eqn):
-            rule = _RULES.get(eqn.primitive.name)
+            rule = _same if extended.exchanges(eqn.primitive) else _RULES.get(eqn.primitive.name)
             if rule is None:
                 _write_out(eqn, env, eqns)
                 continue

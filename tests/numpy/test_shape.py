@@ -308,3 +308,19 @@ def test_insert_of_nothing_asks_for_no_fitting_values(obj, axis):
     values = jnp.zeros(shape[::-1]) if axis == 1 and isinstance(obj, int) else jnp.zeros(shape)
     got = jnp.insert(x, obj, values, axis=axis)
     np.testing.assert_array_equal(got, x.ravel() if axis is None else x)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x, y: jnp.cross(x[:, None] + jnp.ones(3), y[:, None] + jnp.ones(3)), TypeError),
+        (lambda x, y: jnp.ldexp(x, y.astype(int)), TypeError),
+        (lambda x, y: jnp.geomspace(x, y + 1, 3), TypeError),
+        (jnp.copysign, ValueError),
+        (jnp.heaviside, ValueError),
+        (jnp.hypot, TypeError),
+    ],
+)
+def test_operands_of_one_rank_that_do_not_go_together(call, error):
+    with pytest.raises(error, match="(?i)incompatible shapes"):
+        call(jnp.ones(3), jnp.ones(2))

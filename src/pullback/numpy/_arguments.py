@@ -261,14 +261,19 @@ def align_ranks(name: str, args: list[Any]) -> list[Any]:
     nonscalar = {shape for shape in shapes if shape}
     if len(nonscalar) < 2:
         return args
-    try:
-        rank = len(broadcast_shapes_of(name, shapes))
-    except ValueError:
-        if len({len(s) for s in nonscalar}) == 1:
-            text = ", ".join(str(s) for s in shapes)
-            raise TypeError(f"{name} got incompatible shapes for broadcasting: {text}.") from None
-        raise
+    rank = len(shape_of_operands(name, shapes))
     return [broadcast_to(x, (1,) * (rank - x.ndim) + x.shape) if x.shape else x for x in args]
+
+
+def shape_of_operands(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """As `broadcast_shapes_of`, but for lengths that do not go together in shapes of one rank a TypeError."""
+    try:
+        return broadcast_shapes_of(name, shapes)
+    except ValueError:
+        if len({len(s) for s in shapes if s}) > 1:
+            raise
+        text = ", ".join(str(s) for s in shapes)
+        raise TypeError(f"{name} got incompatible shapes for broadcasting: {text}.") from None
 
 
 def broadcast_shapes_of(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

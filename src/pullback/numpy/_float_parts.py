@@ -11,6 +11,7 @@ from pullback.api import custom_jvp
 from pullback.numpy._arguments import (
     arrays,
     broadcast_arrays,
+    broadcast_shapes_of,
     canonical_axis,
     const,
     convert,
@@ -22,6 +23,7 @@ from pullback.numpy._arguments import (
     promote_dtypes,
     promote_inexact,
     refuse_out,
+    shape_of_operands,
 )
 from pullback.numpy._comparison import isfinite, isnan
 from pullback.numpy._ufuncs import where as _where
@@ -62,7 +64,9 @@ def signbit(x: Any, /) -> Any:
 
 def copysign(x1: Any, x2: Any, /) -> Any:
     """|x1| with the sign of x2, elementwise; TypeError for complex numbers."""
-    _refuse_complex("copysign", *arrays("copysign", x1, x2))
+    operands = arrays("copysign", x1, x2)
+    _refuse_complex("copysign", *operands)
+    broadcast_shapes_of("copysign", [x.shape for x in operands])
     x1, x2 = broadcast_arrays("copysign", *promote_inexact("copysign", x1, x2))
     size = lax.abs(x1)
     return lax.select(signbit(x2), lax.neg(size), size)
@@ -130,6 +134,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
         dtypes.issubdtype(x2.dtype, np.integer) or x2.dtype == np.bool_
     ):
         raise ValueError(f"ldexp not supported for input types {(x1.dtype, x2.dtype)}")
+    shape_of_operands("ldexp", [x1.shape, x2.shape])
     x1 = convert(x1, dtypes.to_inexact_dtype(x1.dtype))
     x1, x2 = broadcast_arrays("ldexp", x1, convert(x2, np.dtype(np.int32)))
     return _scale(x1, x2)
@@ -161,7 +166,9 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 for negative x1, 1 for positive, x2 at 0, NaN for NaN, elementwise; TypeError for complex numbers."""
-    _refuse_complex("heaviside", *arrays("heaviside", x1, x2))
+    operands = arrays("heaviside", x1, x2)
+    _refuse_complex("heaviside", *operands)
+    broadcast_shapes_of("heaviside", [x.shape for x in operands])
     given = np.ndim(x1)
     x1, x2 = broadcast_arrays("heaviside", *promote_inexact("heaviside", x1, x2))
     zero = lax.full_like(x1, 0)

@@ -22,6 +22,7 @@ from pullback.numpy._arguments import (
     product_type,
     promote_dtypes,
     refuse_out,
+    shape_of_operands,
 )
 from pullback.numpy._ufuncs import conj, multiply_
 from pullback.util import dtypes
@@ -285,7 +286,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     """Cross product of vectors of length 3 (or 2, with 0 as third) along an axis; of two of length 2 the third
     component.
 
-    Raises ValueError for other lengths.
+    Raises ValueError for other lengths, TypeError where the vectors' other axes do not go together.
     """
     a, b = _promoted("cross", a, b)
     if axis is not None:
@@ -294,7 +295,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     b = _to_end(b, canonical_axis("cross", axisb, b.ndim, "axisb"))
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError(f"Dimension must be either 2 or 3 for cross product, got {a.shape[-1]} and {b.shape[-1]}")
-    shape = broadcast_shapes_of("cross", [a.shape[:-1], b.shape[:-1]])
+    shape = shape_of_operands("cross", [a.shape[:-1], b.shape[:-1]])
 
     def component(x: Any, k: int) -> Any:
         if k >= x.shape[-1]:

@@ -20,6 +20,7 @@ from pullback.numpy._arguments import (
     const,
     convert,
     make_array,
+    shape_of_operands,
     static_int,
 )
 from pullback.numpy._creation import place
@@ -220,7 +221,9 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     check_arraylike("geomspace", start, stop)
     compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, *[] if dtype is None else [dtype]))
     dtype = np.dtype(dtypes.check_user_dtype_supported(compute if dtype is None else dtype, "geomspace"))
-    start, stop = broadcast_arrays("geomspace", convert(start, compute), convert(stop, compute))
+    start, stop = convert(start, compute), convert(stop, compute)
+    shape_of_operands("geomspace", [start.shape, stop.shape])
+    start, stop = broadcast_arrays("geomspace", start, stop)
     axis = canonical_axis("geomspace", axis, start.ndim + 1)
     # Of the absolute value of start on; real numbers of one sign are positive then.
     turn = lax.div(start, convert(lax.abs(start), compute))

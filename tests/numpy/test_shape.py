@@ -322,5 +322,5 @@ def test_insert_of_nothing_asks_for_no_fitting_values(obj, axis):
     ],
 )
 def test_operands_of_one_rank_that_do_not_go_together(call, error):
-    with pytest.raises(error, match="(?i)incompatible shapes"):
+    with pytest.raises(error, match=r"(?i)incompatible shapes"):
         call(jnp.ones(3), jnp.ones(2))

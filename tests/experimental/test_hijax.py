@@ -127,6 +127,43 @@ def test_objects_with_a_state():
     assert box.held["x"].tolist() == [4, 6, 8]
 
 
+class Add(hijax.HiPrimitive):
+    """Adds to an array of a box, and gives what it was."""
+
+    def to_lojax(self, box, x):
+        was = box.held["x"]
+        box.held["x"] = was + x
+        return was
+
+
+add_p = Add("add_of_test")
+
+
+def test_objects_that_the_body_of_a_scan_closes_over_and_changes():
+    box, unread, inner = Box(x=jnp.float32(3)), Box(x=jnp.float32(1)), Box(x=jnp.float32(0))
+
+    def body(carry, x):
+        made = Box(x=x)
+        add_p.bind(made, 1.0)
+        return carry + add_p.bind(box, made.held["x"]) * unread.held["x"], box.held["x"]
+
+    carry, ys = jax.lax.scan(body, 0.0, jnp.arange(3.0))
+    assert (float(carry), ys.tolist(), float(box.held["x"])) == (3 + 4 + 6, [4, 6, 9], 9)
+    assert float(unread.held["x"]) == 1
+
+    def loop(x):
+        def outer(c, _):
+            return jax.lax.scan(lambda c, _: (c, add_p.bind(inner, x)), c, None, length=2)[0], None
+
+        jax.lax.scan(outer, 0.0, None, length=3)
+        total, inner.held["x"] = inner.held["x"], zero
+        return total * x
+
+    zero = inner.held["x"]
+
+    assert [float(f(2.0)) for f in (loop, jax.jit(loop), jax.grad(loop))] == [24, 24, 24]
+
+
 def test_what_is_said_of_results_is_said_of_the_functions_own():
     """References and states are results beside them, of which out_shardings says nothing."""
     mesh = jax.make_mesh((1,), ("x",))

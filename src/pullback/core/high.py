@@ -13,6 +13,7 @@ value is never read: its tangent is the object's, so that transformations of arr
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -175,7 +176,9 @@ class Lowered:
     def raised(self) -> Any:
         """The object."""
         if self.kind.has_qdd:
-            return self.kind.new_from_loval(self.state, *self.arrays)
+            made = self.kind.new_from_loval(self.state, *self.arrays)
+            note_made(made)
+            return made
         if is_opaque(self.kind) and current_interpreter() is not eval_interpreter():
             return Held(self.arrays, self.kind, self.carrier)
         return self.kind.raise_val(*self.arrays)
@@ -227,6 +230,98 @@ def raised(tree: Any) -> Any:
 
 def _mutable(tree: Any) -> list[Any]:
     return [leaf for leaf in tree_flatten(tree)[0] if is_high(leaf) and type_of(leaf).has_qdd]
+
+
+class Captured:
+    """The mutable objects from outside that a function changes, which is watched while it is traced."""
+
+    _all = threading.local()  # of this thread, from the outermost function on
+
+    def __init__(self) -> None:
+        self.changed: list[Any] = []
+        self.before: dict[int, tuple[Any, Lowered]] = {}  # objects from outside, as they were before
+        self.made: dict[int, Any] = {}  # inside
+        self.body: Any = None  # what traces the function
+
+    @classmethod
+    def watching(cls) -> list[Captured]:
+        """Those of the functions that are traced now."""
+        return getattr(cls._all, "stack", [])
+
+    def watched(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """f, after which the objects are what they were before."""
+
+        def call(*args: Any) -> Any:
+            self.before, self.made, self.body = {}, {}, current_interpreter()
+            self._all.stack = [*self.watching(), self]
+            try:
+                return f(*args)
+            finally:
+                self._all.stack = self.watching()[:-1]
+                for x, was in self.before.values():
+                    self._restore(x, was)
+
+        call.__wrapped__ = f  # type: ignore[attr-defined]
+        return call
+
+    def _restore(self, x: Any, was: Lowered) -> None:
+        now = Lowered.of(x)
+        if now.state != was.state or any(a is not b for a, b in zip(now.arrays, was.arrays, strict=True)):
+            was.update(x)
+            if not any(x is other for other in self.changed):
+                self.changed.append(x)
+
+
+    def note_use(self, x: Any) -> None:
+        """A primitive gets an object. One that holds what is computed inside has been made inside."""
+        if id(x) not in self.made and id(x) not in self.before:
+            was = Lowered.of(x)
+            is_made = any(getattr(a, "interpreter", None) is self.body for a in was.arrays)
+            if is_made:
+                self.made[id(x)] = x
+            else:
+                self.before[id(x)] = x, was
+
+
+def _noting(tree: Any, note: Callable[[Captured, Any], None]) -> None:
+    watching = Captured.watching()
+    if watching and (objects := _mutable(tree)):
+        Captured._all.stack = []  # objects may be read by primitives themselves
+        try:
+            for x in objects:
+                for captured in watching:
+                    note(captured, x)
+        finally:
+            Captured._all.stack = watching
+
+
+def note_use(tree: Any) -> None:
+    """A primitive gets what is in a tree."""
+    _noting(tree, Captured.note_use)
+
+
+def note_made(tree: Any) -> None:
+    """What is in a tree has been made inside of what is traced."""
+    _noting(tree, lambda captured, x: captured.made.setdefault(id(x), x))
+
+
+def carrying(f: Callable[..., tuple[Any, Any]], objects: Sequence[Any]) -> Callable[..., tuple[Any, Any]]:
+    """The body f of a scan, with the arrays of mutable objects that it changes as a part of the carry."""
+
+    def inside(carry: Any, x: Any) -> tuple[Any, Any]:
+        own, held = carry
+        outside = [Lowered.of(obj) for obj in objects]
+        for obj, value in zip(objects, held, strict=True):
+            value.update(obj)
+        try:
+            own, y = f(own, x)
+            return (own, [Lowered.of(obj) for obj in objects]), y
+        finally:
+            for obj, value in zip(objects, outside, strict=True):
+                value.update(obj)
+
+    inside.__wrapped__ = f  # type: ignore[attr-defined]
+    return inside
 
 
 def through(fun: Callable[..., Any]) -> Callable[..., tuple[Any, list[Any]]]:

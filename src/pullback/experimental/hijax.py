@@ -31,7 +31,11 @@ class HiPrimitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """The result of the primitive."""
-        return self.to_lojax(*map(high.actual, args), **params)
+        given = [high.actual(x) for x in args]
+        high.note_use(given)
+        out = self.to_lojax(*given, **params)
+        high.note_made(out)
+        return out
 
 
 class AvalQDD:

@@ -78,8 +78,17 @@ def scan(
     given, tree = tree_flatten(xs)
     if has_references_among(given):
         f, xs, length = _by_rows(f, given, tree, length)
-    carry, ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
-    return carry, tree_map(_stacked, ys) if high.types_of else ys
+    if not high.types_of or control.python_control_flow():
+        return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+    captured = high.Captured()
+    carry, ys = _scan(captured.watched(f), init, xs, length, reverse, unroll, _split_transpose)
+    if objects := captured.changed:
+        init = init, [high.Lowered.of(x) for x in objects]
+        f = high.carrying(f, objects)
+        (carry, after), ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+        for x, value in zip(objects, after, strict=True):
+            value.update(x)
+    return carry, tree_map(_stacked, ys)
 
 
 def _by_arrays(f, init, xs, length):

@@ -271,7 +271,6 @@ class Captured:
             if not any(x is other for other in self.changed):
                 self.changed.append(x)
 
-
     def note_use(self, x: Any) -> None:
         """A primitive gets an object. One that holds what is computed inside has been made inside."""
         if id(x) not in self.made and id(x) not in self.before:

@@ -385,7 +385,7 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     dtype = aval.dtype
     if isinstance(dtype, np.dtype) and (dtype.kind in "fc" or dtypes.issubdtype(dtype, np.inexact)):
         return aval
-    return ShapedArray(aval.shape, dtypes.float0)
+    return ShapedArray(aval.shape, dtype.tangent_dtype if dtypes.is_extended(dtype) else dtypes.float0)
 
 
 def typeof(x) -> ShapedArray:

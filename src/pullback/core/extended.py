@@ -1,14 +1,16 @@
-"""Operations on arrays of extended element types (random keys), by way of their words.
+"""Operations on arrays of extended element types (random keys, types of users), by way of their words.
 
-An array `key<fry>[*K]` is in memory `u32[*K, 2]`. A primitive that only moves elements about means on keys what its
-batching rule gives for the words, their last axis being the mapped one; so movement needs no second set of rules.
+An array `key<fry>[*K]` is in memory `u32[*K, 2]`, one of a user's type mostly as many floats.
+
+A primitive that only moves elements about means on keys what its batching rule gives for the words, their last axis
+being the mapped one; so movement needs no second set of rules.
 Eagerly that is done at once; programs show movement of keys as it is, until keys are replaced by their words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback.core.avals import typeof
 from pullback.core.hooks import hooks
@@ -16,28 +18,49 @@ from pullback.core.jaxpr import jaxprs_in_params
 from pullback.core.primitive import registry
 from pullback.util import dtypes
 
-# Types of concrete arrays with extended element types; filled, as the two functions, by the packages that define them.
+
+def checks_reuse() -> bool:
+    """Whether it is found out that a key is used twice."""
+    return reuse is not None and reuse.is_on()
+
+
+class Way(NamedTuple):
+    """How arrays of a class of element types are made of words, and the other way."""
+
+    words: Callable[[Any], Any]  # of an array or tracer
+    wrap: Callable[[Any, Any], Any]  # (dtype, words, concrete or traced)
+    made: Callable[[Any, Any], Any]  # (dtype, words) -> the array that holds these words
+
+
+# Types of concrete arrays with extended element types; filled by the packages that define them.
 array_types: set[type] = set()
-_unwrap: Callable[[Any], Any]
-_wrap: Callable[[Any, Any], Any]
+_ways: dict[type, Way] = {}  # by class of element types
 reuse: Any = None  # the check that no key is used twice (random/_reuse.py)
 
 
-def register(array_type: type, unwrap: Callable[[Any], Any], wrap: Callable[[Any, Any], Any]) -> None:
-    """Make `array_type` known: `unwrap(array_or_tracer)` gives its words, `wrap(dtype, words)` makes one."""
-    global _unwrap, _wrap
+def register(dtypes_of: type, array_type: type, way: Way) -> None:
+    """Make `array_type` known, whose element types are of this class, or of one derived from it."""
     array_types.add(array_type)
-    _unwrap, _wrap = unwrap, wrap
+    _ways[dtypes_of] = way
+
+
+def _way(dtype: Any) -> Way:
+    return next(_ways[cls] for cls in type(dtype).__mro__ if cls in _ways)
 
 
 def words(x: Any) -> Any:
     """The words of an array or tracer of an extended element type."""
-    return _unwrap(x)
+    return _way(x.dtype).words(x)
 
 
 def of_words(dtype: Any, words: Any) -> Any:
     """The array of an extended element type that has these words."""
-    return _wrap(dtype, words)
+    return _way(dtype).wrap(dtype, words)
+
+
+def holding(dtype: Any, words: Any) -> Any:
+    """The array of an extended element type that holds these words, whatever they are."""
+    return _way(dtype).made(dtype, words)
 
 
 # Traits of primitives that take elements from one place to another without looking at them.
@@ -75,6 +98,10 @@ def on_words(primitive: Any, avals: Sequence[Any], args: Sequence[Any], params: 
 
     `avals` are the types of the operands, of which `args` has the words where these are extended.
     """
+    base_shape = next(a.dtype.base_shape for a in avals if dtypes.is_extended(a.dtype))
+    if not base_shape:  # a word is an element
+        outs = primitive.bind(*args, **params)
+        return list(outs) if primitive.multiple_results else [outs]
     if primitive.name in ("eq", "ne"):
         return [_compare(primitive, args)]
     if exchanges(primitive):  # along dimensions that are counted from the first one
@@ -93,12 +120,12 @@ def process(primitive: Any, args: tuple, params: dict) -> Any:
     """
     avals = [typeof(x) for x in args]
     kind = check(primitive, avals)
-    words = [_unwrap(x) if dtypes.is_extended(a.dtype) else x for x, a in zip(args, avals)]
-    outs = on_words(primitive, avals, words, params)
+    given = [words(x) if dtypes.is_extended(a.dtype) else x for x, a in zip(args, avals)]
+    outs = on_words(primitive, avals, given, params)
     if primitive.name in ("eq", "ne"):
         return outs[0]
-    arrays = [_wrap(kind, x) for x in outs]
-    if reuse.is_on() and type(arrays[0]) in array_types:
+    arrays = [of_words(kind, x) for x in outs]
+    if checks_reuse() and type(arrays[0]) in array_types:
         reuse.moved(primitive, args, params, arrays)
     return arrays if primitive.multiple_results else arrays[0]
 

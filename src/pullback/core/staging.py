@@ -305,7 +305,7 @@ class StagingInterpreter(RecordingInterpreter):
             and any([dtypes.is_extended(a.dtype) for a in in_avals])
             and extended.handles(primitive, params)
         ):
-            if extended.reuse.is_on() or any([getattr(a, "placing", None) is not None for a in in_avals]):
+            if extended.checks_reuse() or any([getattr(a, "placing", None) is not None for a in in_avals]):
                 return extended.process(primitive, tuple(args), params)  # what is said of words is said of keys
             extended.check(primitive, in_avals)
         on_mesh = (types.in_use() or primitive.name in types.CONSTRAINTS) and types.concerns(

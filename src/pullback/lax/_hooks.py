@@ -15,11 +15,15 @@ from pullback.lax.movement import shape as shapes
 from pullback.lax.movement.broadcast import broadcast_in_dim_p
 from pullback.lax.records.rules import move_batch_axis
 from pullback.lax.reductions import reductions
+from pullback.util import dtypes
 
 
 def zeros(aval: Any) -> Any:
     """Zeros of an aval, cut as its type says; NumPy ones where the dtype only has zeros."""
     dtype = aval.dtype
+    if dtypes.is_extended(dtype):
+        zero = dtype._rules.zero(dtype)
+        return broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=()) if aval.shape else zero
     if dtype.kind == "V" and dtype.itemsize == 0:
         return np.zeros(aval.shape, dtype)
     zero = np.zeros((), dtype)[()]
@@ -30,6 +34,12 @@ def zeros(aval: Any) -> Any:
     found = broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
     placing = getattr(aval, "placing", None)
     return found if placing is None else resharded(found, placing)
+
+
+def add(x: Any, y: Any) -> Any:
+    """x + y of tangents, and of what types of users make of it."""
+    dtype = getattr(x, "dtype", None)
+    return dtype._rules.add(dtype, x, y) if dtypes.is_extended(dtype) else arithmetic.add_any(x, y)
 
 
 def broadcast(x: Any, size: int, axis: int) -> Any:
@@ -117,7 +127,7 @@ hooks.fill(
     less=compare.lt,
     not_equal=compare.ne,
     clamp=arithmetic.clamp,
-    add=arithmetic.add_any,
+    add=add,
     reshape=shapes.reshape,
     rev=shapes.rev,
     slice_in_dim=shapes.slice_in_dim,

@@ -25,16 +25,14 @@ class KeyDType(dtypes.ExtendedDType):
     """The element type of key arrays of one generator, such as `key<fry>`."""
 
     type = dtypes.prng_key
-    base = np.dtype(np.uint32)
+    base = np.dtype(np.uint32)  # type: ignore[assignment]
+    base_shape: tuple[int, ...] = ()  # type: ignore[assignment]
+    tangent_dtype = dtypes.float0  # type: ignore[assignment]
 
     def __init__(self, impl: PRNGImpl) -> None:
         self._impl = impl
         self.name = f"key<{impl.tag}>"
         self.base_shape = impl.key_shape
-
-    def wrap(self, words: Any) -> PRNGKeyArray:
-        """The key array of these words."""
-        return PRNGKeyArray(self._impl, words)
 
     def __reduce__(self) -> Any:
         return key_dtype, (self._impl.name,)
@@ -297,7 +295,12 @@ def wrap(impl: PRNGImpl, words: Any) -> Any:
     return random_wrap_p.bind(words, impl=impl) if isinstance(words, Tracer) else PRNGKeyArray(impl, words)
 
 
-extended.register(PRNGKeyArray, unwrap, lambda dtype, words: wrap(dtype._impl, words))
+_WAY = extended.Way(
+    unwrap,
+    lambda dtype, words: wrap(dtype._impl, words),
+    lambda dtype, words: PRNGKeyArray(dtype._impl, words),
+)
+extended.register(KeyDType, PRNGKeyArray, _WAY)
 extended.reuse = _reuse
 
 

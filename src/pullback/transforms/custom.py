@@ -442,5 +442,5 @@ custom_lin_p = Primitive(
     transpose=_custom_lin_transpose,
     batch=_custom_lin_evaluate,
     lower=NoRule("can't apply forward-mode differentiation (jvp) to a custom_vjp function"),
-    traits={"own types", "transposes zeros"},  # bwd may give what does not depend on the cotangent
+    traits={"own types", "transposes zeros", "extended"},  # bwd may give what does not depend on the cotangent
 )

@@ -33,17 +33,35 @@ class prng_key(extended):
 
 
 class ExtendedDType:
-    """Base of the element types that are not NumPy dtypes. Each is made once and compared by identity.
+    """Base of the element types that are not NumPy dtypes.
 
     `name` is what prints, `type` its abstract scalar type, `base` the NumPy dtype of its representation and
-    `base_shape` the dimensions that the representation has after those of the array.
+    `base_shape` the dimensions that the representation has after those of the array. Types of users have `_rules`,
+    which say these: `physical_element_aval(dtype)`; from and to which types there are conversions,
+    `convert_from(dtype, other)` and `convert_to(other, dtype)`; and, of a type that is differentiated,
+    `tangent_dtype(dtype)`, whose own rules have `add(dtype, x, y)` and `zero(dtype)`.
     """
 
     name: str
     type: type
-    base: np.dtype
-    base_shape: tuple[int, ...]
+    _rules: Any = None
     kind = "O"
+
+    @property
+    def base(self) -> np.dtype:
+        """The NumPy dtype of the representation."""
+        return self._rules.physical_element_aval(self).dtype
+
+    @property
+    def base_shape(self) -> tuple[int, ...]:
+        """The dimensions that the representation of an element has."""
+        return tuple(self._rules.physical_element_aval(self).shape)
+
+    @property
+    def tangent_dtype(self) -> Any:
+        """The element type of tangents."""
+        rule = getattr(self._rules, "tangent_dtype", None)
+        return float0 if rule is None else rule(self)
 
     @property
     def itemsize(self) -> int:

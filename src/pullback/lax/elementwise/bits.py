@@ -8,6 +8,7 @@ from pullback.core import Tracer, hooks
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
 from pullback.core.lowering import Elementwise, Pointwise
+from pullback.lax.elementwise import extended_types
 from pullback.lax.elementwise.arithmetic import op
 from pullback.lax.records.families import *
 from pullback.lax.records.rules import batch_unary
@@ -259,6 +260,8 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` as dtype and weak type, or itself if it is so already; for rules and other modules."""
     if x.dtype == dtype and x.aval.weak_type == weak_type:
         return x
+    if dtypes.is_extended(dtype) or dtypes.is_extended(x.dtype):
+        return extended_types.convert(x, dtype)
     if x.ndim == 0 and not isinstance(x, Tracer) and isinstance(dtype, np.dtype) and isinstance(x.dtype, np.dtype):
         # A concrete scalar is converted now, also while tracing: it stays a literal.
         with np.errstate(all="ignore"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core import hooks
+from pullback.core import extended, hooks
 from pullback.core.avals import ShapedArray, typeof
 from pullback.core.dimensions import Dimension
 from pullback.util import dtypes
@@ -73,7 +73,7 @@ def is_plain(dtype: Any) -> bool:
 
 def dressed(x: Any, dtype: Any) -> Any:
     """What a program has computed in place of an array of a dtype that is not plain, as such an array."""
-    return np.zeros(x.shape, dtypes.float0) if dtype == dtypes.float0 else dtype.wrap(x)
+    return np.zeros(x.shape, dtypes.float0) if dtype == dtypes.float0 else extended.holding(dtype, x)
 
 
 def physical(aval: ShapedArray) -> ShapedArray:

@@ -6,7 +6,7 @@ by lowering, which knows plain element types only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,13 +42,13 @@ def replace_keys(closed: ClosedJaxpr) -> ClosedJaxpr:
     invars = [new(v) for v in jaxpr.invars]
     eqns: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name in ("random_wrap", "random_unwrap"):
+        if eqn.primitive.name in ("random_wrap", "random_unwrap", "to_edtype", "from_edtype"):
             env[eqn.outvars[0]] = read(eqn.invars[0])
             continue
         avals = [a.aval for a in eqn.invars]
         eqn = map_inner(eqn, "keys", replace_keys)
         touched = any(map(is_key, avals)) or any(is_key(v.aval) for v in eqn.outvars)
-        if touched and not has_inner(eqn):
+        if touched and not has_inner(eqn) and not _are_elements(avals):
             rule = _same if extended.exchanges(eqn.primitive) else _RULES.get(eqn.primitive.name)
             if rule is None:
                 _write_out(eqn, env, eqns)
@@ -91,6 +91,11 @@ def _write_out(eqn: JaxprEqn, env: dict[Var, Any], eqns: list[JaxprEqn]) -> None
 def is_key(aval: Any) -> bool:
     """Whether the elements are keys."""
     return not isinstance(aval.dtype, np.dtype)
+
+
+def _are_elements(avals: Sequence[Any]) -> bool:
+    """Whether each element has one word, so that an equation says the same of words."""
+    return all(not a.dtype.base_shape for a in avals if is_key(a)) and any(map(is_key, avals))
 
 
 def words_aval(aval: Any) -> ShapedArray:

@@ -131,3 +131,24 @@ def test_gradients_of_rolls():
     y = laplacian(np, x.astype("f8"), by_roll)
     want = laplacian(np, y * y, by_roll)
     np.testing.assert_allclose(pullback.jit(pullback.grad(loss))(x), want, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("space", ["temporary", "input"])
+def test_elements_read_before_a_nest_are_not_read_in_it_from_memory_that_others_have_then(space):
+    """The last mention of a temporary ends its life: what the nest writes may lie where it was."""
+    b = Builder()
+    u, v = (b.buffer(name, "f32", 2, space) for name in "uv")
+    t, y = b.temporary("t", "f32", 4), b.output("y", "f32", 4)
+    if space == "temporary":
+        with b.loop(2) as i:
+            b.store(u, i, 1.0)
+            b.store(v, i, 2.0)
+    (u0, u1), (v0, v1) = ([b.let(b.load(buffer, k)) for k in (0, 1)] for buffer in (u, v))
+    with b.loop(2) as i, b.loop(2) as j:
+        first = b.op("lt", j, 1)
+        b.store(t, i * 2 + j, b.select(b.op("lt", i, 1), b.select(first, v0, v1), b.select(first, u0, u1)))
+    with b.loop(4) as k:
+        b.store(y, k, b.load(t, k))
+    function = b.function("f")
+    text = to_text(places(function, last=True))
+    assert ("u[select(" in text or "v[select(" in text) == (space == "input"), text

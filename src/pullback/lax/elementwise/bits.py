@@ -260,7 +260,7 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` as dtype and weak type, or itself if it is so already; for rules and other modules."""
     if x.dtype == dtype and x.aval.weak_type == weak_type:
         return x
-    if dtypes.is_extended(dtype) or dtypes.is_extended(x.dtype):
+    if extended_types.has_rules(dtype) or extended_types.has_rules(x.dtype):
         return extended_types.convert(x, dtype)
     if x.ndim == 0 and not isinstance(x, Tracer) and isinstance(dtype, np.dtype) and isinstance(x.dtype, np.dtype):
         # A concrete scalar is converted now, also while tracing: it stays a literal.

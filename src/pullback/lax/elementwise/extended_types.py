@@ -113,19 +113,20 @@ from_edtype_p = _pair(
 )
 
 
+def has_rules(dtype: Any) -> bool:
+    """Whether an element type is a user's."""
+    return dtypes.is_extended(dtype) and dtype._rules is not None
+
+
 def convert(x: Any, dtype: Any) -> Any:
     """x as another element type, where it or its own is a user's. ValueError where their rules have no conversion."""
     have = x.dtype
     if have == dtype:
         return x
-    if dtypes.is_extended(have):
-        rules = getattr(have, "_rules", None)
-        if rules is not None and not dtypes.is_extended(dtype) and rules.convert_from(have, dtype):
-            return from_edtype_p.bind(x, dtype=dtype)
-    else:
-        rules = getattr(dtype, "_rules", None)
-        if rules is not None and rules.convert_to(have, dtype):
-            return to_edtype_p.bind(x, edtype=dtype)
+    if has_rules(have) and not dtypes.is_extended(dtype) and have._rules.convert_from(have, dtype):
+        return from_edtype_p.bind(x, dtype=dtype)
+    if has_rules(dtype) and not dtypes.is_extended(have) and dtype._rules.convert_to(have, dtype):
+        return to_edtype_p.bind(x, edtype=dtype)
     raise ValueError(f"Cannot convert_element_type from {have} to {dtype}")
 
 

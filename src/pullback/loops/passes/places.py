@@ -25,7 +25,7 @@ from operator import is_
 from pullback.loops.ir.affine import interval, linear_form, summands
 from pullback.loops.ir.fold import COMPARES, const, const_key, make
 from pullback.loops.ir.ir import Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Var
-from pullback.loops.ir.visit import Rewriter, blocks, nodes, statements, stored, subexpressions, with_blocks
+from pullback.loops.ir.visit import Rewriter, blocks, loaded, nodes, statements, stored, subexpressions, with_blocks
 from pullback.loops.schedule.space import extent_of
 
 from .simplify import simplify
@@ -54,7 +54,7 @@ def _block(body: Sequence[Stmt], given: dict[Var, Load], last: bool) -> tuple[St
             changed = stored((stmt,))
             given = {var: load for var, load in given.items() if load.buffer not in changed} if changed else given
             if isinstance(stmt, Loop) and stmt.role != "sequential":
-                stmt = _chosen(stmt, given, last)
+                stmt = _chosen(stmt, _alive(given, stmt), last)
             elif inner := blocks(stmt):
                 new = iter([_block(each, given, last) for each in inner])
                 old = stmt
@@ -62,6 +62,12 @@ def _block(body: Sequence[Stmt], given: dict[Var, Load], last: bool) -> tuple[St
                 stmt = old if all(map(_same, blocks(stmt), inner)) else stmt
         result.append(stmt)
     return tuple(result)
+
+
+def _alive(given: Mapping[Var, Load], nest: Loop) -> dict[Var, Load]:
+    """Those of arrays that are there while a nest runs: memory of temporaries that it does not read holds others."""
+    read = loaded((nest,))
+    return {var: load for var, load in given.items() if load.buffer.space != "temporary" or load.buffer in read}
 
 
 def _same(new: Sequence[Stmt], old: Sequence[Stmt]) -> bool:

@@ -38,7 +38,7 @@ def zeros(aval: Any) -> Any:
 
 def add(x: Any, y: Any) -> Any:
     """x + y of tangents, and of what types of users make of it."""
-    dtype = getattr(x, "dtype", None)
+    dtype: Any = getattr(x, "dtype", None)
     return dtype._rules.add(dtype, x, y) if dtypes.is_extended(dtype) else arithmetic.add_any(x, y)
 
 

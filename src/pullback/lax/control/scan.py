@@ -83,9 +83,8 @@ def scan(
     captured = high.Captured()
     carry, ys = _scan(captured.watched(f), init, xs, length, reverse, unroll, _split_transpose)
     if objects := captured.changed:
-        init = init, [high.Lowered.of(x) for x in objects]
-        f = high.carrying(f, objects)
-        (carry, after), ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+        both = init, [high.Lowered.of(x) for x in objects]
+        (carry, after), ys = _scan(high.carrying(f, objects), both, xs, length, reverse, unroll, _split_transpose)
         for x, value in zip(objects, after, strict=True):
             value.update(x)
     return carry, tree_map(_stacked, ys)

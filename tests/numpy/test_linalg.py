@@ -122,6 +122,7 @@ FUNCTIONS = {
     "svdvals": linalg.svdvals,
     "qr": lambda x: linalg.qr(x)[1],
     "pinv": lambda x: linalg.pinv(x[:, :3]),
+    "pinv of Hermitian": lambda x: linalg.pinv(x, hermitian=True),
     "lstsq": lambda x: linalg.lstsq(x[:, :3], x[:, 3])[0],
     "norm": lambda x: linalg.norm(x, axis=0),
     "matrix_power": lambda x: linalg.matrix_power(x, 3),

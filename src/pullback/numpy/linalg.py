@@ -12,6 +12,7 @@ from pullback import lax
 from pullback.api import custom_jvp
 from pullback.api.eager import remember_all as _remember_all
 from pullback.core.explain import explain_all as _explain_all
+from pullback.lax.linalg.matrices import symmetrized
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.numpy.linalg import PAGES as _PAGES
 from pullback.numpy import _products
@@ -267,6 +268,8 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     (a,) = _inexact("pinv", a)
     if a.ndim < 2:
         raise ValueError(f"pinv: expected matrices, got shape {a.shape}")
+    if hermitian and a.shape[-1] == a.shape[-2]:
+        a = symmetrized(a)  # whose inverse it is, and so the derivatives
     return _pinv(a, rtol, hermitian)
 
 

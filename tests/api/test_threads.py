@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 
 import pullback as pb
 import pullback.numpy as jnp
@@ -41,8 +42,9 @@ def test_bad_numbers(bad, error):
 
 
 def run(code, **environment):
+    outside = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
     out = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], env=outside | environment, capture_output=True, text=True, timeout=PATIENCE
     )
     assert out.returncode == 0, out.stderr
     return out.stdout.strip()

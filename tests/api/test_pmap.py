@@ -316,6 +316,12 @@ def test_where_arguments_lie_traces_nothing_again():
     assert f(f(x)).tolist() == (4 * x).tolist() and len(traced) == 3
 
 
+def test_static_arguments_that_are_equal_but_of_other_types_are_others():
+    f = jax.pmap(lambda x, n: x + isinstance(n, bool), static_broadcasted_argnums=1)
+    x = np.arange(4.0, dtype=np.float32)
+    assert f(x, 1).tolist() == x.tolist() and f(x, True).tolist() == (x + 1).tolist()
+
+
 @pytest.mark.parametrize("groups", [[], [[0, 1]], [[0, 1], [1, 2]], [[0, 1], [2, 7]], [[0, 1, 2, 3, 4, 5]]])
 def test_groups_that_do_not_cover_an_axis(groups):
     for f in (lax.psum, lax.pmax, lax.pmean, lax.all_gather):

@@ -411,3 +411,26 @@ def test_objects_whose_tangents_are_arrays():
     summed = jax.grad(lambda c: jax.lax.scan(lambda s, row: (s + Decode.of(row).sum(), None), 0.0, c)[0])(coded)
     assert summed.tolist() == [[1, 1, 1]] * 2
     assert jax.tree.leaves({"a": coded}) == [coded]
+
+
+def test_bodies_that_change_nothing_are_traced_once():
+    """Though there are such types, which classes are registered for when modules are imported."""
+    traced = []
+
+    def body(c, x):
+        traced.append(1)
+        return c + x, c
+
+    for _ in range(3):
+        carry, _ = jax.lax.scan(body, 0.0, jnp.arange(4.0))
+        assert carry == 6
+    assert len(traced) == 1
+
+    box = Box(x=jnp.float32(0))
+
+    def change(c, x):
+        return c, add_p.bind(box, x)
+
+    for total in (6, 12):  # what is changed is seen to be so each time
+        jax.lax.scan(change, jnp.float32(0), jnp.arange(4.0))
+        assert box.held["x"] == total

@@ -38,7 +38,7 @@ def test_a_few_programs_reach_every_pass():
     places = pullback.make_jaxpr(lambda x, i: jnp.sin(x).at[jnp.arange(40), i].add(1.0))(
         np.ones((40, 5)), np.zeros(40, int)
     )
-    parts = pullback.make_jaxpr(lambda x, y: jnp.einsum("ij,kl->ikjl", x, y).reshape(144, 144))(*np.ones((2, 12, 12)))
+    parts = pullback.make_jaxpr(lambda x: jnp.tile(x, (3, 5)) + 1.0)(np.ones((12, 12), "f4"))
     batch = pullback.make_jaxpr(lambda x, y: pullback.nn.softmax(x @ y) @ x)(*np.ones((2, 8, 64, 64), "f4"))
     large = pullback.make_jaxpr(jnp.add)(*[pullback.ShapeDtypeStruct((5_000_000,), jnp.float32)] * 2)
     # Nor arrays that are written in place.

@@ -33,14 +33,17 @@ from pullback.runtime.arrays.devices import Device, process_count
 from pullback.runtime.arrays.devices import devices as all_devices
 from pullback.runtime.arrays.placement import is_placed
 from pullback.runtime.eager import checks
+from pullback.runtime.programs import spans
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._mesh import is_local
 from pullback.util import config
-from pullback.util.memory import forgetful
+from pullback.util.memory import forgetful, make_room
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary
+
+MOST_MADE = 512  # programs of one function, for arguments of different types
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -150,12 +153,13 @@ class _Pmap:
         made = None
         if self.is_concrete(leaves):
             # Where arguments lie is in the key of the calls that C knows, and changes nothing of the program.
-            avals, static = tuple(typeof(leaf) for leaf in leaves), tuple(fixed.items())
-            key = tree, avals, static, tuple(devices[:size]), count, config.epoch()
+            avals, static = tuple(map(typeof, leaves)), tuple([(n, type(x), x) for n, x in fixed.items()])
+            key = tree, avals, static, tuple(devices[:size]), count, config.epoch(), spans.is_recording()
             made = self.made.get(key)
             if made is None:
                 made = self.for_devices(leaves, tree, args, fixed, devices[:size], count)
                 if made is not None:
+                    make_room(self.made, MOST_MADE)
                     self.made[key] = made
         if made is None:
             if count > 1:

@@ -233,9 +233,12 @@ def _mutable(tree: Any) -> list[Any]:
 
 
 class Captured:
-    """The mutable objects from outside that a function changes, which is watched while it is traced."""
+    """The mutable objects from outside that the body of a loop changes, which is watched while it is traced.
 
-    _all = threading.local()  # of this thread, from the outermost function on
+    with Captured() as captured: ...  # the next body that is traced is that loop's
+    """
+
+    _all = threading.local()  # of this thread: those of bodies that are traced now, and whose body is next
 
     def __init__(self) -> None:
         self.changed: list[Any] = []
@@ -243,26 +246,33 @@ class Captured:
         self.made: dict[int, Any] = {}  # inside
         self.body: Any = None  # what traces the function
 
+    def __enter__(self) -> Captured:
+        self.outer, self._all.next = self.next(), self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._all.next = self.outer
+
     @classmethod
     def watching(cls) -> list[Captured]:
-        """Those of the functions that are traced now."""
+        """Those of the functions that are traced now, from the outermost on."""
         return getattr(cls._all, "stack", [])
 
-    def watched(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """f, after which the objects are what they were before."""
+    @classmethod
+    def next(cls) -> Captured | None:
+        """That of the loop whose body is traced next."""
+        return getattr(cls._all, "next", None)
 
-        def call(*args: Any) -> Any:
-            self.before, self.made, self.body = {}, {}, current_interpreter()
-            self._all.stack = [*self.watching(), self]
-            try:
-                return f(*args)
-            finally:
-                self._all.stack = self.watching()[:-1]
-                for x, was in self.before.values():
-                    self._restore(x, was)
-
-        call.__wrapped__ = f  # type: ignore[attr-defined]
-        return call
+    def watched(self, f: Callable[..., Any], *args: Any) -> Any:
+        """f(*args), after which the objects are what they were before."""
+        self.before, self.made, self.body = {}, {}, current_interpreter()
+        self._all.stack, self._all.next = [*self.watching(), self], None
+        try:
+            return f(*args)
+        finally:
+            self._all.stack, self._all.next = self.watching()[:-1], self
+            for x, was in self.before.values():
+                self._restore(x, was)
 
     def _restore(self, x: Any, was: Lowered) -> None:
         now = Lowered.of(x)

@@ -85,16 +85,21 @@ def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
 
 
 def lasts(found, own: bool) -> bool:
-    """Whether a traced body may be remembered: with the function itself if `own`, else by its code."""
+    """Whether a traced body may be remembered: with the function itself if `own`, else by its code. One that changes
+    objects from outside is to be seen to do so each time."""
     closed, consts, _ = found
+    if (captured := high.Captured.next()) is not None and captured.changed:
+        return False
     return not consts and (own or sum([np.size(c) for c in closed.consts]) <= KEPT)
 
 
 def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
     out_trees: list[Any] = []
+    captured = high.Captured.next()
 
     def flat(*args):
-        out = fun(*tree_unflatten(in_tree, args))
+        given = tree_unflatten(in_tree, args)
+        out = fun(*given) if captured is None else captured.watched(fun, *given)
         leaves, tree = high.flattened(out) if high.types_of else tree_flatten(out)
         out_trees[:] = [tree]
         for i, leaf in enumerate(leaves):

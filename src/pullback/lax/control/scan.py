@@ -80,8 +80,8 @@ def scan(
         f, xs, length = _by_rows(f, given, tree, length)
     if not high.types_of or control.python_control_flow():
         return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
-    captured = high.Captured()
-    carry, ys = _scan(captured.watched(f), init, xs, length, reverse, unroll, _split_transpose)
+    with high.Captured() as captured:
+        carry, ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
     if objects := captured.changed:
         both = init, [high.Lowered.of(x) for x in objects]
         (carry, after), ys = _scan(high.carrying(f, objects), both, xs, length, reverse, unroll, _split_transpose)

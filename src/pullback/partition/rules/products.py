@@ -56,7 +56,7 @@ def _over_typed_keys(eqn: Any) -> Factors | None:
     return _over_leading(eqn, len(shape_of(eqn.invars[0])))
 
 
-def _between_keys_and_words(eqn: Any) -> Factors | None:
+def _between_elements_and_words(eqn: Any) -> Factors | None:
     return _over_leading(eqn, min(len(shape_of(eqn.invars[0])), len(shape_of(eqn.outvars[0]))))
 
 
@@ -102,5 +102,5 @@ RULES = {
     **dict.fromkeys([f"threefry_{kind}" for kind in ("bits", "split", "fold_in", "gamma")], _over_rows),
     "philox_bits": _over_rows,
     **dict.fromkeys([f"random_{kind}" for kind in ("bits", "split", "fold_in", "seed")], _over_typed_keys),
-    **dict.fromkeys(["random_wrap", "random_unwrap"], _between_keys_and_words),
+    **dict.fromkeys(["random_wrap", "random_unwrap", "from_edtype", "to_edtype"], _between_elements_and_words),
 }

@@ -68,6 +68,24 @@ std::string seconds_text(double seconds) {
     return text;
 }
 
+// Whether a process of this host has ended; false for 0, which is one of another host. Who started it may not have asked
+// for its end yet, or never does: then it still has its number, as a zombie.
+bool is_gone(int64_t pid) {
+    if (!pid) return false;
+    if (kill(pid_t(pid), 0)) return errno == ESRCH;
+#ifdef __linux__
+    char path[40], text[512];
+    snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(pid));
+    std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "r"), fclose);
+    if (!file) return false;
+    text[fread(text, 1, sizeof text - 1, file.get())] = 0;
+    const char* name_end = strrchr(text, ')');  // pid (name) state ...; the name may have any characters
+    return name_end && name_end[1] == ' ' && (name_end[2] == 'Z' || name_end[2] == 'X');
+#else
+    return false;
+#endif
+}
+
 }  // namespace
 
 struct Processes::Pending {
@@ -198,7 +216,7 @@ bool Processes::look_around(Pending& pending, double waited, const std::string& 
     for (const Request& r : pending.requests)
         if (!r.done && std::find(missing.begin(), missing.end(), r.process) == missing.end()) missing.push_back(r.process);
     for (int p : missing) {
-        if (pids_[size_t(p)] && kill(pid_t(pids_[size_t(p)]), 0) && errno == ESRCH) {
+        if (is_gone(pids_[size_t(p)])) {
             fail(what + ": process " + std::to_string(p) + " is gone (its process id was " +
                  std::to_string(pids_[size_t(p)]) + ")");
             return false;
@@ -268,7 +286,7 @@ void Processes::part(double seconds) {
         auto* request = new Request;
         mpi.Isend(text, int(kNoteBytes), mpi.byte, p, kLeft, mpi.notes, request->handle);
     }
-    auto runs = [&](size_t p) { return !left_[p] && !(pids_[p] && kill(pid_t(pids_[p]), 0) && errno == ESRCH); };
+    auto runs = [&](size_t p) { return !left_[p] && !is_gone(pids_[p]); };
     const auto start = Clock::now();
     for (bool all = false; !all && seconds_since(start) < seconds;) {
         hear();

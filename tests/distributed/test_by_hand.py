@@ -68,11 +68,11 @@ def test_a_killed_process_ends_all(tmp_path, address):
         "print('here', flush=True)\n"
         "while True:\n    together.sync_global_devices('again')\n    time.sleep(0.01)\n"
     )
-    processes = [start(address, 2, k, str(program), patience=5) for k in range(2)]
+    processes = [start(address, 2, k, str(program), patience=900) for k in range(2)]
     assert processes[1].stdout.readline() == "here\n"
     processes[1].send_signal(signal.SIGKILL)
-    found = outputs(processes[:1])
-    assert processes[0].returncode and "process 1" in found[0], found
+    found = outputs(processes[:1])  # nobody has asked for the end of the other yet
+    assert processes[0].returncode and "process 1 is gone" in found[0], found
     processes[1].communicate()
 
 

@@ -11,7 +11,7 @@ struct Hooks {
     PyObject* make_aval = nullptr;       // (shape: tuple, dtype, weak_type: bool) -> the interned ShapedArray
     PyObject* repr = nullptr;            // (ndarray, weak_type) -> str, the repr of an array
     PyObject* reconstruct = nullptr;     // (ndarray, weak_type) -> Array; must pickle by name
-    PyObject* first_device = nullptr;  // () -> the device of arrays that are not committed to one, and were made there
+    PyObject* first_device = nullptr;    // () -> the device of arrays that are not committed to one, and were made there
     PyObject* sharding = nullptr;        // (Array) -> its sharding
     PyObject* leaf = nullptr;            // (object) -> (key, Array) or None; see call_cache.h
     PyObject* asarray = nullptr;         // (object) -> Array, for leaves that C does not convert itself

@@ -25,6 +25,7 @@
 #include "programs/spans.h"
 #include "arrays/indexing.h"
 #include "programs/loader.h"
+#include "programs/sum_order.h"
 #include "post_order.h"
 #include "sorting/selection.h"
 #include "sorting/sorting.h"
@@ -149,6 +150,10 @@ NB_MODULE(_core, m) {
     m.attr("SHARED_BYTES") = pb::kSharedBytes;
     m.attr("DECIDES") = pb::kDecides;
     m.attr("FEWEST") = pb::kFewest;
+    m.attr("SUM_BLOCK") = pb::kSumBlock;
+    m.attr("SUM_FEW") = pb::kSumFew;
+    m.attr("SUM_CHAIN") = pb::kSumChain;
+    m.attr("SUM_STEPS") = pb::kSumSteps;
     m.attr("LARGE") = pb::AnySize::kLarge;
     m.attr("PAYS") = int64_t(pb::AnySize::kPays);
     m.attr("BLOCK_ARENA") = pb::Blocks::kMaxArena;

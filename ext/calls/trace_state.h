@@ -37,7 +37,8 @@ extern uint32_t traces_begun;
 // interpreter guards them from no other.
 bool check_main_interpreter();
 
-// check_main_interpreter(), set_tracing(bool or 2), begin_trace(), set_has_mesh(bool), set_home(device or None, bool, device or None), set_trace_context_token(token), set_thread_context_token(token or None)
+// check_main_interpreter(), set_tracing(bool or 2), begin_trace(), set_has_mesh(bool), set_home(device or None, bool,
+// device or None), set_trace_context_token(token), set_thread_context_token(token or None)
 bool add_trace_state(PyObject* module);
 
 }  // namespace pb

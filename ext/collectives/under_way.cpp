@@ -1,6 +1,5 @@
 #include "collectives/under_way.h"
 
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>

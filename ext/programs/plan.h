@@ -43,7 +43,8 @@ struct Plan {
 //   (loop, dimensions, strides, outer, ((base, offset, outer strides), ...))
 //   (function, number of results, ((base, offset, shape, strides, dtype), ...))
 // where loop is a capsule of NumPy's, or the name of one of ours with what it depends on: ('copy', itemsize),
-// ('select', itemsize), ('convert', dtype, dtype), or that of a reduction: ('add', dtype, bytes of a vector). Null with an error set: NotImplementedError if there is no such loop.
+// ('select', itemsize), ('convert', dtype, dtype), or that of a reduction: ('add', dtype, bytes of a vector). Null with an
+// error set: NotImplementedError if there is no such loop.
 std::unique_ptr<Plan> read_plan(PyObject* steps);
 
 // Runs it. `pointers` as described above. False with an error set if a function raised. Needs the GIL if has_host.

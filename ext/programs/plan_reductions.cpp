@@ -5,10 +5,10 @@
 #include <concepts>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "cpu_features.h"
 #include "programs/plan_loops.h"
+#include "programs/sum_order.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed to what is inlined
 
@@ -23,10 +23,7 @@ namespace pb {
 namespace reductions {
 namespace {
 
-// As in loops/emit/vector_loops.py.
-constexpr npy_intp kAccumulators = 4;
-constexpr npy_intp kBlock = 16, kFew = 16;      // steps of all accumulators between two compensated additions
-constexpr npy_intp kChain = 16, kSteps = 128;  // the same down a column, whose elements are added one by one
+constexpr npy_intp kAccumulators = 4;  // partial sums of a row that is only added (loops/emit/lanes.py)
 
 template <typename T>
 struct Part {
@@ -53,11 +50,6 @@ PB_INLINE V load(const char* from) {
 template <typename V>
 PB_INLINE void store(char* to, const V& v) {
     memcpy(to, static_cast<const void*>(&v), sizeof v);
-}
-
-template <int first, typename V, int... k>
-PB_INLINE auto half_of(const V& v, std::integer_sequence<int, k...>) {
-    return __builtin_shufflevector(v, v, first + k...);
 }
 
 struct Add {
@@ -124,9 +116,10 @@ PB_INLINE void across(const Vector<S, count>& v, S* out) {
         Op::take(low, v[1]);
         across<Op, S, 1, 1>(Vector<S, 1>{low}, out);
     } else {
-        using Half = std::make_integer_sequence<int, count / 2>;
-        Vector<S, count / 2> low = half_of<0>(v, Half());
-        Op::take(low, Vector<S, count / 2>(half_of<count / 2>(v, Half())));
+        S lanes[count];
+        store(reinterpret_cast<char*>(lanes), v);
+        auto low = load<Vector<S, count / 2>>(reinterpret_cast<const char*>(lanes));
+        Op::take(low, load<Vector<S, count / 2>>(reinterpret_cast<const char*>(lanes + count / 2)));
         across<Op, S, count / 2, parts>(low, out);
     }
 }
@@ -138,7 +131,7 @@ PB_INLINE void reduce_row(const char* x, npy_intp n, bool is_chunk, S* out) {
     constexpr int kNumbers = lanes * parts;
     using V = Vector<S, kNumbers>;
     constexpr npy_intp kSize = parts * sizeof(S), kStep = lanes * kAccumulators;
-    constexpr npy_intp kLong = kBlock * kStep * (kStep < kFew ? 1 : 2);
+    constexpr npy_intp kLong = kSumBlock * kStep * (kStep < kSumFew ? 1 : 2);
     constexpr bool kKeeps = Op::kCompensates && std::floating_point<S>;
     S neutral[kNumbers];
     for (S& each : neutral) {
@@ -166,8 +159,8 @@ PB_INLINE void reduce_row(const char* x, npy_intp n, bool is_chunk, S* out) {
     const bool is_long = kKeeps && (is_chunk || n >= kLong);
     if constexpr (kKeeps) {
         if (is_long)
-            for (const npy_intp end = n - n % (kBlock * kStep); i < end;) {
-                four(i + kBlock * kStep);
+            for (const npy_intp end = n - n % (kSumBlock * kStep); i < end;) {
+                four(i + kSumBlock * kStep);
                 add_exactly(total, partial, error);
             }
     }
@@ -285,9 +278,9 @@ PB_INLINE V one_by_one(const char* x, npy_intp n, npy_intp step) {
 
 template <typename V>
 PB_INLINE V chains(const char* x, npy_intp n, npy_intp step) {
-    V result = one_by_one<Add, V>(x, n < kChain ? n : kChain, step);
-    for (npy_intp i = kChain; i < n; i += kChain)
-        take<Add>(result, one_by_one<Add, V>(x + i * step, n - i < kChain ? n - i : kChain, step));
+    V result = one_by_one<Add, V>(x, n < kSumChain ? n : kSumChain, step);
+    for (npy_intp i = kSumChain; i < n; i += kSumChain)
+        take<Add>(result, one_by_one<Add, V>(x + i * step, n - i < kSumChain ? n - i : kSumChain, step));
     return result;
 }
 
@@ -295,12 +288,12 @@ template <typename Op, typename V, bool keeps>
 PB_INLINE V down(const char* x, npy_intp n, npy_intp step, const V& init) {
     if constexpr (keeps) {
         V total = init, error{};
-        if (n <= kSteps) {
+        if (n <= kSumSteps) {
             take<Add>(total, chains<V>(x, n, step));
             return total;
         }
-        for (npy_intp i = 0; i < n; i += kSteps)
-            keep(total, chains<V>(x + i * step, n - i < kSteps ? n - i : kSteps, step), error);
+        for (npy_intp i = 0; i < n; i += kSumSteps)
+            keep(total, chains<V>(x + i * step, n - i < kSumSteps ? n - i : kSumSteps, step), error);
         return end_of(total, error);
     } else {
         V result = one_by_one<Op, V>(x, n, step);
@@ -348,7 +341,7 @@ PB_INLINE int each_column(char* const* data, const npy_intp* dimensions, const n
         vectors(Vector<S, bytes / sizeof(S)>{}, kLanes);
         if constexpr (kLanes > kLeast) vectors(Vector<S, 16 / sizeof(S)>{}, kLeast);
     }
-    if (!kKeeps || n <= kChain)  // columns side by side, so that a core need not wait for one sum after the other
+    if (!kKeeps || n <= kSumChain)  // columns side by side, so that a core need not wait for one sum after the other
         for (; j + 4 <= columns; j += 4) {
             const char* at = x + j * column_step;
             T a = load<T>(at), b = load<T>(at + column_step);

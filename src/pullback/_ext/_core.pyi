@@ -152,6 +152,10 @@ def static_form(value: Any, /) -> Any:
 ALIGNMENT: int  # bytes, of arrays' memory and of what lies in scratch memory
 SHARED_BYTES: int  # larger results that are parts or other shapes of an array share its memory
 DECIDES: int  # elements of an array from which on an eager function's first call of a kind goes to its miss
+SUM_BLOCK: int  # the order of sums of floats (ext/programs/sum_order.h)
+SUM_FEW: int
+SUM_CHAIN: int
+SUM_STEPS: int
 FEWEST: int  # elements that must fit where a kernel of a function reads and writes: no vector has more
 LARGE: int  # elements from which on eager elementwise work is done by kernels for blocks
 PAYS: int  # elements that NumPy handles in about the time that one compilation takes

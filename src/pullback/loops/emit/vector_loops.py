@@ -12,13 +12,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+from pullback._ext import _core
 from pullback.loops.ir.ir import STREAMED, Carried, Combine, Const, Let, Loop, Op, Read, Store
 from pullback.loops.ir.ops import neutral
 from pullback.loops.ir.vectors import repeatable, scannable, vectorizable
 from pullback.loops.ir.visit import expressions
 
 from .access import VectorIndex
-from .functions import FunctionEmitter
+from .functions import Body, FunctionEmitter
 from .lanes import REST_OPS, accumulators, lane_count, operations, register_lanes, shorter
 from .ops import emit_op
 from .square_access import square_store
@@ -27,11 +28,11 @@ from .streams import LEAST_STREAMED, row_start, streamed
 from .sums import Sums, float_sums, plus, settled, two_sum, zero
 from .values import Asm, Value, broadcast, constant, element_of
 
-# Iterations of a float sum's main loop between two compensated additions.
-BLOCK = 16
-FEW = 16  # partial sums: with fewer of them, chains of twice BLOCK additions would lose more than pairwise sums do
-CHAIN = 16  # elements of a float sum that are added one by one, where it runs one at a time
-STEPS = 128  # elements of such a sum between two compensated additions
+# The order of sums of floats, which loops of eager work have, too.
+BLOCK = _core.SUM_BLOCK  # iterations of the main loop between two compensated additions
+FEW = _core.SUM_FEW  # partial sums: chains of twice BLOCK additions of fewer would lose more than pairwise sums do
+CHAIN = _core.SUM_CHAIN  # elements that are added one by one, where the sum runs one at a time
+STEPS = _core.SUM_STEPS  # elements of such a sum between two compensated additions
 
 
 class VectorFunctionEmitter(FunctionEmitter):
@@ -486,13 +487,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         return end, Sums.of(self.counted(loop, "0", end, size, start + errors, body), k)
 
     def accumulate(
-        self,
-        loop: Loop,
-        start: str,
-        end: str,
-        inits: list[Value],
-        body: Callable[[str, list[Value]], list[Value]],
-        some: bool = False,
+        self, loop: Loop, start: str, end: str, inits: list[Value], body: Body, some: bool = False
     ) -> list[Value]:
         """Like counted; float sums of single elements, as those down columns are, are made of chains in blocks."""
         known, flags = end[0] != "%", float_sums(loop)

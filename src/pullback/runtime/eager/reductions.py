@@ -30,7 +30,6 @@ NAMES = {"f": "f32", "d": "f64", "F": "c64", "D": "c128"}  # of types whose orde
 TYPES = {"add": "ilILfdFD", "mul": "fd", "max": "ilILfd", "min": "ilILfd"}
 STRAIGHT = 8  # elements that programs combine without a loop, one after the other
 SHORT = 14  # elements of a row that lanes share, where nothing says how many
-COLUMN_STEPS = 128  # a shorter piece of a column is added otherwise where its length is not known to the compiler
 _BYTES = {"x86-64-v3": 32, "x86-64-v4": 64}
 
 
@@ -54,8 +53,8 @@ def _order(lengths: tuple[int, int, int], char: str, combine: str) -> tuple[str,
 
     runs = [(k, is_reduced) for k, is_reduced in ((outer, False), (n, True), (inner, False)) if k != 1]
     found = order_of(runs, NAMES[char], combine)
-    if found is not None and found[0] == "columns" and found[1] > 1 and n // found[1] <= COLUMN_STEPS:
-        return None
+    if found is not None and found[0] == "columns" and found[1] > 1 and n // found[1] <= _core.SUM_STEPS:
+        return None  # shorter pieces are added otherwise where the compiler does not know their length
     return found
 
 

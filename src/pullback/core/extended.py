@@ -10,18 +10,51 @@ Eagerly that is done at once; programs show movement of keys as it is, until key
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pullback.core.avals import typeof
 from pullback.core.hooks import hooks
 from pullback.core.jaxpr import jaxprs_in_params
 from pullback.core.primitive import registry
+from pullback.core.tracer import OfType
 from pullback.util import dtypes
 
 
 def checks_reuse() -> bool:
     """Whether it is found out that a key is used twice."""
     return reuse is not None and reuse.is_on()
+
+
+class ArrayOfWords(OfType):
+    """Base of concrete arrays with extended element types: what they are asked of their memory, the words answer."""
+
+    __slots__ = ("_base_array",)
+    __array_priority__ = 1000
+    _base_array: Any
+
+    is_fully_addressable = property(lambda self: self._base_array.is_fully_addressable)
+    is_fully_replicated = property(lambda self: self._base_array.is_fully_replicated)
+    committed = property(lambda self: self._base_array.committed)
+    _committed = committed
+    device = property(lambda self: self._base_array.device)
+
+    def devices(self) -> Any:
+        """The devices that hold the array."""
+        return self._base_array.devices()
+
+    def block_until_ready(self) -> Self:
+        """Wait until it is computed; returns the array."""
+        self._base_array.block_until_ready()
+        return self
+
+    def copy_to_host_async(self) -> None:
+        self._base_array.copy_to_host_async()
+
+    def is_deleted(self) -> bool:
+        return self._base_array.is_deleted()
+
+    def delete(self) -> None:
+        self._base_array.delete()
 
 
 class Way(NamedTuple):

@@ -13,26 +13,33 @@ from pullback import lax
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, extended
 from pullback.core.explain import type_shown
 from pullback.core.lowering import Pointwise
-from pullback.core.tracer import OfType
 from pullback.random import _reuse
 from pullback.random._generators import PRNGImpl, PRNGSpec, generator, implementations
 from pullback.sharding import PartitionSpec
 from pullback.util import config, dtypes
 from pullback.util.tracebacks import api_boundary
 
+_WORD = np.dtype(np.uint32)
+
 
 class KeyDType(dtypes.ExtendedDType):
     """The element type of key arrays of one generator, such as `key<fry>`."""
 
     type = dtypes.prng_key
-    base = np.dtype(np.uint32)  # type: ignore[assignment]
-    base_shape: tuple[int, ...] = ()  # type: ignore[assignment]
-    tangent_dtype = dtypes.float0  # type: ignore[assignment]
 
     def __init__(self, impl: PRNGImpl) -> None:
         self._impl = impl
         self.name = f"key<{impl.tag}>"
-        self.base_shape = impl.key_shape
+
+    @property
+    def base(self) -> np.dtype:
+        """The NumPy dtype of the words."""
+        return _WORD
+
+    @property
+    def base_shape(self) -> tuple[int, ...]:
+        """The dimensions of the words of a key."""
+        return self._impl.key_shape
 
     def __reduce__(self) -> Any:
         return key_dtype, (self._impl.name,)
@@ -61,12 +68,11 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
     return KEY_DTYPES[resolve_impl(impl_spec)]
 
 
-class PRNGKeyArray(OfType):
+class PRNGKeyArray(extended.ArrayOfWords):
     """An array of random keys, of element type `key<...>`: shape, indexing and movement as of any array, no
     arithmetic."""
 
-    __slots__ = ("__weakref__", "_base_array", "_ids", "_impl", "aval")
-    __array_priority__ = 1000
+    __slots__ = ("__weakref__", "_ids", "_impl", "aval")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, impl: PRNGImpl, words: Any) -> None:
@@ -76,29 +82,12 @@ class PRNGKeyArray(OfType):
         self.aval = ShapedArray(tuple(words.shape[:-1]), KEY_DTYPES[impl])
 
     # Where it lies.
-    is_fully_addressable = property(lambda self: self._base_array.is_fully_addressable)
-    is_fully_replicated = property(lambda self: self._base_array.is_fully_replicated)
     sharding = property(lambda self: self._of_keys(self._base_array.sharding))
-    committed = property(lambda self: self._base_array.committed)
-    _committed = committed
-    device = property(lambda self: self._base_array.device)
 
     def _of_keys(self, sharding: Any) -> Any:
         """Where keys lie whose words lie so: nothing is said of the words' last axis."""
         spec = getattr(sharding, "spec", ())
         return sharding if len(spec) <= self.ndim else sharding.update(spec=PartitionSpec(*spec[: self.ndim]))
-
-    def devices(self) -> Any:
-        """The devices that hold the keys."""
-        return self._base_array.devices()
-
-    def block_until_ready(self) -> PRNGKeyArray:
-        """Wait until the words are computed; returns the array."""
-        self._base_array.block_until_ready()
-        return self
-
-    def copy_to_host_async(self) -> None:
-        self._base_array.copy_to_host_async()
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the words."""
@@ -120,12 +109,6 @@ class PRNGKeyArray(OfType):
 
     def _shard(self, shard: Any) -> Any:
         return shard if shard.data is None else replace(shard, data=PRNGKeyArray(self._impl, shard.data))
-
-    def is_deleted(self) -> bool:
-        return self._base_array.is_deleted()
-
-    def delete(self) -> None:
-        self._base_array.delete()
 
     # What keys cannot do.
     @api_boundary

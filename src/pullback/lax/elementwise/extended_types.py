@@ -10,45 +10,20 @@ from typing import Any
 
 from pullback.core import Primitive, ShapedArray, Tracer, add_array_type, extended, tangent_aval, typeof
 from pullback.core.lowering import Pointwise
-from pullback.core.tracer import OfType
 from pullback.lax.records.rules import is_zero, tangent_zero
 from pullback.util import dtypes
 
 
-class EArray(OfType):
+class EArray(extended.ArrayOfWords):
     """An array of an element type that a user defined."""
 
-    __slots__ = ("__weakref__", "_base_array", "_impl", "aval")
-    __array_priority__ = 1000
+    __slots__ = ("__weakref__", "_impl", "aval")
 
     def __init__(self, dtype: Any, words: Any) -> None:
         self._impl, self._base_array = dtype, words
         self.aval = ShapedArray(tuple(words.shape[: words.ndim - len(dtype.base_shape)]), dtype)
 
     sharding = property(lambda self: self._base_array.sharding)
-    committed = property(lambda self: self._base_array.committed)
-    _committed = committed
-    device = property(lambda self: self._base_array.device)
-    is_fully_addressable = property(lambda self: self._base_array.is_fully_addressable)
-    is_fully_replicated = property(lambda self: self._base_array.is_fully_replicated)
-
-    def devices(self) -> Any:
-        """The devices that hold the array."""
-        return self._base_array.devices()
-
-    def block_until_ready(self) -> EArray:
-        """Wait until it is computed; returns the array."""
-        self._base_array.block_until_ready()
-        return self
-
-    def copy_to_host_async(self) -> None:
-        self._base_array.copy_to_host_async()
-
-    def is_deleted(self) -> bool:
-        return self._base_array.is_deleted()
-
-    def delete(self) -> None:
-        self._base_array.delete()
 
     def __copy__(self) -> EArray:
         return self

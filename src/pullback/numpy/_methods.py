@@ -312,17 +312,9 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
 def _method(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
     """The function under its method's name; methods of extension types need functions written in Python."""
     function_name = name or function.__name__
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(self, *args, **kwargs)
-        except Exception as error:
-            shorten(error, sys._getframe())
-            raise
-
+    method = api_boundary(function)
     method.__name__ = method.__qualname__ = function_name
     method.__doc__ = f"See `numpy.{function_name}`."
-    method.__wrapped__ = function  # type: ignore[attr-defined]  # the signature that help() and inspect show
     return method
 
 

@@ -69,14 +69,10 @@ def _discharged(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[int, ...]]:
 def all_after(closed: ClosedJaxpr, written: Sequence[int], references: Sequence[int]) -> ClosedJaxpr:
     """The program of values that gives those afterwards of all references, not of the `written` ones alone."""
     jaxpr = closed.jaxpr
-    results, after = (
-        jaxpr.outvars[: len(jaxpr.outvars) - len(written)],
-        jaxpr.outvars[len(jaxpr.outvars) - len(written) :],
-    )
-    last = dict(zip(written, after, strict=True))
-    return ClosedJaxpr(
-        jaxpr.replace(outvars=[*results, *(last.get(n, jaxpr.invars[n]) for n in references)]), closed.consts
-    )
+    count = len(jaxpr.outvars) - len(written)
+    last = dict(zip(written, jaxpr.outvars[count:], strict=True))
+    outvars = [*jaxpr.outvars[:count], *(last.get(n, jaxpr.invars[n]) for n in references)]
+    return ClosedJaxpr(jaxpr.replace(outvars=outvars), closed.consts)
 
 
 def values_of(args: Sequence[Any]) -> list[Any]:

@@ -18,6 +18,8 @@ __all__ = ["sort", "sort_key_val", "sort_p"]
 
 Array = Any
 
+FEW = 256  # elements that NumPy sorts as quickly in order as in any
+
 
 def take_along(x: Any, indices: Any, axis: int) -> Any:
     """x[..., indices[...], ...] along an axis; indices are in range and of the rank of x."""
@@ -48,16 +50,13 @@ def _sort_shape(*avals, dimension, is_stable=True, num_keys=1):
     return list(avals)
 
 
-FEW = 256  # elements
-
-
 def _sort_reference(*operands, dimension, is_stable=True, num_keys=1):
     if len(operands) == 1:
         (x,) = operands
         key = sortable(x)
         # NumPy's unstable sort is several times faster, and differs only in the order of zeros of both signs.
         # Of float16 it is not used: with AVX-512, NumPy 2.4 puts some -0.0 before small negative numbers.
-        if key.size < FEW:  # as quick in order
+        if key.size < FEW:
             return [np.sort(key, dimension, kind="stable").astype(x.dtype, copy=False)]
         whole = key.dtype.kind in "biu"
         unstable = whole or (key.dtype.char in "fd" and not np.any((key == 0) & np.signbit(key)))

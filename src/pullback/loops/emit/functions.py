@@ -88,6 +88,9 @@ class Steps:
         return code.here(f"add nuw nsw i64 {scaled}, {self.first}") if self.first else scaled
 
 
+Body = Callable[[str, list[Value]], list[Value]]  # (iteration, what is carried) -> what it is afterwards
+
+
 class Surroundings(Protocol):
     """What a function asks of the module that it is in (module.py)."""
 
@@ -237,13 +240,7 @@ class FunctionEmitter:
         self._bind([v for group in loop.carried for v in group.results], results)
 
     def accumulate(
-        self,
-        loop: Loop,
-        start: str,
-        end: str,
-        inits: list[Value],
-        body: Callable[[str, list[Value]], list[Value]],
-        some: bool = False,
+        self, loop: Loop, start: str, end: str, inits: list[Value], body: Body, some: bool = False
     ) -> list[Value]:
         """Runs `body` for each iteration, at least once if `some`; what the loop carries at its end."""
         return self.counted(loop, start, end, 1, inits, body, some)
@@ -263,7 +260,7 @@ class FunctionEmitter:
         end: str,
         step: int,
         inits: list[Value],
-        body: Callable[[str, list[Value]], list[Value]],
+        body: Body,
         some: bool = False,
     ) -> list[Value]:
         """for i = start; i < end; i += step, carrying values; `body` gives the next ones. Returns the last ones.
@@ -327,7 +324,7 @@ class FunctionEmitter:
         step: int,
         inits: list[Value],
         writes: Set[Buffer],
-        body: Callable[[str, list[Value]], list[Value]],
+        body: Body,
         some: bool = False,
     ) -> list[Value]:
         """What `counted` says, without questions."""

@@ -18,7 +18,7 @@ programs 1.2 times the processor time and 0.99 of the time, as what comes before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,7 +48,7 @@ from pullback.util.record import frozen_record
 
 from .access import VectorIndex
 from .cpu.target import Target
-from .functions import FunctionEmitter, Steps
+from .functions import Body, FunctionEmitter, Steps
 from .interrupt import INTERRUPTED
 from .lanes import operations
 from .repeated import Repeated
@@ -506,13 +506,7 @@ class ThreadBodyEmitter(KernelEmitter):
         self.scalar_loop(loop, "%begin", "%end")
 
     def accumulate(
-        self,
-        loop: Loop,
-        start: str,
-        end: str,
-        inits: list[Value],
-        body: Callable[[str, list[Value]], list[Value]],
-        some: bool = False,
+        self, loop: Loop, start: str, end: str, inits: list[Value], body: Body, some: bool = False
     ) -> list[Value]:
         if loop is self._shared:
             return self.counted(loop, start, end, 1, inits, body, some=True)

@@ -209,7 +209,7 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
     for each in loops:
         total *= extent_of(each)
     ranges = ranges_of(loops)
-    windows = total >= STRIDED_WINDOWS and total >= (STRIDED_WINDOWS if _strided(order, loops) else WINDOWS)
+    windows = total >= WINDOWS or (total >= STRIDED_WINDOWS and _strided(order, loops))
     conditions = _conditions(order, loop.var, n, ranges, windows)
     points: set[int] = set()
     narrow = long = False
@@ -243,9 +243,8 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
         wasteful = work * (len(found) + 1) >= 2 * kept
         if found and kept <= (MOST_OPS if wasteful else MAX_OPS):
             return _Cuts(found)
-    parts = _longest(
-        order, (loop, *loops), total >= WINDOWS
-    )  # the last `found` is around the longest stretch of this loop
+    parts = _longest(order, (loop, *loops), total >= WINDOWS)
+    # The last `found` is around the longest stretch of this loop.
     if found and kept <= MOST_OPS and _steps(roots, parts[:0]) >= 2 * _steps(roots, parts):
         return _Cuts(found)
     return _NONE

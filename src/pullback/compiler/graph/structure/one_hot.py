@@ -253,6 +253,10 @@ def _added(r: Rewriter, chosen: Any, rows: Any, count: int) -> Any:
     return _as_aval(r, total, aval.update(shape=shape))
 
 
+def _as_aval(r: Rewriter, x: Any, aval: Any) -> Any:
+    return r.convert(x, aval.dtype, aval.weak_type)
+
+
 def _rows_of_identity(r: Rewriter, eqn: JaxprEqn) -> Any:
     """Rows of an identity are computed from their numbers, and are known to be one-hot."""
     (operand, indices), out = eqn.invars, eqn.outvars[0].aval
@@ -281,7 +285,3 @@ ONE_HOT_RULES: dict[str, tuple[Rule, ...]] = {
     "reduce_sum": (_counted, _grouped),
     "scatter-add": (_masked,),
 }
-
-
-def _as_aval(r: Rewriter, x: Any, aval: Any) -> Any:
-    return r.convert(x, aval.dtype, aval.weak_type)

@@ -18,8 +18,9 @@ what a user reads who needs the rule, and what the coverage table prints. Rule s
         "own types" that the shape rule says how results vary and are cut over meshes (core/types.py);
         "added by plans" that plans add in another order than the reference: they do eager work from the first call on;
         "exact" that the reference and compiled code have the same bits, by themselves and among other operations, as
-        nothing is added, or by the same library; "quicker compiled" that eager work is compiled code from the first
-        call on, in a fraction of the reference's time (both where `lower` does not say it: runtime/eager/bits.py);
+        nothing is added, or by the same library (of zeros of both signs, the largest may be either);
+        "quicker compiled" that eager work is compiled code from the first call on, in a fraction of the reference's
+        time (both where `lower` does not say it: runtime/eager/bits.py);
         "transposes zeros" that the transpose rule is asked even where all cotangents vanish;
         "mixed" that under vmap, as in JAX, an element of a batch is not what it is by itself;
         "once" that one device calls it for all that share the work: it runs a function of the user's, which may be slow

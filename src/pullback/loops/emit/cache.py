@@ -13,16 +13,12 @@ import functools
 import hashlib
 import json
 import os
-import threading
-import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pullback.util.switches import switches
-
-from .folder import default_folder, read, usable
+from .folder import default_folder, read, usable, write
 from .writer import finish_writing, write_later
 
 _MAGIC = b"pullback-object-3\n"
@@ -142,18 +138,8 @@ class ObjectCache:
         path = self._path(key)
         if not usable(self.folder, make=True) or not usable(path.parent, make=True):
             return
-        temporary = f"{path.parent}/.{os.getpid()}.{threading.get_ident()}.{time.monotonic_ns()}"
         try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(_MAGIC + _digest(key, body) + body)
-                if switches.cache_shared:
-                    os.chmod(temporary, 0o644)
-                os.replace(temporary, path)
-            except OSError:
-                os.unlink(temporary)
-                raise
+            write(path, _MAGIC + _digest(key, body) + body)
         except OSError:
             return
         if (self._written == 0 and self._may_be_full(path.parent)) or self._written > self.limit // 16:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -87,4 +89,19 @@ def read(path: Path, most: int) -> bytes | None:
         return None
 
 
-__all__ = ["read", "usable"]
+def write(path: Path, content: bytes) -> None:
+    """A file of a usable folder, put there as a whole, with the rights `read` asks for; OSError if that cannot be."""
+    temporary = f"{path.parent}/.{os.getpid()}.{threading.get_ident()}.{time.monotonic_ns()}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        if switches.cache_shared:
+            os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+__all__ = ["default_folder", "read", "usable", "write"]

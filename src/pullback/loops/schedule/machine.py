@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback.loops.emit.cpu.target import registers_of
-from pullback.loops.emit.folder import default_folder, read, usable
+from pullback.loops.emit.folder import default_folder, read, usable, write
 from pullback.util.record import frozen_record
 
 
@@ -216,7 +216,7 @@ def keep_measured(times: Mapping[str, float]) -> Path:
     if not usable(folder, make=True):
         raise OSError(f"{folder} is not there, or others may write it")
     path = folder / FILE
-    path.write_text(json.dumps({"of": facts_of(of_system()), **times}, indent=1))
+    write(path, json.dumps({"of": facts_of(of_system()), **times}, indent=1).encode("ascii"))
     _host.cache_clear()
     return path
 

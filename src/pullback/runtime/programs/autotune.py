@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ import numpy as np
 
 from pullback.compiler import pipelines
 from pullback.core.jaxpr import ClosedJaxpr, jaxprs_in_params
-from pullback.loops.emit.folder import default_folder, read, usable
+from pullback.loops.emit.folder import default_folder, read, usable, write
 from pullback.loops.schedule.choose import form_text
 from pullback.loops.schedule.machine import facts_of, of_system
 from pullback.runtime.programs.schedule_report import choices
@@ -54,9 +53,7 @@ def tuned_form(closed: ClosedJaxpr, make: Callable[[], Any], key: str | None) ->
     found = _measured(make, _arguments(closed.in_avals))
     if path is not None and usable(folder, make=True):
         with contextlib.suppress(OSError):  # it is measured again another time
-            made = folder / f"{path}.{os.getpid()}"
-            made.write_text(found)
-            made.replace(folder / path)
+            write(folder / path, found.encode("ascii"))
     return found
 
 

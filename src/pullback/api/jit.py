@@ -214,6 +214,7 @@ class Jit:
         function.lower = self.lower
         function.trace = self.trace
         function.eval_shape = self.eval_shape
+        function._out_shardings = wanted.outs
         function.clear_cache = self.clear_cache
         function._cache_size = lambda: self.function.cache_size()
         self.function = function

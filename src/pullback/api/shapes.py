@@ -63,6 +63,13 @@ class ShapeDtypeStruct:
                     f"{sharding}"
                 )
             self._layout, sharding = sharding.layout, sharding.sharding
+        if isinstance(sharding, NamedSharding):
+            sharding.check_compatible_aval(self.shape)
+        elif isinstance(sharding, PartitionSpec) and len(sharding) > len(self.shape):
+            raise ValueError(
+                f"ShapeDtypeStruct: PartitionSpec {sharding} is only valid for values of rank at least {len(sharding)}, "
+                f"but was applied to a value of rank {len(self.shape)}"
+            )
         self._said = sharding
 
     @property
@@ -152,6 +159,8 @@ def eval_shape(fun: Callable, *args, **kwargs):
     types. TypeError as for `jit`.
     """
     arguments.check_callable("eval_shape", fun)
+    if getattr(fun, "_out_shardings", None) is not None:  # a jitted function: its types say where results lie
+        return fun.eval_shape(*args, **kwargs)
     closed, out_tree = trace_with_tree(fun, args, kwargs, remember=True)
     return tree_unflatten(
         out_tree,

@@ -15,7 +15,6 @@ from pullback.core.explain import type_shown
 from pullback.core.lowering import Pointwise
 from pullback.random import _reuse
 from pullback.random._generators import PRNGImpl, PRNGSpec, generator, implementations
-from pullback.sharding import PartitionSpec
 from pullback.util import config, dtypes
 from pullback.util.tracebacks import api_boundary
 
@@ -85,9 +84,12 @@ class PRNGKeyArray(extended.ArrayOfWords):
     sharding = property(lambda self: self._of_keys(self._base_array.sharding))
 
     def _of_keys(self, sharding: Any) -> Any:
-        """Where keys lie whose words lie so: nothing is said of the words' last axis."""
-        spec = getattr(sharding, "spec", ())
-        return sharding if len(spec) <= self.ndim else sharding.update(spec=PartitionSpec(*spec[: self.ndim]))
+        """Where keys lie whose words lie so: each axis is spoken of, but not the words' last."""
+        spec = getattr(sharding, "spec", None)
+        if spec is None or len(spec) == self.ndim:
+            return sharding
+        parts = (*spec, *[None] * self.ndim)[: self.ndim]
+        return sharding.update(spec=spec.update(partitions=parts))
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the words."""

@@ -288,15 +288,28 @@ class NamedSharding(Sharding):
         sizes = self.mesh.shape
         return math.prod(sizes[name] for name in names_of(part))
 
+    def _counts(self, ndim: int) -> list[int]:
+        """The number of parts along each dimension."""
+        return [*map(self._count, self.spec[:ndim]), *[1] * (ndim - len(self.spec))]
+
     def check(self, shape: Sequence[int], what: str) -> None:
         if len(self.spec) > len(shape):
             raise ValueError(
                 f"One of {what} is incompatible with its sharding annotation {self}: Sharding {self} is only valid for "
                 f"values of rank at least {len(self.spec)}, but was applied to a value of rank {len(shape)}"
             )
+        self._check_extents(shape)
+
+    def _check_parts(self, shape: Sequence[int], what: str) -> None:
+        """As `check`, but entries past the last dimension may be there that cut nothing."""
+        if any(names_of(part) for part in self.spec[len(shape) :]):
+            self.check(shape, what)
+        self._check_extents(shape)
+
+    def _check_extents(self, shape: Sequence[int]) -> None:
         for axis, (part, extent) in enumerate(zip(self.spec, shape, strict=False)):
             if extent % self._count(part):
-                counts = [self._count(p) for p in self.spec] + [1] * (len(shape) - len(self.spec))
+                counts = self._counts(len(shape))
                 raise IndivisibleError(
                     f"Sharding {self} implies that array axis {axis} is partitioned {counts[axis]} times, but the "
                     f"dimension size is {extent} (full shape: {tuple(shape)}, per-dimension tiling factors: {counts} "
@@ -307,7 +320,7 @@ class NamedSharding(Sharding):
         """(device, number of its part along each dimension)."""
         mesh = self._concrete("devices_indices_map")
         sizes = mesh.shape
-        parts = [*map(names_of, self.spec), *[()] * (ndim - len(self.spec))]
+        parts = [*map(names_of, self.spec[:ndim]), *[()] * (ndim - len(self.spec))]
         found = []
         for place in np.ndindex(*mesh.devices.shape):
             at = dict(zip(mesh.axis_names, place, strict=True))
@@ -322,13 +335,13 @@ class NamedSharding(Sharding):
 
     @api_boundary
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
-        self.check(global_shape, "devices_indices_map arguments")
+        self._check_parts(global_shape, "devices_indices_map arguments")
         if self.spec.unreduced:
             raise NotImplementedError(
                 f"devices_indices_map: by {self.spec} no device has values of the array, but terms of them; use "
                 "jax.sharding.reshard first"
             )
-        counts = [self._count(p) for p in self.spec] + [1] * (len(global_shape) - len(self.spec))
+        counts = self._counts(len(global_shape))
         steps = [extent // count for extent, count in zip(global_shape, counts, strict=True)]
         return {
             device: tuple(
@@ -340,8 +353,8 @@ class NamedSharding(Sharding):
 
     @api_boundary
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        self.check(global_shape, "shard_shape arguments")
-        counts = [self._count(p) for p in self.spec] + [1] * (len(global_shape) - len(self.spec))
+        self._check_parts(global_shape, "shard_shape arguments")
+        counts = self._counts(len(global_shape))
         return tuple(extent // count for extent, count in zip(global_shape, counts, strict=True))
 
     def _places(self, ndim: int) -> Any:

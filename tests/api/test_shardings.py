@@ -699,5 +699,9 @@ def test_shardings_of_keys_speak_of_each_axis():
     for spec, long in ((P(), P(None, None)), (P("X"), P("X", None)), (P(None, "Y"), P(None, "Y"))):
         placed = jax.device_put(keys, NamedSharding(GRID, spec))
         assert placed.sharding.spec == long and repr(placed.sharding.spec) == repr(long)
+        with jax.transfer_guard("disallow_explicit"):
+            words = jax.random.key_data(placed)
+        assert repr(words.sharding.spec) == repr(P(*spec, None))
+        np.testing.assert_array_equal(words, jax.random.key_data(keys))
         assert len(placed[0].sharding.spec) == 1 and placed[0, 0].shape == ()
         assert len(placed.reshape(4, 8).sharding.device_set) == GRID.size

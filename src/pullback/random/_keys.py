@@ -13,7 +13,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.api.named_calls import are_shown
-from pullback.core import Tracer, typeof
+from pullback.core import Tracer, hooks, typeof
 from pullback.core.dimensions import index as size_of
 from pullback.core.explain import shown, type_shown
 from pullback.random import _reuse
@@ -28,6 +28,7 @@ from pullback.random._key_arrays import (
     wrap,
 )
 from pullback.random._key_primitives import of_keys
+from pullback.sharding import NamedSharding
 from pullback.util import config, dtypes
 from pullback.util.errors import JAXTypeError
 from pullback.util.tracebacks import api_boundary
@@ -172,8 +173,14 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 
 def key_data(keys: Any) -> Any:
     """The words of a key array, u32[..., n]; raw keys are returned as they are, of NumPy as arrays."""
-    _, words, _ = open_key("key_data", keys, single=False)
-    return jnp.asarray(words) if isinstance(words, np.ndarray) else words
+    _, words, typed = open_key("key_data", keys, single=False)
+    if isinstance(words, np.ndarray):
+        return jnp.asarray(words)
+    place = getattr(words, "_device", None) if typed else None
+    if isinstance(place, NamedSharding) and len(place.spec) < words.ndim:  # as JAX says it: the words lie together
+        parts = (*place.spec.partitions, None)
+        return hooks.device_put(words, place.update(spec=place.spec.update(partitions=parts)))
+    return words
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -160,7 +160,7 @@ def eval_shape(fun: Callable, *args, **kwargs):
     """
     arguments.check_callable("eval_shape", fun)
     if getattr(fun, "_out_shardings", None) is not None:  # a jitted function: its types say where results lie
-        return fun.eval_shape(*args, **kwargs)
+        return cast(Any, fun).eval_shape(*args, **kwargs)
     closed, out_tree = trace_with_tree(fun, args, kwargs, remember=True)
     return tree_unflatten(
         out_tree,

@@ -67,8 +67,8 @@ class ShapeDtypeStruct:
             sharding.check_compatible_aval(self.shape)
         elif isinstance(sharding, PartitionSpec) and len(sharding) > len(self.shape):
             raise ValueError(
-                f"ShapeDtypeStruct: PartitionSpec {sharding} is only valid for values of rank at least {len(sharding)}, "
-                f"but was applied to a value of rank {len(self.shape)}"
+                f"ShapeDtypeStruct: PartitionSpec {sharding} is only valid for values of rank at least "
+                f"{len(sharding)}, but was applied to a value of rank {len(self.shape)}"
             )
         self._said = sharding
 

@@ -310,6 +310,42 @@ def test_primitives_that_say_how_they_are_mapped():
     assert jax.vmap(Times.of)(x[0], x[1]).tolist() == [0, 4, 10]  # found without a rule
 
 
+class Mixed(Own):
+    """An object's first array twice and its second, and the object with both exchanged."""
+
+    def result(self, pair):
+        return pair.avals[0], PairType(*reversed(pair.avals))
+
+    def expand(self, pair):
+        return pair.a * 2 + pair.b, Pair(pair.b, pair.a)
+
+
+def test_primitives_on_objects_without_tangents():
+    """They get the object in every trace, whether it is an argument or closed over."""
+    pair, ones = Pair(jnp.arange(3.0), jnp.ones(3)), jnp.ones(3)
+
+    def plus(pair, x):
+        value, back = Mixed.of(pair)
+        assert isinstance(back, Pair)
+        return value + x + 0 * back.a
+
+    def loop(pair, x):
+        return jax.lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, plus(pair, c[1])), (0, x))[1]
+
+    def branch(pair, x):
+        return jax.lax.cond(x[0] > 0, partial(plus, pair), lambda x: x, x)
+
+    def scan(pair, x):
+        return jax.lax.scan(lambda c, _: (plus(pair, c), None), x, None, length=2)[0]
+
+    for f, expected in ((plus, [2, 4, 6]), (branch, [2, 4, 6]), (loop, [3, 7, 11]), (scan, [3, 7, 11])):
+        for of in (f, jax.jit(f), lambda p, x, f=f: jax.jit(lambda x: f(p, x))(x)):
+            assert of(pair, ones).tolist() == expected
+        assert jax.vmap(lambda x, f=f: f(pair, x))(jnp.ones((2, 3))).tolist() == [expected] * 2
+        if f is not loop:
+            assert jax.grad(lambda x, f=f: f(pair, x).sum())(ones).tolist() == [1, 1, 1]
+
+
 class Coded:
     """Numbers as integers and a scale."""
 

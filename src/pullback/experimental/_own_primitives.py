@@ -155,10 +155,10 @@ class VJPHiPrimitive:
             return [as_array(x) for x in outs]
 
         def fun(*values: Any) -> list[Any]:
-            return flattened(self.expand(*tree_map(high.actual, tree_unflatten(tree, values))))
+            return flattened(self.expand(*tree_map(high.actual, high.raised(tree_unflatten(tree, values)))))
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-            given = tree_unflatten(tree, primals)
+            given = high.raised(tree_unflatten(tree, primals))
             out, dots = self._differentiated(given, [symbolic(tangents[n]) for n in slots])
             outs = flattened(out)
             found: list[Any] = [Zero(tangent_aval(typeof(x))) for x in outs]
@@ -168,7 +168,7 @@ class VJPHiPrimitive:
             return outs, found
 
         outs = current_interpreter().process_custom_jvp(CustomJVP, fun, jvp, low)
-        return tree_unflatten(out_trees[0], outs)
+        return high.raised(tree_unflatten(out_trees[0], outs))
 
     def _slots(self, values: Any, tree: Any = None) -> list[int]:
         """For each leaf of values, the number of the flat array whose tangent is the leaf's."""
@@ -208,7 +208,7 @@ class VJPHiPrimitive:
         of_args = [_carrier(leaf) for leaf in tree_flatten(args)[0]]
 
         def bwd(values: Sequence[Any], outs_bar: Sequence[Any]) -> list[Any]:
-            return self._pulled_back(tree_unflatten(kept_tree, values), of_args, outs_bar)
+            return self._pulled_back(high.raised(tree_unflatten(kept_tree, values)), of_args, outs_bar)
 
         if self._has("jvp") or self._has("linearized"):
             held = high.lowered((tuple(args), residuals))

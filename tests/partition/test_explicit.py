@@ -613,3 +613,13 @@ def test_types_of_results_say_where_they_lie_over_abstract_meshes():
     assert jax.eval_shape(lambda x: lax.with_sharding_constraint(x, auto), x).sharding is None
     with jax.set_mesh(MESH), pytest.raises(ShardingTypeError, match="incompatible shardings for broadcasting"):
         jnp.broadcast_arrays(*[jax.device_put(A, NamedSharding(MESH, P(axis))) for axis in "xy"], 1)
+
+
+def test_operands_on_meshes_whose_axes_are_of_other_types_do_not_go_together():
+    mixed = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    x, y = (jax.device_put(A, NamedSharding(mesh, P("x"))) for mesh in (MESH, mixed))
+    for function in (jnp.add, jnp.matmul):
+        for given in ((x, y), (y, x)):
+            with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
+                jax.jit(function)(*given)
+    np.testing.assert_array_equal(jax.device_put(y, x.sharding) + x, A + A)

@@ -346,6 +346,30 @@ def test_primitives_on_objects_without_tangents():
             assert jax.grad(lambda x, f=f: f(pair, x).sum())(ones).tolist() == [1, 1, 1]
 
 
+def test_objects_without_tangents_are_results_though_none_is_an_argument():
+    pair = Pair(jnp.arange(3.0), jnp.ones(3))
+    made = jax.jit(lambda x: {"pair": Pair(x, x + 1), "x": x})(1.0)
+    assert isinstance(made["pair"], Pair) and float(made["pair"].b) == 2
+    for same in (
+        jax.jit(lambda: pair)(),
+        jax.jit(lambda: jax.jit(lambda: pair)())(),
+        jax.lax.scan(lambda c, _: (c, None), pair, None, length=3)[0],
+        jax.jit(lambda p: jax.lax.scan(lambda c, _: (Mixed.of(c)[1], None), p, None, length=2)[0])(pair),
+    ):
+        assert isinstance(same, Pair) and same.a.tolist() == [0, 1, 2] and same.b.tolist() == [1, 1, 1]
+    with jax.disable_jit():
+        assert jax.lax.scan(lambda c, _: (c, None), pair, None, length=3)[0].a.tolist() == [0, 1, 2]
+
+    def jvp(f):
+        return lambda x: jax.jvp(f, (x,), (x,))
+
+    for refused in (jax.vmap, jax.checkpoint, lambda f: lambda x: jax.vjp(f, x), jvp):
+        with pytest.raises(TypeError, match="Pair"):
+            refused(lambda x: Pair(x, x))(jnp.ones(3))
+    with pytest.raises(NotImplementedError, match="leading_axis_spec"):
+        jax.lax.scan(lambda c, _: (c, c), pair, None, length=2)
+
+
 class Coded:
     """Numbers as integers and a scale."""
 

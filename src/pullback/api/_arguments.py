@@ -219,7 +219,8 @@ def as_array(leaf: Any) -> Any:
 
 def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[Any], Any]:
     """(leaves, treedef) of what `fun` returned; TypeError that names function, line and component otherwise."""
-    leaves, tree = high.flattened(out) if high.types_of else tree_flatten(out)
+    as_they_are = transformation in ("jit", "make_jaxpr")
+    leaves, tree = high.flattened(out, as_they_are=as_they_are) if high.types_of else tree_flatten(out)
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Reference):
             if transformation in ("jit", "checkpoint"):  # who stages it says more

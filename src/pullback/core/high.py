@@ -191,21 +191,30 @@ class Lowered:
         self.kind.update_from_loval(self.state, x, *self.arrays)
 
 
+class Returned(Lowered):
+    """The arrays of a result that has no state: what is unflattened is the object."""
+
+
+def _are_arrays(values: Sequence[Any]) -> bool:
+    return all(hasattr(x, "aval") and not getattr(x, "is_only_a_type", False) for x in values)
+
+
 def _unflatten(aux: tuple[Any, Any], children: Sequence[Any]) -> Any:
     """Of an opaque type the object itself, so that trees of results have it; of others, and of what are no arrays (as
     the types of eval_shape), what it is made of."""
     *arrays, carrier = children
     found = Lowered(tuple(arrays), *aux, carrier)
-    if (
-        carrier is not None
-        and is_opaque(aux[0])
-        and all(hasattr(x, "aval") and not getattr(x, "is_only_a_type", False) for x in arrays)
-    ):
-        return found.raised()
-    return found
+    return found.raised() if carrier is not None and is_opaque(aux[0]) and _are_arrays(arrays) else found
+
+
+def _unflatten_returned(aux: tuple[Any, Any], children: Sequence[Any]) -> Any:
+    *arrays, carrier = children
+    found = Returned(tuple(arrays), *aux, carrier)
+    return found.raised() if _are_arrays(arrays) else found
 
 
 register_pytree_node(Lowered, lambda x: ((*x.arrays, x.carrier), (x.kind, x.state)), _unflatten)
+register_pytree_node(Returned, lambda x: ((*x.arrays, x.carrier), (x.kind, x.state)), _unflatten_returned)
 
 
 def lowered(tree: Any) -> Any:
@@ -213,12 +222,26 @@ def lowered(tree: Any) -> Any:
     return tree_map(lambda leaf: Lowered.of(leaf) if is_high(leaf) else leaf, tree)
 
 
-def flattened(tree: Any) -> tuple[list[Any], Any]:
-    """(leaves, structure) of results, opaque objects as their arrays; what is unflattened has the objects again."""
+def flattened(tree: Any, *, as_they_are: bool = False) -> tuple[list[Any], Any]:
+    """(leaves, structure) of results, opaque objects as their arrays; what is unflattened has the objects again.
+
+    `as_they_are`: the results are neither differentiated nor mapped, so that objects without a state need say nothing
+    of that to be results.
+    """
     leaves, structure = tree_flatten(tree)
-    if any(is_high(leaf) and is_opaque(type_of(leaf)) for leaf in leaves):
+    kinds = [type_of(leaf) if is_high(leaf) else None for leaf in leaves]
+    if as_they_are and any(kind is not None and not kind.has_qdd and not is_opaque(kind) for kind in kinds):
+        return tree_flatten(tree_unflatten(structure, [_returned(x, kind) for x, kind in zip(leaves, kinds)]))
+    if any(kind is not None and is_opaque(kind) for kind in kinds):
         return tree_flatten(lowered(tree))
     return leaves, structure
+
+
+def _returned(leaf: Any, kind: Any) -> Any:
+    if kind is None or kind.has_qdd:
+        return leaf
+    low = Lowered.of(leaf)
+    return low if is_opaque(kind) else Returned(low.arrays, kind, None)
 
 
 def raised(tree: Any) -> Any:

@@ -78,8 +78,11 @@ def scan(
     given, tree = tree_flatten(xs)
     if has_references_among(given):
         f, xs, length = _by_rows(f, given, tree, length)
-    if not high.types_of or control.python_control_flow():
+    if not high.types_of:
         return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+    if control.python_control_flow():
+        carry, ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+        return high.raised(carry), tree_map(_stacked, ys, is_leaf=lambda y: type(y) is high.Lowered)
     with high.Captured() as captured:
         carry, ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
     if objects := captured.changed:
@@ -87,7 +90,7 @@ def scan(
         (carry, after), ys = _scan(high.carrying(f, objects), both, xs, length, reverse, unroll, _split_transpose)
         for x, value in zip(objects, after, strict=True):
             value.update(x)
-    return carry, tree_map(_stacked, ys)
+    return high.raised(carry), tree_map(_stacked, ys, is_leaf=lambda y: type(y) is high.Lowered)
 
 
 def _by_arrays(f, init, xs, length):
@@ -110,10 +113,10 @@ def _by_arrays(f, init, xs, length):
 
 def _stacked(y):
     """An object among the results that is traced, which has the arrays of all iterations, with the type of all."""
-    if type(y) is not high.Held:
+    if type(y) not in (high.Held, high.Lowered) or y.kind.has_qdd:
         return y
-    size = typeof(y.arrays[0]).shape[0]
-    return high.Held(y.arrays, y.kind.inc_rank(size, y.kind.leading_axis_spec()), y.carrier)
+    kind = y.kind.inc_rank(typeof(y.arrays[0]).shape[0], y.kind.leading_axis_spec())
+    return high.Held(y.arrays, kind, y.carrier) if type(y) is high.Held else kind.raise_val(*y.arrays)
 
 
 def _by_rows(f, given, tree, length):

@@ -51,6 +51,8 @@ def test_jit_gives_the_same(text):
     (lambda: nn.softmax(jnp.ones(3), axis=2), ValueError, "axis 2 is out of bounds for array of dimension 1"),
     (lambda: nn.softmax(1.0), ValueError, "axis -1 is out of bounds"),
     (lambda: nn.glu(jnp.ones((2, 3))), ValueError, "axis size must be divisible by 2"),
+    (lambda: nn.glu(jnp.float32(1)), IndexError, "'axis' is -1"),
+    (lambda: nn.glu(jnp.ones(4), axis=2), IndexError, "'axis' is 2"),
     (lambda: nn.one_hot(1, 2.5), TypeError, "must be an integer"),
     (lambda: nn.standardize(jnp.ones(3), algorithm="slow"), ValueError, "Unknown algorithm 'slow'"),
     (lambda: nn.initializers.glorot_normal()(random.key(0), (3,)), ValueError, "1-dimensional weights tensor"),

@@ -174,6 +174,8 @@ def test_permutations_are_rounds_of_sorting_by_random_bits(key, n):
     (lambda k: random.bernoulli(k, 2), TypeError, "must have a floating dtype, got int32"),
     (lambda k: random.bernoulli(k, 0.5, (2,), mode="foo"), ValueError, "expected 'high' or 'low'"),
     (lambda k: random.gamma(k, jnp.ones(3), (2,)), ValueError, "Incompatible shapes for broadcasting"),
+    (lambda k: random.uniform(k, (3,), minval=jnp.ones(4)), TypeError, "Incompatible shapes for broadcasting"),
+    (lambda k: random.weibull_min(k, jnp.ones(4), 1.0, (3,)), TypeError, "Incompatible shapes for broadcasting"),
     (lambda k: random.permutation(k, 3.5), TypeError, "x must be an integer or at least 1-dimensional"),
     (lambda k: random.permutation(k, jnp.ones(3), axis=1), ValueError, "axis 1 is out of bounds"),
     (lambda k: random.choice(k, 5, (6,), replace=False), ValueError, "Cannot take a larger sample"),
@@ -189,6 +191,15 @@ def test_permutations_are_rounds_of_sorting_by_random_bits(key, n):
 def test_errors(call, error, message, key):
     with pytest.raises(error, match=message):
         call(key)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_orthogonal_matrices_without_elements(dtype, key):
+    with config.enable_x64(True):
+        for n, m, shape in [(0, None, ()), (0, 3, (2,)), (3, 0, (0,))]:
+            found = random.orthogonal(key, n, shape, dtype, m)
+            assert found.shape == (*shape, n, n if m is None else m)
+            assert found.dtype == dtype
 
 
 def test_derivative_of_gamma(key):

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp, jit
@@ -179,11 +181,14 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 @functools.partial(jit, static_argnames=("axis",))
 def glu(x: Any, axis: int = -1) -> Any:
-    """a sigmoid(b), a and b the halves of x along `axis`, whose size must be even (ValueError)."""
+    """a sigmoid(b), a and b the halves of x along `axis`, whose size must be even (ValueError).
+
+    AxisError, an IndexError, if x has no such axis.
+    """
     check_arraylike("glu", x)
     x = jnp.asarray(x)
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"glu: argument 'axis' is {axis}, but x is {x.aval.short()}")
+        raise np.exceptions.AxisError(f"glu: argument 'axis' is {axis}, but x is {x.aval.short()}")
     size = x.shape[axis]
     if size % 2:
         raise ValueError(f"glu: axis size must be divisible by 2, got {size} along axis {axis} of {x.aval.short()}")

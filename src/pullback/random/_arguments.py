@@ -14,6 +14,7 @@ from pullback.core.dimensions import index as size_of
 from pullback.core.explain import type_shown
 from pullback.numpy._arguments import is_arraylike
 from pullback.util import config, dtypes
+from pullback.util.errors import ArgumentError
 
 
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
@@ -68,21 +69,22 @@ def int_dtype(name: str, dtype: Any) -> np.dtype:
 def batch_shape(name: str, shape: Any, **parameters: tuple[int, ...]) -> tuple[int, ...]:
     """`shape`, checked against the parameters' shapes, or their common shape if it is None.
 
-    Raises ValueError if a parameter does not broadcast to `shape` without enlarging it.
+    Raises ArgumentError if parameters do not broadcast against each other, or one not to `shape` without enlarging it.
     """
     shapes = list(parameters.values())
     if shape is None:
         try:
             return lax.broadcast_shapes(*shapes)
         except ValueError:
-            raise ValueError(f"{name}: Incompatible shapes for broadcasting: {_list(parameters)}") from None
+            # A ValueError or a TypeError in JAX, by the distribution.
+            raise ArgumentError(f"{name}: Incompatible shapes for broadcasting: {_list(parameters)}") from None
     out = shape_of(name, shape)
     try:
         fits = lax.broadcast_shapes(out, *shapes) == out
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(
+        raise ArgumentError(
             f"{name}: Incompatible shapes for broadcasting: shape={out}, {_list(parameters)}; each parameter must "
             "broadcast to the shape"
         )

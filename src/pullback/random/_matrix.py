@@ -110,6 +110,8 @@ def _orthogonal(words: Any, *, impl: PRNGImpl, n: int, m: int, shape: Shape, dty
 
     Mezzadri, "How to generate random matrices from the classical compact groups", 2007.
     """
+    if 0 in (n, m):  # of every dtype, also of those that have no factors
+        return jnp.zeros((*shape, n, m), dtype)
     z = normal_of(impl, words, (*shape, max(n, m), min(n, m)), dtype)
     q, r = jnp.linalg.qr(z)
     diagonal = jnp.linalg.diagonal(r)

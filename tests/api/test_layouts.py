@@ -1,6 +1,5 @@
 """Layouts and spaces of memory, and where stages of programs say that arrays lie, on four devices (conftest.py)."""
 
-
 import numpy as np
 import pytest
 
@@ -17,6 +16,7 @@ from pullback.sharding import PartitionSpec as P
 
 D = jax.devices()
 MESH = Mesh(D, "X")
+GRID = Mesh(np.array(D).reshape(2, 2), ("X", "Y"))
 CUT, WHOLE = NamedSharding(MESH, P("X")), NamedSharding(MESH, P())
 X = jnp.arange(8.0)
 Y = jnp.arange(16.0).reshape(4, 4)
@@ -45,6 +45,21 @@ def test_stages():
         jax.jit(f).lower(X).compile(device_assignment=D)
     with pytest.raises(jax.errors.JaxRuntimeError, match="no_such"):
         jax.jit(f, compiler_options={"no_such": 1}).lower(X).compile()
+
+
+def test_structs_refuse_specs_of_more_entries_than_they_have_dimensions():
+    for said in (NamedSharding(GRID, P("X", None, None)), P("X", None, None)):
+        with pytest.raises(ValueError, match="only valid for values of rank at least 3"):
+            jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=said)
+    assert jax.ShapeDtypeStruct((7,), jnp.float32, sharding=NamedSharding(GRID, P("X"))).shape == (7,)
+
+
+def test_eval_shape_of_a_jitted_function_says_where_results_were_asked_to_lie():
+    wanted = NamedSharding(GRID, P("X"))
+    jitted = jax.jit(lambda x: {"a": x + 1, "b": x.sum()}, out_shardings={"a": wanted, "b": None})
+    found = jax.eval_shape(jitted, jax.ShapeDtypeStruct((8, 4), jnp.float32))
+    assert found["a"].sharding == wanted and found["a"].shape == (8, 4) and found["b"].sharding is None
+    assert jax.eval_shape(lambda x: jitted(x), np.ones((8, 4)))["a"].sharding is None
 
 
 def test_spaces_of_memory():

@@ -679,21 +679,6 @@ def test_entries_past_the_last_dimension_that_cut_nothing_are_no_matter_for_part
         NamedSharding(GRID, P(None, None, "X")).shard_shape((8, 4))
 
 
-def test_structs_refuse_specs_of_more_entries_than_they_have_dimensions():
-    for said in (NamedSharding(GRID, P("X", None, None)), P("X", None, None)):
-        with pytest.raises(ValueError, match="only valid for values of rank at least 3"):
-            jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=said)
-    assert jax.ShapeDtypeStruct((7,), jnp.float32, sharding=NamedSharding(GRID, P("X"))).shape == (7,)
-
-
-def test_eval_shape_of_a_jitted_function_says_where_results_were_asked_to_lie():
-    wanted = NamedSharding(GRID, P("X"))
-    jitted = jax.jit(lambda x: {"a": x + 1, "b": x.sum()}, out_shardings={"a": wanted, "b": None})
-    found = jax.eval_shape(jitted, jax.ShapeDtypeStruct((8, 4), jnp.float32))
-    assert found["a"].sharding == wanted and found["a"].shape == (8, 4) and found["b"].sharding is None
-    assert jax.eval_shape(lambda x: jitted(x), np.ones((8, 4)))["a"].sharding is None
-
-
 def test_shardings_of_keys_speak_of_each_axis():
     keys = jax.random.split(jax.random.key(0), (8, 4))
     for spec, long in ((P(), P(None, None)), (P("X"), P("X", None)), (P(None, "Y"), P(None, "Y"))):

@@ -156,19 +156,13 @@ def eval_shape(fun: Callable, *args, **kwargs):
     """The types of `fun(*args, **kwargs)`, as a tree of ShapeDtypeStruct, without computing anything.
 
     Arguments are arrays or anything with shape and dtype. The same function is traced once for arguments of the same
-    types. TypeError as for `jit`.
+    types; of a jitted one the types say its `out_shardings`. TypeError as for `jit`.
     """
     arguments.check_callable("eval_shape", fun)
-    if getattr(fun, "_out_shardings", None) is not None:  # a jitted function: its types say where results lie
+    if getattr(fun, "_out_shardings", None) is not None:
         return cast(Any, fun).eval_shape(*args, **kwargs)
     closed, out_tree = trace_with_tree(fun, args, kwargs, remember=True)
-    return tree_unflatten(
-        out_tree,
-        [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=_sharding_of_type(a))
-            for a in closed.out_avals
-        ],
-    )
+    return tree_unflatten(out_tree, map(struct_of_type, closed.out_avals))
 
 
 def _sharding_of_type(aval: Any) -> Any:

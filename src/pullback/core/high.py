@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pullback._ext import _core
@@ -173,6 +174,11 @@ class Lowered:
         state = x.cur_qdd()
         return Lowered(tuple(kind.read_loval(state, x)), kind, state)
 
+    @property
+    def is_object(self) -> bool:
+        """Whether trees have the object in its place as soon as its arrays are there: one of an opaque type."""
+        return self.carrier is not None and is_opaque(self.kind)
+
     def raised(self) -> Any:
         """The object."""
         if self.kind.has_qdd:
@@ -194,27 +200,20 @@ class Lowered:
 class Returned(Lowered):
     """The arrays of a result that has no state: what is unflattened is the object."""
 
-
-def _are_arrays(values: Sequence[Any]) -> bool:
-    return all(hasattr(x, "aval") and not getattr(x, "is_only_a_type", False) for x in values)
+    is_object = True
 
 
-def _unflatten(aux: tuple[Any, Any], children: Sequence[Any]) -> Any:
-    """Of an opaque type the object itself, so that trees of results have it; of others, and of what are no arrays (as
-    the types of eval_shape), what it is made of."""
+def _unflatten(node: type[Lowered], aux: tuple[Any, Any], children: Sequence[Any]) -> Any:
+    """The object, where it is one that trees of results have; of what are no arrays (as the types of eval_shape), and
+    of other objects, what it is made of."""
     *arrays, carrier = children
-    found = Lowered(tuple(arrays), *aux, carrier)
-    return found.raised() if carrier is not None and is_opaque(aux[0]) and _are_arrays(arrays) else found
+    found = node(tuple(arrays), *aux, carrier)
+    are_arrays = all(hasattr(x, "aval") and not getattr(x, "is_only_a_type", False) for x in arrays)
+    return found.raised() if found.is_object and are_arrays else found
 
 
-def _unflatten_returned(aux: tuple[Any, Any], children: Sequence[Any]) -> Any:
-    *arrays, carrier = children
-    found = Returned(tuple(arrays), *aux, carrier)
-    return found.raised() if _are_arrays(arrays) else found
-
-
-register_pytree_node(Lowered, lambda x: ((*x.arrays, x.carrier), (x.kind, x.state)), _unflatten)
-register_pytree_node(Returned, lambda x: ((*x.arrays, x.carrier), (x.kind, x.state)), _unflatten_returned)
+for _node in (Lowered, Returned):
+    register_pytree_node(_node, lambda x: ((*x.arrays, x.carrier), (x.kind, x.state)), partial(_unflatten, _node))
 
 
 def lowered(tree: Any) -> Any:

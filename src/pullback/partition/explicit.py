@@ -132,14 +132,16 @@ def _explicit(mesh: Any) -> set[Any]:
 def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
     meshes = {a.placing.mesh for a in in_avals if getattr(a, "placing", None) is not None}
     now = current_mesh()
-    is_free = now is None or not now.axis_names  # else the one in force says of what types its axes are meant to be
-    if len({(m.shape_tuple, m.axis_types if is_free else ()) for m in meshes}) > 1:
+    if now is not None and not now.axis_names:
+        now = None
+    # A mesh in force says of what types the axes are meant to be.
+    if len({(m.shape_tuple, m.axis_types if now is None else ()) for m in meshes}) > 1:
         raise ValueError(
             f"Mesh for all inputs should be equal. {name}: operands lie on different meshes: "
             f"{', '.join(map(str, meshes))}"
         )
     mesh = next(iter(meshes), None)
-    if mesh is None or now is None or is_free:
+    if mesh is None or now is None:
         return mesh
     retyped = now.axis_types != mesh.axis_types and not now.manual_axes  # inside of shard_map values keep their types
     if now.shape_tuple != mesh.shape_tuple or retyped:

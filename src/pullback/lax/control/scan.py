@@ -81,8 +81,7 @@ def scan(
     if not high.types_of:
         return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
     if control.python_control_flow():
-        carry, ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
-        return high.raised(carry), tree_map(_stacked, ys, is_leaf=lambda y: type(y) is high.Lowered)
+        return _of_objects(*_scan(f, init, xs, length, reverse, unroll, _split_transpose))
     with high.Captured() as captured:
         carry, ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
     if objects := captured.changed:
@@ -90,7 +89,7 @@ def scan(
         (carry, after), ys = _scan(high.carrying(f, objects), both, xs, length, reverse, unroll, _split_transpose)
         for x, value in zip(objects, after, strict=True):
             value.update(x)
-    return high.raised(carry), tree_map(_stacked, ys, is_leaf=lambda y: type(y) is high.Lowered)
+    return _of_objects(carry, ys)
 
 
 def _by_arrays(f, init, xs, length):
@@ -109,6 +108,11 @@ def _by_arrays(f, init, xs, length):
 
     of_arrays.__wrapped__ = f  # type: ignore[attr-defined]
     return of_arrays, high.lowered(init), tree_map(element, xs)
+
+
+def _of_objects(carry, ys):
+    """The results with objects again."""
+    return high.raised(carry), tree_map(_stacked, ys, is_leaf=lambda y: type(y) is high.Lowered)
 
 
 def _stacked(y):

@@ -190,6 +190,17 @@ def test_spacing_of_half_floats():
         np.testing.assert_array_equal(jnp.spacing(x), np.spacing(x))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_spacing_that_is_subnormal(dtype):
+    """The difference of neighbours is subnormal below 2**-103 (float32), and arithmetic gives 0 for it."""
+    least = np.finfo(dtype).smallest_subnormal
+    x = least * np.array([0, 1, 2, 3, 1e3, 1e7, 1e8, 1e15, 1e16, 1e17], dtype)
+    x = np.concatenate([x, -x])
+    with pullback.enable_x64(True):
+        np.testing.assert_array_equal(jnp.spacing(x), np.spacing(x))
+        np.testing.assert_array_equal(pullback.jit(jnp.spacing)(x), np.spacing(x))
+
+
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"])
 def test_signs_and_spacing_of_narrow_floats(name):
     """Where a type has no infinity, the largest number has no neighbour away from 0."""

@@ -93,7 +93,27 @@ def spacing(x: Any, /) -> Any:
     end = lax.full_like(x, end)
     away = end if x.dtype == np.float16 else lax.select(signbit(x), lax.neg(end), end)
     inside = lax.bitwise_and(isfinite(x), lax.ne(x, away))
-    return _where(inside, lax.sub(lax.nextafter(x, away), x), lax.full_like(x, np.nan))
+    distance = lax.sub(lax.nextafter(x, away), x)
+    if (tiny := _subnormal_spacing(x)) is not None:
+        distance = _where(lax.eq(distance, lax.full_like(x, 0)), copysign(tiny, away), distance)
+    return _where(inside, distance, lax.full_like(x, np.nan))
+
+
+def _subnormal_spacing(x: Any) -> Any:
+    """The distance from |x| to its neighbour above where that is subnormal, which subtracting would give as 0.
+
+    None for narrow types: they are subtracted in float32, where their distances are normal numbers.
+    """
+    bits, mantissa, _ = _layout(x.dtype)
+    if x.dtype == np.float16 or bits < 16:
+        return None
+    unsigned = _UNSIGNED[bits]
+    as_bits = lambda value: lax.full(x.shape, value, unsigned)
+    magnitude = lax.shift_right_logical(lax.shift_left(lax.bitcast_convert_type(x, unsigned), as_bits(1)), as_bits(1))
+    exponent = lax.shift_right_logical(magnitude, as_bits(mantissa))
+    # x is a multiple of 2**(exponent - 1) times the least subnormal, whose bits are those of 1
+    steps = lax.sub(lax.max(exponent, as_bits(1)), as_bits(1))
+    return lax.bitcast_convert_type(lax.shift_left(as_bits(1), steps), x.dtype)
 
 
 def frexp(x: Any, /) -> tuple[Any, Any]:

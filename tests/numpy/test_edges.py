@@ -192,11 +192,15 @@ def test_spacing_of_half_floats():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_spacing_that_is_subnormal(dtype):
-    """The difference of neighbours is subnormal below 2**-103 (float32), and arithmetic gives 0 for it."""
+    """The difference of neighbours is subnormal below 2**-103 (float32), and arithmetic gives 0 for it.
+
+    That of -0.0 has its sign, as in JAX; in NumPy it has not.
+    """
     least = np.finfo(dtype).smallest_subnormal
     x = least * np.array([0, 1, 2, 3, 1e3, 1e7, 1e8, 1e15, 1e16, 1e17], dtype)
-    x = np.concatenate([x, -x])
+    x = np.concatenate([x, -x[1:]])
     with pullback.enable_x64(True):
+        assert jnp.spacing(dtype(-0.0)) == -least
         np.testing.assert_array_equal(jnp.spacing(x), np.spacing(x))
         np.testing.assert_array_equal(pullback.jit(jnp.spacing)(x), np.spacing(x))
 

@@ -23,8 +23,9 @@ PROGRAMS = {
     "branches": lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x),
     "host call": lambda x: jnp.linalg.eigvals(x[:4, :4]),
     "gradient": jax.grad(lambda x: jax.nn.softmax(x).max()),
-    "random numbers": lambda x: jax.random.normal(jax.random.fold_in(jax.random.key(1), 2), x.shape) + jax.random.bits(
-        jax.random.key(3), x.shape
+    "random numbers": lambda x: (
+        jax.random.normal(jax.random.fold_in(jax.random.key(1), 2), x.shape)
+        + jax.random.bits(jax.random.key(3), x.shape)
     ),
     "keys": lambda x: jax.random.split(jax.random.key(int(x.shape[0])), 3),
 }

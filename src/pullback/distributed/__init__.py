@@ -15,6 +15,7 @@ The design, from below:
 - arrays.py: an array of which this process has a part only. What a process has whole is an ordinary array, whatever
   its sharding says, so only such arrays are new. They are tracers of the interpreter that evaluates: operators, `jit`
   and transformations treat them as values without numbers, and hand what is to be done to `programs.py`.
+- clusters.py: kinds of launchers, which libraries add to.
 - store.py: keys and values that all see, for libraries (orbax, in background threads), which ask JAX's client.
 - local.py: from a program on whole arrays to that of one device, by the places of the arguments: what is mapped or
   elementwise stays local, all else is done on whole arrays, gathered where needed.
@@ -29,6 +30,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from pullback.distributed import clusters
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.distributed import PAGES as _PAGES
 from pullback.util.absent import listed as _listed
@@ -56,7 +58,8 @@ def initialize(
 ) -> None:
     """Join the other processes of the program; with one process there are none, and nothing needs an address.
 
-    Without `num_processes` the launcher's environment variables (Slurm, MPI) say how many there are, else it is one.
+    Without `num_processes` the launcher's environment variables (Slurm, MPI) say how many there are, then the kinds of
+    launchers that libraries define (clusters.py; `cluster_detection_method` is the name of one), else it is one.
     Several processes meet through MPI (`pip install 'pullback[mpi]'`, or a cluster's own): mpiexec, srun or `python -m
     pullback launch` starts them, and they need no address. Processes that are started by hand (with MPICH) need
     coordinator_address, num_processes and process_id.
@@ -65,6 +68,10 @@ def initialize(
     if _initialized:
         raise RuntimeError("distributed.initialize should only be called once.")
     launched = _launched()
+    if launched == 1 and (kind := clusters.defined_elsewhere(cluster_detection_method)) is not None:
+        coordinator_address, num_processes, process_id, _ = kind.auto_detect_unset_distributed_params(
+            coordinator_address, num_processes, process_id, None, cluster_detection_method, initialization_timeout
+        )
     count = launched if num_processes is None else num_processes
     if count < 1:
         raise ValueError(f"distributed.initialize: num_processes must be at least 1, got {num_processes}")
@@ -114,6 +121,7 @@ def shutdown() -> None:
         if (connection := sys.modules.get("pullback.distributed.connection")) is not None:
             connection.leave()
     _initialized = False
+
 
 _add_pages(globals(), _PAGES)
 

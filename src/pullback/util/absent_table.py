@@ -250,8 +250,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "SparseTracer", "bcoo_dot_general_p", "bcoo_dot_general_sampled_p", "bcoo_extract_p", "bcoo_fromdense_p",
             "bcoo_sort_indices_p", "bcoo_spdot_general_p", "bcoo_sum_duplicates_p", "bcoo_todense_p",
             "bcoo_transpose_p", "bcsr_dot_general_p", "bcsr_extract_p", "bcsr_fromdense_p", "bcsr_todense_p",
-            "coo_fromdense_p", "coo_matmat_p", "coo_matvec_p", "coo_todense_p", "csr_fromdense_p", "csr_matmat_p",
-            "csr_matvec_p", "csr_todense_p", "todense_p",
+            "todense_p",
         ),
     },
     "experimental.sparse.ad": {
@@ -274,16 +273,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     "experimental.sparse.bcsr": {
         "internal": (
             "BCSRProperties", "bcsr_dot_general_p", "bcsr_extract_p", "bcsr_fromdense_p", "bcsr_todense_p",
-        ),
-    },
-    "experimental.sparse.coo": {
-        "internal": (
-            "COOInfo", "coo_fromdense_p", "coo_matmat_p", "coo_matvec_p", "coo_todense_p",
-        ),
-    },
-    "experimental.sparse.csr": {
-        "internal": (
-            "csr_fromdense_p", "csr_matmat_p", "csr_matvec_p", "csr_todense_p",
         ),
     },
     "experimental.sparse.linalg": {

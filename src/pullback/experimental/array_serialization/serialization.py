@@ -280,6 +280,15 @@ class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
         return self.deserialize(shardings, [get_tensorstore_spec(path) for path in paths], *more, **options)
 
 
+def __getattr__(name: str) -> Any:
+    if name != "TS_CONTEXT":  # levanter opens its files with it
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import tensorstore
+
+    globals()[name] = tensorstore.Context({"file_io_concurrency": {"limit": 128}})
+    return globals()[name]
+
+
 __all__ = [
     "GlobalAsyncCheckpointManager", "GlobalAsyncCheckpointManagerBase", "async_deserialize", "async_serialize",
     "get_tensorstore_spec", "is_remote_storage", "run_deserialization", "run_serialization",

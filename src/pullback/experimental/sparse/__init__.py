@@ -32,6 +32,16 @@ from pullback.experimental.sparse._matrices import (
     csr_matvec,
     csr_todense,
 )
+from pullback.experimental.sparse._primitives import (
+    coo_fromdense_p,
+    coo_matmat_p,
+    coo_matvec_p,
+    coo_todense_p,
+    csr_fromdense_p,
+    csr_matmat_p,
+    csr_matvec_p,
+    csr_todense_p,
+)
 from pullback.experimental.sparse._products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from pullback.experimental.sparse._sampled import (
     CuSparseEfficiencyWarning,

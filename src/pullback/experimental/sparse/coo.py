@@ -1,6 +1,4 @@
 """Matrices by coordinates, the older format: the names that JAX has in this module."""
 
 from pullback.experimental.sparse import *  # noqa: F403
-from pullback.util.absent import absent_names
-
-__getattr__ = absent_names(__name__)
+from pullback.experimental.sparse._primitives import COOInfo, coo_fromdense_p, coo_matmat_p, coo_matvec_p, coo_todense_p  # noqa: F401

@@ -17,12 +17,12 @@ LAX_FILES = ("ann", "control_flow", "convolution", "fft", "lax", "other", "paral
              "windowed_reductions")  # fmt: skip
 CONTROL_FLOW_FILES = ("conditionals", "for_loop", "loops", "solves")
 NUMPY_FILES = ("array_constructors", "array_creation", "einsum", "indexing", "lax_numpy", "polynomial", "reductions",
-               "setops", "sorting", "tensor_contractions", "ufuncs", "window_functions")  # fmt: skip
+               "sorting", "tensor_contractions", "ufuncs", "window_functions")  # fmt: skip
 INTERPRETERS = ("ad", "mlir", "partial_eval", "pxla", "xla")
 
 # Modules that are public ones here, or parts of them. Files of this folder say in their heads who needs their names.
 ELSEWHERE = {
-    "ad_checkpoint": "pullback.ad_checkpoint",  # oryx
+    "clusters": "pullback.distributed.clusters",  # levanter, eformer
     "basearray": "pullback.typing",
     "config": "pullback.util.config",  # chex, optax
     "custom_batching": "pullback.custom_batching",
@@ -36,8 +36,9 @@ ELSEWHERE = {
     "ffi": "pullback.ffi",
     "hijax": "pullback.experimental.hijax",
     "image": "pullback.image",
-    "image.scale": "pullback.image",  # torchax
+    "image.scale": "pullback.jax_names.src.scale",
     **{f"interpreters.{name}": f"pullback.interpreters.{name}" for name in INTERPRETERS},  # equinox, flax
+    "interpreters.mlir": "pullback.jax_names.src.mlir",
     "interpreters.batching": "pullback.jax_names.src.batching",  # brainstate, ott
     "lax": "pullback.jax_names.src.lax",  # numpyro, distrax
     **{f"lax.{name}": "pullback.lax" for name in LAX_FILES if name != "parallel"},
@@ -45,7 +46,7 @@ ELSEWHERE = {
     "lib.mlir": "pullback.extend.mlir",  # jaxdecomp
     "layout": "pullback.experimental.layout",
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt
-    "lax.linalg": "pullback.lax.linalg",  # unxt
+    "lax.linalg": "pullback.jax_names.src.linalg",
     "mesh_utils": "pullback.experimental.mesh_utils",
     "monitoring": "pullback.monitoring",
     "nn": "pullback.nn",  # haiku
@@ -54,16 +55,18 @@ ELSEWHERE = {
     "numpy.index_tricks": "pullback.numpy._grids",  # quaxed: the classes of c_ and r_
     **{f"numpy.{name}": "pullback.numpy" for name in NUMPY_FILES},  # esquilax: ufunc
     "numpy.linalg": "pullback.numpy.linalg",
+    "numpy.setops": "pullback.numpy._sets",  # unxt: the classes of results
     "ops": "pullback.ops",
     "profiler": "pullback.profiler",
     "random": "pullback.random",  # numpyro
     "random.threefry2x32": "pullback.jax_names.src.threefry",  # quax
     "scipy": "pullback.scipy",  # numpyro, jaxopt
+    "scipy.sparse.linalg": "pullback.jax_names.src.krylov",
     "shard_map": "pullback.experimental.shard_map",
     "sharding": "pullback.sharding",
     "stages": "pullback.stages",  # jaxadi
     "tree": "pullback.tree",
-    "typing": "pullback.typing",  # jaxtyping
+    "typing": "pullback.jax_names.src.types",
 }
 
 

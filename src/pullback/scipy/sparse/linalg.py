@@ -220,31 +220,12 @@ def _bicgstab(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any) 
 
 
 def _gmres(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any, restart: int) -> Any:
-    """Restarts of Arnoldi's method on M A, with Gram-Schmidt twice, and a problem of least squares for each."""
-    n = b.size
+    """Restarts of Arnoldi's method on M A."""
+    return restarted(lambda x, r: x + gmres_cycle(A, M, M(r), restart), lambda x: b - A(x), x, limit, steps)
 
-    def build(r: Any) -> Any:
-        size = _norm(r)
-        basis = jnp.zeros((restart + 1, n), b.dtype).at[0].set(_over(r, size))
 
-        def extend(k: Any, state: Any) -> Any:
-            basis, table = state
-            w = M(A(basis[k]))
-            before = _norm(w)
-            first = jnp.matmul(basis.conj(), w, precision=lax.Precision.HIGHEST)
-            w = w - jnp.matmul(first, basis, precision=lax.Precision.HIGHEST)
-            second = jnp.matmul(basis.conj(), w, precision=lax.Precision.HIGHEST)
-            w = w - jnp.matmul(second, basis, precision=lax.Precision.HIGHEST)
-            length = _norm(w)
-            # What is left by rounding alone is no new direction.
-            new = jnp.where(length > 4 * float(np.finfo(length.dtype).eps) * before, length, 0)
-            column = (first + second).at[k + 1].set(new.astype(b.dtype))
-            return basis.at[k + 1].set(_over(w, new)), table.at[:, k].set(column)
-
-        table = jnp.zeros((restart + 1, restart), b.dtype)
-        basis, table = lax.fori_loop(0, restart, extend, (basis, table))
-        target = jnp.zeros(restart + 1, b.dtype).at[0].set(size.astype(b.dtype))
-        return jnp.matmul(jnp.linalg.lstsq(table, target)[0], basis[:restart], precision=lax.Precision.HIGHEST)
+def restarted(cycle: Callable[[Any, Any], Any], residual: Operator, x: Any, limit: Any, steps: Any) -> Any:
+    """x = cycle(x, residual(x)) until that is at most `limit` in norm, or `steps` times."""
 
     def goes_on(state: Any) -> Any:
         _, r, k = state
@@ -252,10 +233,35 @@ def _gmres(A: Operator, b: Any, x: Any, M: Operator, limit: Any, steps: Any, res
 
     def step(state: Any) -> Any:
         x, r, k = state
-        x = x + build(M(r))
-        return x, b - A(x), k + 1
+        x = cycle(x, r)
+        return x, residual(x), k + 1
 
-    return lax.while_loop(goes_on, step, (x, b - A(x), 0))[0]
+    return lax.while_loop(goes_on, step, (x, residual(x), 0))[0]
+
+
+def gmres_cycle(A: Operator, M: Operator, r: Any, restart: int) -> Any:
+    """The y in the Krylov space of M A and r that makes |r - M A y| least: Gram-Schmidt twice, and least squares."""
+    size = _norm(r)
+    basis = jnp.zeros((restart + 1, r.size), r.dtype).at[0].set(_over(r, size))
+
+    def extend(k: Any, state: Any) -> Any:
+        basis, table = state
+        w = M(A(basis[k]))
+        before = _norm(w)
+        first = jnp.matmul(basis.conj(), w, precision=lax.Precision.HIGHEST)
+        w = w - jnp.matmul(first, basis, precision=lax.Precision.HIGHEST)
+        second = jnp.matmul(basis.conj(), w, precision=lax.Precision.HIGHEST)
+        w = w - jnp.matmul(second, basis, precision=lax.Precision.HIGHEST)
+        length = _norm(w)
+        # What is left by rounding alone is no new direction.
+        new = jnp.where(length > 4 * float(np.finfo(length.dtype).eps) * before, length, 0)
+        column = (first + second).at[k + 1].set(new.astype(r.dtype))
+        return basis.at[k + 1].set(_over(w, new)), table.at[:, k].set(column)
+
+    table = jnp.zeros((restart + 1, restart), r.dtype)
+    basis, table = lax.fori_loop(0, restart, extend, (basis, table))
+    target = jnp.zeros(restart + 1, r.dtype).at[0].set(size.astype(r.dtype))
+    return jnp.matmul(jnp.linalg.lstsq(table, target)[0], basis[:restart], precision=lax.Precision.HIGHEST)
 
 
 _explain_all(globals(), _parameters.SPARSE, {})

@@ -1,0 +1,72 @@
+"""Names of JAX's private modules, with what libraries do with them."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import pullback as pb
+import pullback.numpy as jnp
+from pullback.jax_names.src import ELSEWHERE, dispatch, krylov, linalg, mlir, scale, types
+
+
+def private(name):
+    return importlib.import_module(ELSEWHERE.get(name, f"pullback.jax_names.src.{name}"))
+
+
+def test_dispatch_waits_forgets_and_compiles():
+    """brainpy clears what is pending, gpax empties a cache."""
+    dispatch.runtime_tokens.block_until_ready()
+    dispatch.runtime_tokens.clear()
+    compiled = dispatch.xla_primitive_callable(pb.lax.sin_p)
+    assert compiled is dispatch.xla_primitive_callable(pb.lax.sin_p)
+    np.testing.assert_array_equal(compiled(jnp.ones(2)), jnp.sin(jnp.ones(2)))
+    dispatch.xla_primitive_callable.cache_clear()
+
+
+def test_names_of_modules_that_have_more_than_the_public_ones():
+    assert types.DType is np.dtype and types.ArrayLike is pb.typing.ArrayLike
+    assert scale.resize is pb.image.resize and scale._kernels[pb.image.ResizeMethod.LANCZOS3][0] == 3
+    x = jnp.arange(4.0)
+    np.testing.assert_array_equal(scale._resize(x, (2,), "linear", True, None), pb.image.resize(x, (2,), "linear"))
+    results = private("numpy.setops")
+    assert isinstance(jnp.unique_all(jnp.ones(2)), results._UniqueAllResult) and results.union1d is jnp.union1d
+    assert private("ad_checkpoint").remat_p is pb.extend.core.primitives.remat_p
+    assert private("ad_checkpoint").checkpoint is pb.checkpoint
+    with pytest.raises(AttributeError, match=r"jax\._src\.linalg"):
+        linalg.no_such_name
+
+
+def test_rules_are_written_with_functions_of_arrays():
+    """pyscfad's rules put NaN where a routine has failed."""
+    p = pb.extend.core.Primitive("halved_or_nan")
+    p.def_abstract_eval(lambda x: x)
+
+    def rule(ctx, x):
+        (aval,) = ctx.avals_in
+        ok = mlir.compare_hlo(x[:, 0], mlir.full_like_aval(ctx, 0, pb.core.ShapedArray((2,), np.float32)), "GE")
+        return [linalg._broadcasting_select_hlo(ctx, ok, None, x / 2, aval, linalg._nan_like_hlo(ctx, aval), aval)]
+
+    pb.interpreters.mlir.register_lowering(p, rule)
+    out = pb.jit(p.bind)(jnp.array([[1.0, -2], [-1, 2]]))
+    np.testing.assert_array_equal(out, [[0.5, -1], [np.nan, np.nan]])
+    z = jnp.array([[1, 2j], [0, 3]])
+    np.testing.assert_array_equal(linalg.symmetrize(z), [[1, 1j], [-1j, 3]])
+
+
+@pytest.mark.parametrize("method", ["_gmres_batched", "_gmres_incremental"])
+def test_parts_of_gmres(method):
+    """pyscfad solves with limits of its own."""
+    matrix = jnp.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 5]])
+    b = {"x": jnp.array([1.0, 2, 3])}
+    start = {"x": jnp.zeros(3)}
+
+    def apply(v):
+        return {"x": matrix @ v["x"]}
+
+    x = krylov._gmres_solve(apply, b, start, 0, 1e-5, 3, 10, krylov._identity, getattr(krylov, method))
+    np.testing.assert_allclose(matrix @ x["x"], b["x"], atol=1e-5)  # the limit
+    assert krylov._norm({"a": jnp.array([3.0]), "b": jnp.array(4j)}) == 5
+    np.testing.assert_array_equal(krylov._normalize_matvec(matrix)(b["x"]), matrix @ b["x"])
+    with pytest.raises(TypeError):
+        krylov._normalize_matvec(3)

@@ -172,7 +172,7 @@ def nil() -> Doc:
 
 
 def text(text: str, annotation: str | None = None, anchor: str | None = None, href: str | None = None) -> Doc:
-    """Words; `annotation` is a note at the end of their line. `anchor` and `href` are for HTML, which is not written."""
+    """Words; `annotation` is a note at the end of their line. `anchor` and `href` are for HTML, not written here."""
     return Doc("text", (text,) if annotation is None else (text, annotation))
 
 

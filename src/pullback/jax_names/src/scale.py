@@ -1,4 +1,4 @@
-"""Stands for jax._src.image.scale: the names of jax.image, with what torchax and jax2onnx take of its implementation."""
+"""Stands for jax._src.image.scale: the names of jax.image, with what torchax and jax2onnx take besides."""
 
 from typing import Any
 

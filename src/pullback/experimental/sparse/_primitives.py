@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pullback.api import eval_shape, jvp, linear_transpose, vmap
-from pullback.core import Primitive, ShapedArray, Zero, is_undefined_primal, trace, typeof
+from pullback.core import Primitive, ShapedArray, Zero, is_undefined_primal, trace
 from pullback.core.lowering import InlineFunction
 from pullback.experimental.sparse._matrices import COO, CSR, coo_fromdense, csr_fromdense, product
 from pullback.transforms.zeros import instantiate

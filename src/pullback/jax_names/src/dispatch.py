@@ -1,7 +1,8 @@
 """Stands for jax._src.dispatch: waiting for effects, and evaluating a primitive by its rule for compilation.
 
-`wait_for_tokens`: equinox. `runtime_tokens`: brainpy. `xla_primitive_callable`: gpax, which empties its cache. `prim_requires_devices_during_lowering`: jaxdecomp adds its primitives. `apply_primitive`:
-what libraries give as the implementation of primitives of their own.
+`wait_for_tokens`: equinox. `runtime_tokens`: brainpy. `xla_primitive_callable`: gpax, which empties its cache.
+`prim_requires_devices_during_lowering`: jaxdecomp adds its primitives. `apply_primitive`: what libraries give as the
+implementation of primitives of their own.
 """
 
 import functools

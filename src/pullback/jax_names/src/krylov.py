@@ -1,4 +1,4 @@
-"""Stands for jax._src.scipy.sparse.linalg: its public names, and the parts of gmres that pyscfad puts together itself."""
+"""Stands for jax._src.scipy.sparse.linalg: its public names, and the parts of gmres that pyscfad uses."""
 
 from collections.abc import Callable
 from typing import Any

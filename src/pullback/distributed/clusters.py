@@ -13,6 +13,7 @@ from typing import Any
 
 # Ports that few systems give away by themselves; the job's number chooses one, so that jobs on a machine do not meet.
 _FIRST_PORT, _PORTS = 65535 - 2**12 + 1, 2**12
+_MPIRUN = "OMPI_MCA_orte_hnp_uri"
 
 
 class ClusterEnv:
@@ -99,16 +100,16 @@ class OmpiCluster(ClusterEnv):
     @classmethod
     def is_env_present(cls) -> bool:
         """Whether mpirun has said where it is."""
-        return "OMPI_MCA_orte_hnp_uri" in os.environ
+        return _MPIRUN in os.environ
 
     @classmethod
     def get_coordinator_address(cls, timeout_secs: int | None, override_coordinator_port: str | None) -> str:
         """The machine of mpirun: JOB.0;tcp://ADDRESS,...:PORT."""
-        uri = os.environ["OMPI_MCA_orte_hnp_uri"]
+        uri = os.environ[_MPIRUN]
         job = int(uri.split(".", 1)[0]) >> 12  # the lowest bits of Open MPI's numbers are 0
         found = re.search(r"tcp://(.+?)[,:]|tcp6://\[(.+?)[,\]]", uri)
         if found is None:
-            raise RuntimeError(f"OMPI_MCA_orte_hnp_uri has no address: {uri!r}; give coordinator_address")
+            raise RuntimeError(f"{_MPIRUN} has no address: {uri!r}; give coordinator_address")
         return f"{found.group(1) or found.group(2)}:{_port(job, override_coordinator_port)}"
 
     @classmethod

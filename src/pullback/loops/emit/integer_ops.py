@@ -231,6 +231,11 @@ def _popcount(a: Asm, op: Op, x: Value) -> Refs:
     return a.call("llvm.ctpop", element_of(x.dtype), x.ref)
 
 
+@rule("bitreverse bswap", "signed unsigned")
+def _reversed(a: Asm, op: Op, x: Value) -> Refs:
+    return a.call(f"llvm.{op.name}", element_of(x.dtype), x.ref)
+
+
 @rule("clz", "signed unsigned")
 def _clz(a: Asm, op: Op, x: Value) -> Refs:
     kind = x.type

@@ -53,9 +53,7 @@ def summands(expr: Expr) -> tuple[list[tuple[Expr, int]], int]:
     return found, constant
 
 
-def linear_form(
-    expr: Expr, key: Callable[[Expr], Hashable] = _itself
-) -> tuple[dict[Hashable, tuple[Expr, int]], int]:
+def linear_form(expr: Expr, key: Callable[[Expr], Hashable] = _itself) -> tuple[dict[Hashable, tuple[Expr, int]], int]:
     """`expr` (i64) as a sum: the terms that do not cancel, each with its constant factor, and the constant.
 
     The terms are found under their `key`; unless it is given, reads of one variable are one term, and other terms are

@@ -140,6 +140,11 @@ def _clz(op: Op, x: int) -> int:
     return bits - (x & ((1 << bits) - 1)).bit_length()
 
 
+def _bitreverse(op: Op, x: int) -> int:
+    bits = BITS[op.dtype]
+    return int(f"{x & ((1 << bits) - 1):0{bits}b}"[::-1], 2)
+
+
 def _convert(op: Op, x: Array) -> Array:
     source, target = op.args[0].dtype, op.dtype
     x = np.asarray(x)
@@ -297,6 +302,8 @@ TABLE: dict[str, Callable[..., Array]] = {
     "not": lambda op, x: np.invert(x),
     "popcount": _each_int(lambda op, x: (x & ((1 << BITS[op.dtype]) - 1)).bit_count()),
     "clz": _each_int(_clz),
+    "bitreverse": _each_int(_bitreverse),
+    "bswap": lambda op, x: np.asarray(x).byteswap(),
     "is_finite": _unary(np.isfinite),
     "convert": _convert,
     "bitcast": _bitcast,

@@ -35,9 +35,7 @@ def moves(function: Function) -> Function:
     new = {b: Buffer(b.name, BITS, b.size, b.space, _bits(b.data)) for b in groups.moved()}
     if not new:
         return function
-    return Function(
-        function.name, tuple([new.get(b, b) for b in function.buffers]), _AsBits(new).block(function.body)
-    )
+    return Function(function.name, tuple([new.get(b, b) for b in function.buffers]), _AsBits(new).block(function.body))
 
 
 def _bits(data: np.ndarray | None) -> np.ndarray | None:

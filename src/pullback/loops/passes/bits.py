@@ -251,7 +251,7 @@ class _Bits(Rewriter):
         if name == "and" and amount is None:
             both = _support(self.known[x]) & _support(self.known[y])
             return {(expr, 0): both} if both else {}
-        if name == "and":
+        if name == "and" and amount is not None:
             return {key: mask & amount for key, mask in self.known[x].items() if mask & amount}
         if name not in _SHIFTS or amount is None or not 0 <= amount < width:
             return {(expr, 0): whole}

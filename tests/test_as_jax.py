@@ -602,6 +602,7 @@ def test_meshes_effects_and_mutable_arrays_of_private_modules():
     lines = python("""
         import pullback
         pullback.install_as_jax()
+        import warnings
         import jax, jax.numpy as jnp
         import jax._src.interpreters.partial_eval
         from jax._src import compilation_cache, effects, mesh as mesh_lib, sharding_impls
@@ -612,6 +613,7 @@ def test_meshes_effects_and_mutable_arrays_of_private_modules():
 
         mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
         assert private is pxla and pxla.thread_resources.env.physical_mesh.empty
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the next line
         with mesh:
             print(pxla.thread_resources.env.physical_mesh.axis_names, mesh_lib.get_concrete_mesh().empty)
         with jax.set_mesh(mesh):

@@ -58,6 +58,7 @@ def test_meshes_without_devices_say_so():
     assert ("a",) + jax.P("b") == jax.P("a", "b") == jax.P("a") + ("b",)
 
 
+@pytest.mark.filterwarnings("ignore:.with mesh:DeprecationWarning")
 def test_what_is_no_place():
     rows = Layout((0,))
     mistakes = [

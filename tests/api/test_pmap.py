@@ -114,7 +114,6 @@ def test_axes_and_arguments():
     assert np.array_equal(first, x + 10) and second.tolist() == 0
     power = jax.pmap(lambda x, n, y=1.0: x**n + y, static_broadcasted_argnums=1)
     assert power(X, 2, y=X).tolist() == (X**2 + X).tolist() and power(X, 3, y=X)[2] == 10
-    assert jax.pmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=3)().tolist() == [0, 1, 2]
     assert jax.pmap(lambda x: x, in_axes=-1)(M).tolist() == M.T.tolist()
     some = jax.pmap(lambda x: lax.psum(x, "i"), axis_name="i", devices=jax.devices()[2:])(X[:2])
     assert some.tolist() == [1, 1] and some.devices() == set(jax.devices()[2:])
@@ -327,3 +326,8 @@ def test_groups_that_do_not_cover_an_axis(groups):
     for f in (lax.psum, lax.pmax, lax.pmean, lax.all_gather):
         with pytest.raises(ValueError, match="must cover all indices exactly once"):
             jax.pmap(lambda x, f=f: f(x, "i", axis_index_groups=groups), "i")(np.arange(4.0))
+
+
+def test_axis_size_does_not_stand_for_a_mapped_argument():
+    with pytest.raises(ValueError, match="requires at least one argument with a mapped axis"):
+        jax.pmap(lambda x: x, in_axes=None, axis_size=2)(jnp.ones(3))

@@ -590,3 +590,37 @@ def test_keys_that_go_between_devices_are_replaced_by_their_words_where_no_axis_
     replaced = replace_keys(traced)
     assert [e.primitive.name for e in replaced.jaxpr.eqns] == ["all_gather"]
     assert replaced.out_avals[0].shape == (4, 2) and replaced.out_avals[0].dtype == np.uint32
+
+
+def test_results_that_are_the_same_vary_where_specs_cut_them():
+    f = jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,)), in_specs=P("i"), out_specs=P("i"))
+    inner = jax.make_jaxpr(f)(jnp.arange(4.0)).jaxpr.eqns[0].params["jaxpr"]
+    assert inner.eqns[-1].primitive.name == "pvary" and inner.outvars[0].aval.vma == {"i"}
+    assert f(jnp.arange(4.0)).tolist() == [6.0] * 4
+    assert jax.grad(lambda x: (f(x) * jnp.arange(4.0)).sum())(jnp.ones(4)).tolist() == [6.0] * 4
+
+
+def test_eval_shape_inside_keeps_what_varies():
+    mesh, found = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,)), []
+
+    def f(x):
+        struct = jax.eval_shape(jnp.sin, x)
+        found.append(struct)
+        assert jax.typeof(struct) == jax.typeof(x) == jax.typeof(jax.eval_shape(jnp.cos, struct))
+        return x
+
+    jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(jnp.arange(4.0))
+    varies = jax.sharding.ManualAxisType(varying=frozenset({"i"}))
+    assert found[0].manual_axis_type == varies == found[0].update(shape=(3,)).manual_axis_type
+    assert found[0] != jax.ShapeDtypeStruct((1,), jnp.float32) and "varying=frozenset({'i'})" in repr(found[0])
+    with pytest.raises(TypeError, match="manual_axis_type"):
+        jax.ShapeDtypeStruct((1,), jnp.float32, manual_axis_type="i")
+
+
+def test_states_are_of_explicit_meshes_and_checked_types():
+    mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
+    f = lambda x: jax.lax.pcast(x, "i", to="unreduced")
+    with pytest.raises(ValueError, match="axis names all of type `Explicit`"):
+        jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P(None, unreduced={"i"}))(jnp.arange(4.0))
+    with pytest.raises(ValueError, match="Unsupported pcast"):
+        jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)(jnp.arange(4.0))

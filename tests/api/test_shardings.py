@@ -217,6 +217,7 @@ def test_incompatible_devices():
     assert not z.is_deleted()
 
 
+@pytest.mark.filterwarnings("ignore:backend and device argument")
 def test_what_a_mesh_in_force_means_for_arguments_about_places():
     bare = NamedSharding(MESH.abstract_mesh, P("X"))
     with jax.set_mesh(MESH):
@@ -255,13 +256,19 @@ def test_jit_with_shardings():
     assert jax.jit(lambda a: jax.jit(f, out_shardings=CUT)(a) * 2)(X).sharding == CUT
     assert jax.grad(jax.jit(lambda a: a.sum(), in_shardings=CUT))(X).sharding == CUT
     single = SingleDeviceSharding(D[1])
-    moved = [jax.jit(f, in_shardings=single), jax.jit(f, device=D[1])]
+    with pytest.warns(DeprecationWarning, match="backend and device argument"):
+        moved = [jax.jit(f, in_shardings=single), jax.jit(f, device=D[1])]
     assert all(g(x).devices() == {D[1]} for g in moved for x in (X, ON2, ON1, ON2))
-    assert jax.jit(f, backend="cpu")(X).committed and jax.jit(lambda: jnp.ones(2), device=D[3])().devices() == {D[3]}
+    with pytest.warns(DeprecationWarning, match="backend and device argument"):
+        assert jax.jit(f, backend="cpu")(X).committed
+    with pytest.warns(DeprecationWarning, match="backend and device argument"):
+        assert jax.jit(lambda: jnp.ones(2), device=D[3])().devices() == {D[3]}
     with jax.set_mesh(MESH):
         assert jax.jit(f, out_shardings=P("X"))(X).sharding == CUT == jax.jit(f, in_shardings=P("X"))(X).sharding
 
 
+@pytest.mark.filterwarnings("ignore:backend and device argument")
+@pytest.mark.filterwarnings("ignore:.with mesh:DeprecationWarning")
 def test_pjit_heeds_the_mesh_that_is_entered():
     f = pjit(lambda a: (a + 1, jax.sharding.get_abstract_mesh().empty)[0], in_shardings=P("X"), donate_argnums=0)
     with MESH:
@@ -287,6 +294,12 @@ def test_pjit_heeds_the_mesh_that_is_entered():
     assert not pjit(jnp.sin, in_shardings=None)(X).committed
 
 
+def _on_a_tpu(x):
+    with pytest.warns(DeprecationWarning, match="backend and device argument"):
+        f = jax.jit(jnp.sin, backend="tpu")
+    return f(x)
+
+
 MISTAKES = [
     (lambda: jax.jit(jnp.sin, in_shardings=CUT).lower(STRUCT), ValueError, "does not match the"),
     (lambda: jax.jit(jnp.sin, donate_argnums=3), ValueError, "only accepts 1 positional arguments"),
@@ -308,7 +321,7 @@ MISTAKES = [
     (lambda: jax.jit(jnp.sin, device="no"), TypeError, "'device' must be a Device"),
     (lambda: jax.jit(jnp.sin, device=D[0], backend="cpu"), ValueError, "both a device and a backend"),
     (lambda: jax.jit(jnp.sin, device=D[0], in_shardings=CUT), ValueError, "should not be specified"),
-    (lambda: jax.jit(jnp.sin, backend="tpu")(X), RuntimeError, "backend: 'tpu'"),
+    (lambda: _on_a_tpu(X), RuntimeError, "backend: 'tpu'"),
     (lambda: jax.jit(jnp.sin, compiler_options={"no_such": 1})(X), jax.errors.JaxRuntimeError, "no_such"),
     (lambda: jax.jit(jnp.sin, compiler_options="x")(X), TypeError, "must be a dict"),
     (lambda: jax.jit(lambda a: jax.jit(jnp.sin, compiler_options={"a": 1})(a))(X), ValueError, "top-level"),
@@ -365,7 +378,7 @@ def test_constraints():
     assert mapped(jax.device_put(jnp.ones((8, 2)), on(None, "X", mesh=GRID))).sharding == on("Y", "X", mesh=GRID)
     with pytest.raises(ValueError, match=r"spmd_axis_name \('Y',\) cannot appear"):
         jax.vmap(lambda x: lax.with_sharding_constraint(x, on("Y", mesh=GRID)), spmd_axis_name="Y")(jnp.ones((2, 8)))
-    with MESH:
+    with pytest.warns(DeprecationWarning, match="`with mesh:` context manager"), MESH:
         assert lax.with_sharding_constraint(X, P("X")).sharding == CUT and not (X + 1).committed
     open_ = NamedSharding(GRID, P(P.UNCONSTRAINED, "Y"))
     start = jax.device_put(Y, on("X", mesh=GRID))

@@ -6,6 +6,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax, stages
+from pullback.sharding import NamedSharding
 
 # The donated argument of the examples is larger than the results.
 pytestmark = pytest.mark.filterwarnings("ignore:Some donated buffers")
@@ -214,3 +215,10 @@ def test_types_stand_for_arguments_ahead_of_a_call_only():
             f(given, 2.0)
     aval = jax.core.ShapedArray((2,), np.dtype("float32"))
     assert jax.api_util.shaped_abstractify(aval) is aval
+
+
+def test_constraints_inside_are_not_the_places_of_results():
+    sharding = NamedSharding(jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,)), jax.P("i"))
+    x = jnp.ones(4)
+    assert jax.jit(lambda v: jax.lax.with_sharding_constraint(v, sharding)).trace(x).out_info.sharding is None
+    assert jax.jit(lambda v: v, out_shardings=sharding).trace(x).out_info.sharding == sharding

@@ -623,3 +623,21 @@ def test_operands_on_meshes_whose_axes_are_of_other_types_do_not_go_together():
             with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
                 jax.jit(function)(*given)
     np.testing.assert_array_equal(jax.device_put(y, x.sharding) + x, A + A)
+
+
+def test_in_shardings_of_arguments_without_a_type():
+    x = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    with jax.set_mesh(MESH):
+        f = jax.jit(lambda v: v * 2, in_shardings=P("x"))
+        assert str(jax.typeof(f(x))) == "float32[4,2]" and f(x).tolist() == (2 * x).tolist()
+        assert str(jax.typeof(f(jax.device_put(x, P("x"))))) == "float32[4@x,2]"
+
+
+def test_nothing_is_open_where_no_axis_is_auto():
+    with pytest.raises(ValueError, match="cannot contain `P.UNCONSTRAINED`"):
+        NamedSharding(MESH, P(P.UNCONSTRAINED))
+    x = jax.device_put(jnp.arange(8.0).reshape(4, 2), NamedSharding(MESH, P("x", "y")))
+    with jax.set_mesh(MESH):
+        f = jax.jit(jax.shard_map(lambda v: v * 2, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}))
+        y = f(x)
+        assert y.sharding.spec == P("x", "y") and y.tolist() == (2 * x).tolist()

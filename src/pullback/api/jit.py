@@ -60,6 +60,7 @@ from pullback.transforms.call import jit_p, places_said
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
 from pullback.util.logs import STAGES, logs_compilations, warn
+from pullback.util.warning import warn_user
 from pullback.util.memory import forgetful, make_room
 from pullback.util.monitoring import record_event_duration_secs
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
@@ -151,6 +152,12 @@ def jitted(kind: type[J], fun: Callable, options: dict[str, Any], places: dict[s
     wanted = Wanted(**places, api=kind.api)
     arguments.check_callable(kind.api, fun)
     made = kind(fun, **options, wanted=wanted, compiler_options=compiler_options)
+    if wanted.device is not None or wanted.backend is not None:
+        warn_user(
+            "backend and device argument on jit is deprecated. Put the arguments on the device, with jax.device_put(x, "
+            "device), and the result is there, too.",
+            DeprecationWarning,
+        )
     made.asked = {**options, **places, "compiler_options": compiler_options}
     return made
 

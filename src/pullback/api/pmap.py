@@ -320,12 +320,9 @@ class _Pmap:
             if i not in fixed and axis is not None:
                 found[f"argument {i}"] = _sizes(arg, axis)
         found.update({f"argument '{name}'": _sizes(arg, 0) for name, arg in kwargs.items()})
+        if not set().union(*[some for where, some in found.items() if where != "axis_size"]):
+            raise ValueError(f"pmap requires at least one argument with a mapped axis. pmap of {self.label} has none.")
         sizes = set().union(*found.values())
-        if not sizes:
-            raise ValueError(
-                f"pmap requires at least one argument with a mapped axis: pmap of {self.label} has none, and no "
-                "axis_size"
-            )
         if len(sizes) > 1:
             parts = [f"{where} has {', '.join(map(str, sorted(some)))}" for where, some in found.items() if some]
             raise ValueError(

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
@@ -13,14 +14,14 @@ import numpy as np
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, high, trace, typeof
-from pullback.core.avals import Reference, placed
+from pullback.core.avals import Reference, placed, typed
 from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.source import Origin
 from pullback.core.tracer import Tracer
 from pullback.core.types import said_by
 from pullback.lax.control.bodies import remembered
 from pullback.lax.control.common import KEPT
-from pullback.sharding import NamedSharding, PartitionSpec, Sharding
+from pullback.sharding import ManualAxisType, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.util import config, dtypes
@@ -34,11 +35,13 @@ class ShapeDtypeStruct:
     shape: a tuple of integers; dtype: anything that names a dtype. TypeError if dtype is None.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "_said", "_layout")
+    __slots__ = ("shape", "dtype", "weak_type", "manual_axis_type", "_said", "_layout")
     is_only_a_type = True  # has an aval, but no value to compute with
 
     @api_boundary
-    def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, vma=None, is_ref: bool = False):
+    def __init__(
+        self, shape, dtype, *, sharding=None, weak_type: bool = False, manual_axis_type=None, is_ref: bool = False
+    ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         try:
@@ -55,6 +58,12 @@ class ShapeDtypeStruct:
                 "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
                 f"`jax.experimental.layout.Format`. Got {sharding} of type {type(sharding)}."
             )
+        if not isinstance(manual_axis_type, (ManualAxisType, NoneType)):
+            raise TypeError(
+                "ShapeDtypeStruct: argument 'manual_axis_type' must be a jax.sharding.ManualAxisType or None, got "
+                f"{manual_axis_type!r}"
+            )
+        self.manual_axis_type = manual_axis_type
         self._layout = None
         if isinstance(sharding, Format):
             if sharding.layout is Layout.AUTO:
@@ -91,9 +100,9 @@ class ShapeDtypeStruct:
     def like(cls, x) -> ShapeDtypeStruct:
         """The struct of an array, a number or another struct; TypeError for what is none of these."""
         if isinstance(x, cls):
-            return cls(x.shape, x.dtype, sharding=x._as_said(), weak_type=x.weak_type)
+            return x.update()
         aval = typeof(x)
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, manual_axis_type=_varying(aval))
 
     @property
     def format(self) -> Format:
@@ -116,14 +125,19 @@ class ShapeDtypeStruct:
     @property
     def aval(self):
         """The aval that it stands for."""
-        return placed(
-            ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype, True), self.weak_type), self.sharding
-        )
+        aval = ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype, True), self.weak_type)
+        if self.manual_axis_type is not None:
+            aval = typed(aval, None, self.manual_axis_type.varying)
+        return placed(aval, self.sharding)
 
     def update(self, **kw) -> ShapeDtypeStruct:
         """The struct with some fields replaced."""
         shape, dtype = kw.pop("shape", self.shape), kw.pop("dtype", self.dtype)
-        fields: dict[str, Any] = {"sharding": self._as_said(), "weak_type": self.weak_type} | kw
+        fields: dict[str, Any] = {
+            "sharding": self._as_said(),
+            "weak_type": self.weak_type,
+            "manual_axis_type": self.manual_axis_type,
+        } | kw
         return ShapeDtypeStruct(shape, dtype, **fields)
 
     def __len__(self):
@@ -132,7 +146,7 @@ class ShapeDtypeStruct:
         return self.shape[0]
 
     def __eq__(self, other):
-        names = "shape", "dtype", "weak_type", "_said", "_layout"
+        names = "shape", "dtype", "weak_type", "manual_axis_type", "_said", "_layout"
         return isinstance(other, ShapeDtypeStruct) and all(getattr(self, n) == getattr(other, n) for n in names)
 
     def __hash__(self):
@@ -143,12 +157,24 @@ class ShapeDtypeStruct:
         weak = ", weak_type=True" if self.weak_type else ""
         where = f", sharding={self.sharding}" if self.sharding is not None else ""
         how = f", format={self._layout}" if self._layout is not None else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak}{where}{how})"
+        along = f", manual_axis_type={self.manual_axis_type}" if self.manual_axis_type is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={name}{weak}{where}{how}{along})"
+
+
+def _varying(aval: ShapedArray) -> ManualAxisType | None:
+    """Along which axes of shard_map values of a type vary; None where along none."""
+    return aval.manual_axis_type if isinstance(aval, ShapedArray) and aval.vma else None
 
 
 def struct_of_type(aval: ShapedArray) -> ShapeDtypeStruct:
     """The struct of a type, with where its values lie if all axes of its mesh are explicit."""
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=_sharding_of_type(aval))
+    return ShapeDtypeStruct(
+        aval.shape,
+        aval.dtype,
+        weak_type=aval.weak_type,
+        sharding=_sharding_of_type(aval),
+        manual_axis_type=_varying(aval),
+    )
 
 
 @api_boundary
@@ -179,13 +205,15 @@ def _lasts(found: tuple[ClosedJaxpr, Any], own: bool) -> bool:
     return sum([np.size(c) for c in closed.consts]) <= KEPT
 
 
-def said_of_results(jaxpr: Jaxpr) -> list[Any]:
-    """The shardings of results for which a program, or a jitted function whose results they are, has a constraint."""
+def said_of_results(jaxpr: Jaxpr, of_jit: bool = False) -> list[Any]:
+    """The shardings of results for which a program, or a jitted function whose results they are, has a constraint;
+    `of_jit`: only what out_shardings of the program itself says.
+    """
     makers = {v: (eqn, k) for eqn in jaxpr.eqns for k, v in enumerate(eqn.outvars)}
     found: list[Any] = []
     for atom in jaxpr.outvars:
         eqn, k = (None, 0) if isinstance(atom, Literal) else makers.get(atom, (None, 0))
-        if eqn is None:
+        if eqn is None or (of_jit and eqn.primitive.name != "laid_out"):
             found.append(None)
         elif eqn.primitive.name == "jit":
             found.append(said_of_results(eqn.params["jaxpr"].jaxpr)[k])
@@ -240,6 +268,8 @@ def trace_with_tree(fun, args, kwargs, static_nums=(), remember: bool = False) -
     for i, leaf in enumerate(leaves):
         if isinstance(leaf, Reference):
             avals.append(leaf.ref_aval)
+        elif type(leaf) is ShapeDtypeStruct and leaf.manual_axis_type is not None:
+            avals.append(leaf.aval)
         elif not hasattr(leaf, "aval") and hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
             avals.append(
                 placed(

@@ -35,7 +35,7 @@ from pullback.core.staging import JitTracer, RecordingInterpreter
 from pullback.core.types import type_on_mesh, vma_of
 from pullback.lax.collectives.mapped import axes_of, inside, part_type, shard_map_p
 from pullback.lax.collectives.sharding import is_concrete, out_placed
-from pullback.lax.collectives.states import entered, left
+from pullback.lax.collectives.states import entered, left, to_varying
 from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
 from pullback.sharding import AbstractMesh, AxisType, DuplicateSpecError, Mesh, NamedSharding, PartitionSpec
@@ -198,8 +198,12 @@ def _run(
                     f"compatible with the corresponding output value from the function: out_specs has {spec} for a "
                     f"result of shape {y.shape}"
                 )
-        _check_states(outs, found, check, name)
-        return [left(y, spec) for y, spec in zip(outs, found, strict=True)]
+        _check_states(outs, found, mesh, check, name)
+        outs = [left(y, spec) for y, spec in zip(outs, found, strict=True)]
+        if not check:
+            return outs
+        # A result that is the same along an axis of its spec is there once for each device.
+        return [to_varying(y, axes_of(mesh, set(all_names_of(s)))) for y, s in zip(outs, result[1], strict=True)]
 
     parts = [part_type(type_on_mesh(x), spec, mesh, manual, check) for x, spec in zip(leaves, specs, strict=True)]
     with inside(mesh, manual, check):
@@ -262,9 +266,17 @@ def _without_state(spec: PartitionSpec) -> PartitionSpec:
     return spec.update(unreduced=frozenset(), reduced=frozenset()) if spec.unreduced or spec.reduced else spec
 
 
-def _check_states(outs: Sequence[Any], specs: Sequence[PartitionSpec], check: bool, name: str) -> None:
-    """ValueError for results that are not of the state that their specs say, NotImplementedError where no type does."""
+def _check_states(outs: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, check: bool, name: str) -> None:
+    """ValueError for results that are not of the state that their specs say, or specs that say one which types outside
+    cannot, NotImplementedError where types inside say none.
+    """
     for y, spec in zip(outs, specs, strict=True):
+        state = "unreduced" if spec.unreduced else "reduced"
+        if (spec.unreduced or spec.reduced) and any(kind is not AxisType.Explicit for kind in mesh.axis_types):
+            raise ValueError(
+                f"shard_map of {name}: {state} in out_specs {spec} can only be used when the mesh passed to shard_map "
+                f"contains axis names all of type `Explicit`. Got mesh {mesh!s}"
+            )
         if not check and (spec.unreduced or spec.reduced):
             raise NotImplementedError(f"shard_map of {name}: out_specs has {spec}, which takes check_vma=True")
         aval = typeof(y)

@@ -124,7 +124,7 @@ class Traced:
             self.out_tree,
             [
                 ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding or a.placing)
-                for a, sharding in zip(self.jaxpr.out_avals, said_of_results(self.jaxpr.jaxpr))
+                for a, sharding in zip(self.jaxpr.out_avals, said_of_results(self.jaxpr.jaxpr, of_jit=True))
             ],
         )
 

@@ -16,6 +16,7 @@ from pullback.util.locks import Lock
 from pullback.util.notebooks import mesh_html, shown_by
 from pullback.util.record import frozen_record
 from pullback.util.tracebacks import api_boundary
+from pullback.util.warning import warn_user
 
 # The number of this process among those of the program; distributed.initialize sets it.
 this_process = [0]
@@ -295,6 +296,11 @@ class Mesh(_Axes):
     def __enter__(self) -> Mesh:
         from pullback.util import config
 
+        warn_user(
+            "`with mesh:` context manager has been deprecated. Please use `with jax.set_mesh(mesh):`, which also says "
+            "to functions other than pjit which mesh is meant.",
+            DeprecationWarning,
+        )
         entered = config.entered_mesh(self)
         entered.__enter__()
         self._entered.stack = [*getattr(self._entered, "stack", ()), entered]

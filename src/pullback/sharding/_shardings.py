@@ -210,7 +210,8 @@ class NamedSharding(Sharding):
     """A mesh, and the mesh axes that each dimension is cut along.
 
     Raises ValueError if the spec names an axis that the mesh has not, or for an unknown memory_kind; DuplicateSpecError
-    if it names one twice; TypeError for what is no mesh, or no PartitionSpec.
+    if it names one twice; TypeError for what is no mesh, or no PartitionSpec. ValueError also for an UNCONSTRAINED
+    dimension where no axis of the mesh is Auto: types leave nothing open.
     """
 
     mesh: Any
@@ -238,6 +239,11 @@ class NamedSharding(Sharding):
                     "A single NamedSharding spec specification can map every mesh axis to at most one positional "
                     f"dimension, but {spec} has duplicate entries for `{name}`"
                 )
+        if PartitionSpec.UNCONSTRAINED in spec and mesh.axis_types and AxisType.Auto not in mesh.axis_types:
+            raise ValueError(
+                f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
+                f"{mesh.axis_types}"
+            )
         put("_hash", hash((mesh, spec, self.memory_kind)))
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -91,6 +91,9 @@ def constraint_params(sharding: Sharding, layout: Any = None) -> dict[str, Any]:
 def constrain(x: Any, sharding: Sharding, argument: str = "") -> Any:
     """A traced value, said to lie so (by an argument of jit): types say it along explicit axes."""
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+        mesh = current_mesh()
+        if argument == "in_shardings" and mesh is not None and mesh.are_all_axes_explicit:
+            return x  # a type that says nothing is that of what is whole, wherever its values lie
         return resharded(x, sharding)
     if argument:
         return laid_out_p.bind(x, sharding=sharding, argument=argument)
@@ -137,15 +140,21 @@ def _mapped_sharding(axis: Any, sharding: Any, dim: int, ndim: int, unsaid: Any)
     return sharding
 
 
+def _unsaid(sharding: Any) -> Any:
+    """What a sharding says of an axis that another map adds: nothing, or (types leave nothing open) that it is whole."""
+    kinds = getattr(getattr(sharding, "mesh", None), "axis_types", ())
+    return PartitionSpec.UNCONSTRAINED if AxisType.Auto in kinds else None
+
+
 def _constraint_batch(axis, args, dims, *, sharding, layout, context_mesh, unconstrained_dims):
     (x,), (dim,) = args, dims
-    params = constraint_params(_mapped_sharding(axis, sharding, dim, x.ndim, PartitionSpec.UNCONSTRAINED), layout)
+    params = constraint_params(_mapped_sharding(axis, sharding, dim, x.ndim, _unsaid(sharding)), layout)
     return sharding_constraint_p.bind(x, **{**params, "context_mesh": context_mesh}), dim
 
 
 def _laid_out_batch(axis, args, dims, *, sharding, argument):
     (x,), (dim,) = args, dims
-    sharding = _mapped_sharding(axis, sharding, dim, x.ndim, PartitionSpec.UNCONSTRAINED)
+    sharding = _mapped_sharding(axis, sharding, dim, x.ndim, _unsaid(sharding))
     return laid_out_p.bind(x, sharding=sharding, argument=argument), dim
 
 

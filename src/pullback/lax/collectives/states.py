@@ -173,6 +173,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         raise ValueError(f"pcast of axis {axis_name!r} to {to!r}: no axis is in force; call it inside of jax.shard_map")
     axis_size(axis_name)
     names = tuple(name for name in names_of(axis_name) if name in checked_axes())
+    if to == "unreduced" and not names:  # without check_vma no type says of which value these are terms
+        raise ValueError(f"Unsupported pcast from=invarying, to={to!r} along {names_of(axis_name)}: check_vma is False")
 
     def cast(leaf: Any) -> Any:
         aval = typeof(leaf)

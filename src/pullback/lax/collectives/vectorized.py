@@ -13,7 +13,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.core import ClosedJaxpr, ShapedArray, eval_jaxpr, trace
-from pullback.core.types import asked, untyped
+from pullback.core.types import asked, place_of_type, type_on_mesh, untyped
 from pullback.lax.collectives.sharding import put
 from pullback.lax.records.families import *
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
@@ -60,7 +60,7 @@ def vectorized(params: dict[str, Any], eager: bool = False) -> Callable[..., lis
     def lying(xs: Sequence[Any], specs: Sequence[PartitionSpec]) -> list[Any]:
         if not isinstance(mesh, Mesh):
             return list(xs)
-        return [put(x, NamedSharding(mesh, _open(s, x.ndim, axes, mesh))) for x, s in zip(xs, specs, strict=True)]
+        return [put(x, NamedSharding(mesh, _open(s, x, axes, mesh))) for x, s in zip(xs, specs, strict=True)]
 
     results = out_specs
     if eager:  # along explicit axes that are not manual results lie as their types say
@@ -93,12 +93,19 @@ def _on_each(closed: ClosedJaxpr) -> ClosedJaxpr:
     return closed.cached("callbacks on each device", made)
 
 
-def _open(spec: PartitionSpec, ndim: int, axes: Sequence[Any], mesh: Mesh) -> PartitionSpec:
-    """The spec, which says nothing of dimensions that it does not cut, where other axes of the mesh may."""
+def _open(spec: PartitionSpec, x: Any, axes: Sequence[Any], mesh: Mesh) -> PartitionSpec:
+    """The spec, which says nothing of dimensions that it does not cut, where other axes of the mesh may; if none of
+    these is Auto, as the type of x says.
+    """
     if len(axes) == len(mesh.axis_names):
         return spec
-    parts = [*spec, *[None] * (ndim - len(spec))]
-    return PartitionSpec(*[PartitionSpec.UNCONSTRAINED if p is None else p for p in parts])
+    rest: list[Any] = [PartitionSpec.UNCONSTRAINED] * x.ndim
+    if AxisType.Auto not in mesh.axis_types:
+        typed = place_of_type(type_on_mesh(x)) or PartitionSpec(*[None] * x.ndim)
+        kept = [tuple(n for n in names if n not in axes) for names in parts_of(typed, x.ndim)]
+        rest = [names[0] if len(names) == 1 else names or None for names in kept]
+    parts = [*spec, *[None] * (x.ndim - len(spec))]
+    return PartitionSpec(*[r if p is None else p for p, r in zip(parts, rest, strict=True)])
 
 
 def _with_types(spec: PartitionSpec, part: Any) -> PartitionSpec:

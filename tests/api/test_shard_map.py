@@ -593,7 +593,12 @@ def test_keys_that_go_between_devices_are_replaced_by_their_words_where_no_axis_
 
 
 def test_results_that_are_the_same_vary_where_specs_cut_them():
-    f = jax.shard_map(lambda x: jax.lax.psum(x, "i"), mesh=jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,)), in_specs=P("i"), out_specs=P("i"))
+    f = jax.shard_map(
+        lambda x: jax.lax.psum(x, "i"),
+        mesh=jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,)),
+        in_specs=P("i"),
+        out_specs=P("i"),
+    )
     inner = jax.make_jaxpr(f)(jnp.arange(4.0)).jaxpr.eqns[0].params["jaxpr"]
     assert inner.eqns[-1].primitive.name == "pvary" and inner.outvars[0].aval.vma == {"i"}
     assert f(jnp.arange(4.0)).tolist() == [6.0] * 4

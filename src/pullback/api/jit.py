@@ -60,7 +60,6 @@ from pullback.transforms.call import jit_p, places_said
 from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
 from pullback.util.logs import STAGES, logs_compilations, warn
-from pullback.util.warning import warn_user
 from pullback.util.memory import forgetful, make_room
 from pullback.util.monitoring import record_event_duration_secs
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
@@ -68,6 +67,7 @@ from pullback.util.room import with_room
 from pullback.util.static import check_flags
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary
+from pullback.util.warning import warn_user
 
 _trace = with_room(trace)
 P = ParamSpec("P")

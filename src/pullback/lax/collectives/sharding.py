@@ -141,7 +141,7 @@ def _mapped_sharding(axis: Any, sharding: Any, dim: int, ndim: int, unsaid: Any)
 
 
 def _unsaid(sharding: Any) -> Any:
-    """What a sharding says of an axis that another map adds: nothing, or (types leave nothing open) that it is whole."""
+    """What is said of an axis that another map adds: nothing, or that it is whole, where types leave nothing open."""
     kinds = getattr(getattr(sharding, "mesh", None), "axis_types", ())
     return PartitionSpec.UNCONSTRAINED if AxisType.Auto in kinds else None
 

@@ -203,7 +203,10 @@ def _run(
         if not check:
             return outs
         # A result that is the same along an axis of its spec is there once for each device.
-        return [to_varying(y, axes_of(mesh, set(all_names_of(s)))) for y, s in zip(outs, result[1], strict=True)]
+        return [
+            to_varying(y, tuple(axes_of(mesh, frozenset(all_names_of(s)))))
+            for y, s in zip(outs, result[1], strict=True)
+        ]
 
     parts = [part_type(type_on_mesh(x), spec, mesh, manual, check) for x, spec in zip(leaves, specs, strict=True)]
     with inside(mesh, manual, check):

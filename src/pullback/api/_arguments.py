@@ -3,6 +3,7 @@ what is wrong with them."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 import types
@@ -168,26 +169,47 @@ def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipp
     return paths
 
 
-def positional(decorator: str, fun: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple:
-    """All arguments by position, defaults filled in; TypeError for arguments that do not fit or have no position."""
-    name, signature = function_name(fun), signature_of(fun)
-    if signature is None:
-        if kwargs:
-            raise TypeError(f"{decorator}: {name} has no signature, so its arguments cannot be given by name")
-        return args
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"{name}{signature}: {error}") from None
-    bound.apply_defaults()  # first: what follows a default that was left out has a position after it alone
-    # Keyword-only defaults are the function's own: they are not handed on.
-    if named := [k for k in bound.kwargs if k in kwargs]:
-        raise TypeError(
-            f"The input arguments to the {decorator}-decorated function {name} could not be resolved to "
-            "positional-only arguments. Binding failed with the error:\nThe following keyword arguments could not be "
-            f"resolved to positions: {', '.join(named)}"
-        )
-    return bound.args
+class Positions:
+    """Gives a function's arguments by position; its signature, whose reading takes longer than many a call, is read
+    once, at the first one.
+    """
+
+    def __init__(self, decorator: str, fun: Callable) -> None:
+        self._decorator, self._fun = decorator, fun
+
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature | None:
+        return signature_of(self._fun)
+
+    @functools.cached_property
+    def _count(self) -> int:
+        """So many arguments, none by name, are all there are; -1 if this cannot be said."""
+        parameters = self._signature.parameters.values() if self._signature else ()
+        plain = all([p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters])
+        return len(parameters) if self._signature and plain else -1
+
+    def of(self, args: tuple, kwargs: dict[str, Any]) -> tuple:
+        """All arguments, defaults filled in; TypeError for arguments that do not fit or have no position."""
+        if len(args) == self._count and not kwargs:
+            return args
+        name, signature = function_name(self._fun), self._signature
+        if signature is None:
+            if kwargs:
+                raise TypeError(f"{self._decorator}: {name} has no signature, so its arguments cannot be given by name")
+            return args
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}{signature}: {error}") from None
+        bound.apply_defaults()  # first: what follows a default that was left out has a position after it alone
+        # Keyword-only defaults are the function's own: they are not handed on.
+        if named := [k for k in bound.kwargs if k in kwargs]:
+            raise TypeError(
+                f"The input arguments to the {self._decorator}-decorated function {name} could not be resolved to "
+                "positional-only arguments. Binding failed with the error:\nThe following keyword arguments could not "
+                f"be resolved to positions: {', '.join(named)}"
+            )
+        return bound.args
 
 
 def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[], Sequence[str]] | None = None):

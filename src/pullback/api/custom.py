@@ -16,6 +16,7 @@ from pullback.core import (
     DebugInfo,
     Zero,
     current_interpreter,
+    eval_interpreter,
     eval_jaxpr,
     hooks,
     tangent_aval,
@@ -147,6 +148,7 @@ class _Custom(Generic[P, R]):
             nums = (*nums, *more)
         self.nondiff_argnums = tuple(sorted(set(nums)))
         self._name = arguments.function_name(fun)
+        self._positions = arguments.Positions(type(self).__name__, fun)
         # Rules of the package's own functions are written for arrays; those of others get what `jvp` was given.
         self._wants_arrays = str(getattr(fun, "__module__", "")).startswith("pullback.")
 
@@ -174,6 +176,11 @@ class _Custom(Generic[P, R]):
             return outs
 
         return _named(flat, self.fun)
+
+    def _evaluated(self, split: _Split) -> Any:
+        """The function's result where nothing transforms it: no rule is made."""
+        outs, tree = arguments.flatten_result(self.fun(*split.full(split.take())), self.fun, type(self).__name__)
+        return tree_unflatten(tree, outs)
 
     def _rules(self, *args: Any) -> list[Callable]:
         raise NotImplementedError(type(self).__name__)
@@ -232,12 +239,13 @@ class custom_jvp(_Custom[P, R]):
         jvp = self.jvp
         if jvp is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp.")
-        split = _Split(arguments.positional("custom_jvp", self.fun, args, kwargs), self.nondiff_argnums, self._name)
+        split = _Split(self._positions.of(args, kwargs), self.nondiff_argnums, self._name)
+        interpreter = current_interpreter()
+        if interpreter is eval_interpreter():
+            return self._evaluated(split)
         out_tree: list[Any] = []
         (flat_jvp,) = self._rules(jvp, split, out_tree)
-        outs = current_interpreter().process_custom_jvp(
-            CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.take()
-        )
+        outs = interpreter.process_custom_jvp(CustomJVP, self._flat_function(split, out_tree), flat_jvp, split.take())
         return tree_unflatten(out_tree[0], outs)
 
     def _rules(self, jvp: Callable, split: _Split, out_tree: list[Any]) -> list[Callable]:
@@ -337,11 +345,14 @@ class custom_vjp(_Custom[P, R]):
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp.")
-        split = _Split(arguments.positional("custom_vjp", self.fun, args, kwargs), self.nondiff_argnums, self._name)
+        split = _Split(self._positions.of(args, kwargs), self.nondiff_argnums, self._name)
         split.check_fixed(self._name)
+        interpreter = current_interpreter()
+        if interpreter is eval_interpreter():
+            return self._evaluated(split)
         out_tree: list[Any] = []
         flat_fwd, flat_bwd = self._rules(fwd, bwd, split, out_tree)
-        outs = current_interpreter().process_custom_vjp(
+        outs = interpreter.process_custom_vjp(
             CustomVJP, self._flat_function(split, out_tree), flat_fwd, flat_bwd, split.take()
         )
         return tree_unflatten(out_tree[0], outs)

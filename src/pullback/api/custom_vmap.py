@@ -40,6 +40,7 @@ class custom_vmap:
         arguments.check_callable("custom_vmap", fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
+        self._positions = arguments.Positions("custom_vmap", fun)
         self.rule: Callable[..., Any] | None = None
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +54,7 @@ class custom_vmap:
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = arguments.function_name(self.fun)
-        args = arguments.positional("custom_vmap", self.fun, args, kwargs)
+        args = self._positions.of(args, kwargs)
         if self.rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap.")
         if current_interpreter() is eval_interpreter():

@@ -484,7 +484,10 @@ def finfo(dtype: Any) -> Any:
 def iinfo(dtype: Any) -> Any:
     """Limits of an integer type: `min`, `max`, `bits`. Raises ValueError if `dtype` is not an integer type."""
     dtype = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
-    return ml_dtypes.iinfo(dtype)  # of all, as in JAX: texts differ from NumPy's
+    return _iinfo(dtype)
+
+
+_iinfo = lru_cache(64)(ml_dtypes.iinfo)  # of all types, as in JAX: texts differ from those of NumPy
 
 
 # --------------------------------------------------------------------------------------------------- users' arguments

@@ -135,18 +135,25 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 
 def free_ref(ref: Ref) -> None:
-    """End a reference; using it afterwards is a ValueError."""
-    freeze(ref)
+    """End a reference; using it afterwards is a ValueError. TypeError for what is no reference."""
+    _ended("free_ref", ref)
 
 
 def freeze(ref: Ref) -> Any:
-    """The array, which ends the reference; using it afterwards is a ValueError."""
+    """The array, which ends the reference; using it afterwards is a ValueError. TypeError for what is no reference."""
+    return _ended("freeze", ref)
+
+
+def _ended(name: str, ref: Any) -> Any:
+    """The array of a reference that is to be used no more."""
+    if not isinstance(ref, Reference):
+        raise TypeError(f"{name}: argument 'ref' must be a Ref, got {ref!r} of type {type(ref).__name__}")
     who = current_interpreter()
     if who.stages_references:
         its = ref.interpreter if isinstance(ref, StagedReference) else None
         if its is not who or ref.jaxpr_var in who.arguments:
             raise ValueError(
-                "freeze: this Ref was made outside of the function that is traced, which cannot end it; read it, "
+                f"{name}: this Ref was made outside of the function that is traced, which cannot end it; read it, "
                 "ref[...], and freeze it outside"
             )
     value = freeze_p.bind(ref)

@@ -227,6 +227,9 @@ def test_what_is_not_supported_says_so():
         with pytest.raises(ValueError, match="made outside of the function"):
             bad()
     assert float(jax.jit(lambda x: jax.freeze(jax.new_ref(x)))(1.0)) == 1
+    for end in (jax.freeze, jax.free_ref):
+        with pytest.raises(TypeError, match=f"^{end.__name__}: argument 'ref' must be a Ref, got"):
+            end(jnp.arange(3))
     with pytest.raises(ValueError, match="Out of bound indexer: idx=3, dim=3"):
         r[3]
     with pytest.raises(ValueError, match="Out of bound indexer: idx=-4, dim=3"):

@@ -150,8 +150,8 @@ def _ended(name: str, ref: Any) -> Any:
         raise TypeError(f"{name}: argument 'ref' must be a Ref, got {ref!r} of type {type(ref).__name__}")
     who = current_interpreter()
     if who.stages_references:
-        its = ref.interpreter if isinstance(ref, StagedReference) else None
-        if its is not who or ref.jaxpr_var in who.arguments:
+        staged = ref if isinstance(ref, StagedReference) else None
+        if staged is None or staged.interpreter is not who or staged.jaxpr_var in who.arguments:
             raise ValueError(
                 f"{name}: this Ref was made outside of the function that is traced, which cannot end it; read it, "
                 "ref[...], and freeze it outside"

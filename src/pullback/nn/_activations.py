@@ -181,7 +181,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 @functools.partial(jit, static_argnames=("axis",))
 def glu(x: Any, axis: int = -1) -> Any:
-    """a sigmoid(b), a and b the halves of x along `axis`, whose size must be even (ValueError).
+    """a sigmoid(b), a and b the halves of x along `axis`, whose size must be even (AssertionError).
 
     AxisError, an IndexError, if x has no such axis.
     """
@@ -191,7 +191,7 @@ def glu(x: Any, axis: int = -1) -> Any:
         raise np.exceptions.AxisError(f"glu: argument 'axis' is {axis}, but x is {x.aval.short()}")
     size = x.shape[axis]
     if size % 2:
-        raise ValueError(f"glu: axis size must be divisible by 2, got {size} along axis {axis} of {x.aval.short()}")
+        raise AssertionError(f"glu: axis size must be divisible by 2, got {size} along axis {axis} of {x.aval.short()}")
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)
 

@@ -35,9 +35,9 @@ def dot_product_attention(
 ) -> Any:
     """softmax(scale q k^T + bias, where mask) v, for each head.
 
-    query: f[(b,) t, n, h], key and value: f[(b,) s, k, h], where k divides n (each key head serves n/k query heads);
-    bias
-    and mask: [(b,) n, t, s], broadcast. scale is 1/sqrt(h) by default. `is_causal`: position i sees j <= i;
+    query: f[(b,) t, n, h], key and value: f[(b,) s, k, h], where k divides n (each key head serves n/k query heads),
+    or f[n, h] and f[k, h] of one position; bias and mask: [(b,) n, t, s], broadcast.
+    scale is 1/sqrt(h) by default. `is_causal`: position i sees j <= i;
     `local_window_size` (left, right): those with i - left <= j <= i + right; sequence lengths i32[b] cut the rest off.
     `return_residual`: also the log-sum-exp of the logits, f[(b,) t, n].
     Raises ValueError for shapes and dtypes that do not fit, a mask that is not bool, and an unknown implementation.
@@ -49,17 +49,20 @@ def dot_product_attention(
             "dot_product_attention: implementation='cudnn' needs an NVIDIA GPU, which is not there"
         )
     query, key, value = (jnp.asarray(x) for x in (query, key, value))
-    if not {query.ndim, key.ndim, value.ndim} <= {3, 4}:
+    ranks = {query.ndim, key.ndim, value.ndim}
+    if not (ranks <= {3, 4} or ranks == {2}):
         shapes = ", ".join(x.aval.short() for x in (query, key, value))
-        raise ValueError(f"dot_product_attention: query, key and value must have 3 or 4 dimensions, got {shapes}")
+        raise ValueError(
+            f"dot_product_attention: query, key and value must have 3 or 4 dimensions, or 2 each, got {shapes}"
+        )
     for name, x in (("key", key), ("value", value)):
         if x.dtype != query.dtype:
             raise ValueError(f"dot_product_attention: {name} dtype should be {query.dtype}, but got {x.dtype}")
     for name, x in (("query_seq_lengths", query_seq_lengths), ("key_value_seq_lengths", key_value_seq_lengths)):
         if x is not None and (jnp.asarray(x).dtype != np.int32 or jnp.asarray(x).ndim != 1):
             raise ValueError(f"dot_product_attention: {name} should be int32[batch], got {jnp.asarray(x).aval.short()}")
-    batched = query.ndim == 4
-    query, key, value = (x if x.ndim == 4 else x[None] for x in (query, key, value))
+    leading = 4 - query.ndim
+    query, key, value = (x.reshape((1,) * (4 - x.ndim) + x.shape) for x in (query, key, value))
     b, t, n, h = query.shape
     s, k = key.shape[1:3]
     if key.shape != (b, s, k, h) or value.shape[:3] != (b, s, k):
@@ -89,8 +92,7 @@ def dot_product_attention(
         inside = jnp.arange(t)[None, :] < jnp.asarray(query_seq_lengths)[:, None]
         out = out * inside[:, :, None, None].astype(out.dtype)
     residual = jnp.swapaxes(logsumexp(logits, axis=-1), 1, 2).astype(key.dtype) if return_residual else None
-    if not batched:
-        out, residual = out[0], None if residual is None else residual[0]
+    out, residual = (None if x is None else x.reshape(x.shape[leading:]) for x in (out, residual))
     return (out, residual) if return_residual else out
 
 

@@ -59,8 +59,8 @@ CASES = {
     ),
 }
 # In units of eps: f32 is computed in f64. In f64 the exponents of far tails and of B(p, q) cost what they are large.
-# igammac is 1 - P where a and x are small; the exponent of the incomplete beta is rounded to one double.
-BOUNDS = {"igammac": 500, "regularized_incomplete_beta": 400, "polygamma": 20}
+# The exponent of the incomplete beta is rounded to one double.
+BOUNDS = {"regularized_incomplete_beta": 400, "polygamma": 20}
 FAR = [(1391.7734699401333, 2807.0409020321517), (3883.218998872048, 3078.1860695839487), (188.9, 5.75), (2.0, 640.0)]
 
 
@@ -71,6 +71,18 @@ def test_gamma_functions_in_far_tails(a, x):
         want = CASES[name][1](mp.mpf(a), mp.mpf(x))
         got = kit.compiled(name, np.array([a]), np.array([x]))[0]
         assert abs(got - want) <= 10 * np.finfo(float).eps * want, name
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_the_upper_gamma_function_of_small_shapes(dtype):
+    """1 - P would have no digits: Q is about a E1(x)."""
+    kind = kit.NP_DTYPE[dtype]
+    shapes = [1e-20, 1e-5, 0.01, 0.3, 0.499]
+    a, x = (v.ravel() for v in np.meshgrid(np.array(shapes, kind), np.array([1e-30, 1e-5, 0.1, 0.999999, 1.001], kind)))
+    got = kit.compiled("igammac", a, x).astype(float)
+    with mp.workdps(40):
+        want = np.array([float(CASES["igammac"][1](mp.mpf(float(p)), mp.mpf(float(q)))) for p, q in zip(a, x)])
+    np.testing.assert_allclose(got, want, rtol=10 * float(np.finfo(kind).eps))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

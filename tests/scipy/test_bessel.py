@@ -107,3 +107,15 @@ def test_lpmn_at_the_ends_and_errors():
     ]:
         with pytest.raises(error):
             bad()
+
+
+def test_derivatives_of_modified_functions_are_such_functions():
+    """Of scaled ones they would cancel for small arguments, and overflow before the values do."""
+    x = np.array([-90, -3, -1e-9, 0, 1e-5, 0.7, 12, 90])
+    first, second = jax.vmap(jax.grad(special.i0)), jax.vmap(jax.grad(jax.grad(special.i0)))
+    np.testing.assert_allclose(first(np.float32(x)), scipy.special.i1(np.float32(x).astype(float)), rtol=3e-6)
+    want = scipy.special.ivp(1, np.float32(x).astype(float))
+    np.testing.assert_allclose(second(np.float32(x)), want, rtol=3e-6)
+    np.testing.assert_allclose(jax.grad(special.i0)(np.float16(12)), scipy.special.i1(12), rtol=2e-3)
+    third = jax.grad(jax.grad(jax.grad(special.i1)))(1.5)
+    np.testing.assert_allclose(third, scipy.special.ivp(1, 1.5, 3), rtol=1e-5)

@@ -143,3 +143,9 @@ def test_far_from_the_real_axis(dtype, rtol):
                 found = np.asarray(function(z)).astype(complex)
                 assert np.all(abs(found - want) <= 4 * rtol * abs(want))
             assert np.all(np.asarray(special.gamma(z))[4:] == 0)
+
+
+def test_poles_are_nan():
+    z = np.array([0, -1, -7, -0.0], np.complex64)
+    assert np.isnan(special.loggamma(z).real).all() and np.isnan(special.loggamma(z).imag).all()
+    assert np.isfinite(special.loggamma(np.array([-1.5, -1 + 1e-3j], np.complex64))).all()

@@ -87,3 +87,12 @@ def test_edges_and_types():
         special.hyp2f1(1j, 2, 3, 0.5)
     with pytest.raises(ValueError, match="shapes"):
         special.hyp2f1(np.ones(3), np.ones(2), 1.0, 1.0)
+
+
+def test_beyond_one_where_the_transformation_of_euler_ends_the_series():
+    points = [(1, 0.5, 0.5, 1.5), (2, 0.5, -1.5, 30), (0.5, 1, 0.5, 100), (5, 0.5, 0.5, 1.5), (1, 2, 2, 3)]
+    with pb.enable_x64(True):
+        for args in points:
+            np.testing.assert_allclose(special.hyp2f1(*args), float(mp.hyp2f1(*args)), rtol=1e-13)
+            want = float(args[0] * args[1] / args[2] * mp.hyp2f1(*(v + 1 for v in args[:3]), args[3]))
+            np.testing.assert_allclose(pb.grad(special.hyp2f1, 3)(*map(float, args)), want, rtol=1e-13)

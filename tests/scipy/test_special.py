@@ -213,3 +213,26 @@ def test_with_64_bits_float32_is_computed_in_float32(name):
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(want), strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_far_out_a_factor_that_is_zero_meets_no_infinite_one():
+    """Derivatives and values that were NaN where parts of them leave the range of float32, and the others are 0."""
+    nan, inf, largest = np.nan, np.inf, float(np.finfo(np.float32).max)
+    assert float(jax.grad(special.gammainc, 1)(12.3, 2e-38)) == 0
+    assert float(jax.grad(special.betainc, 2)(12.0, 3.0, 1e-38)) == 0
+    assert float(jax.grad(special.owens_t, 1)(0.0, inf)) == 0
+    for h, a in ((largest, 1.0), (inf, 1.0), (inf, 0.0), (-largest, largest)):
+        assert np.isfinite(jax.grad(special.owens_t, (0, 1))(h, a)).all()
+    with np.errstate(over="ignore"):
+        assert float(special.expi(np.float32(largest))) == inf
+    spence = np.float32(scipy.special.spence(largest))
+    np.testing.assert_allclose(special.spence(np.float32([largest, 3.0])), [spence, scipy.special.spence(3)], rtol=1e-6)
+    for function in (special.xlogy, special.xlog1py):
+        np.testing.assert_array_equal(function(np.zeros(3, np.float32), np.float32([nan, inf, 2])), [nan, 0, 0])
+
+
+def test_complex_arguments_are_refused_with_each_of_the_kinds_of_errors_that_jax_has():
+    for function in (special.fresnel, special.spence, special.expi):
+        for error in (TypeError, ValueError, NotImplementedError):
+            with pytest.raises(error, match="complex"):
+                function(1j)

@@ -82,3 +82,9 @@ def test_derivative_in_the_first_argument():
     np.testing.assert_allclose(narrow, exact, rtol=5e-6)
     assert pb.grad(lax.zeta)(1.0, 2.0) == -INF and pb.grad(lax.zeta)(3.0, INF) == 0
     assert np.isnan(pb.grad(lax.zeta)(0.5, 2.0)) and np.isnan(pb.grad(lax.zeta)(3.0, -1.5))
+
+
+def test_slopes_of_large_exponents():
+    """Products of Euler and Maclaurin's formula overflow float32 where the power is 0."""
+    slopes = [float(pb.grad(lax.zeta)(*p)) for p in ((50.0, 300.0), (171.5, 10.0), (300.0, 1e-5), (6e4, 1e30))]
+    np.testing.assert_array_equal(slopes, [0, 0, np.inf, 0])

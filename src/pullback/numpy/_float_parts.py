@@ -208,15 +208,31 @@ def unscaled(x: Any, value: Any) -> Any:
 
 
 @custom_jvp
-def _i0(x: Any) -> Any:
+def bessel_i0(x: Any) -> Any:
+    """I_0 of floats."""
     return unscaled(x, lax.bessel_i0e(x))
 
 
-@_i0.defjvp
+@bessel_i0.defjvp
 def _i0_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     (x,), (x_dot,) = primals, tangents
-    # d I0 / dx = I1, and I1(x) = exp(|x|) i1e(x).
-    return _i0(x), lax.mul(x_dot, unscaled(x, lax.bessel_i1e(x)))
+    return bessel_i0(x), lax.mul(x_dot, bessel_i1(x))
+
+
+@custom_jvp
+def bessel_i1(x: Any) -> Any:
+    """I_1 of floats, whose derivatives are again written with I_0 and I_1: scaled ones would overflow before them."""
+    return unscaled(x, lax.bessel_i1e(x))
+
+
+@bessel_i1.defjvp
+def _i1_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x,), (x_dot,) = primals, tangents
+    y = bessel_i1(x)
+    small = lax.lt(lax.abs(x), const(x, dtypes.finfo(x.dtype).eps))  # there I_1(x) / x is 1/2
+    ratio = _where(small, const(x, 0.5), lax.div(y, _where(small, const(x, 1), x)))
+    slope = _where(lax.eq(lax.abs(y), const(x, np.inf)), lax.abs(y), lax.sub(bessel_i0(x), ratio))
+    return y, lax.mul(x_dot, slope)
 
 
 def i0(x: Any) -> Any:
@@ -226,8 +242,8 @@ def i0(x: Any) -> Any:
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
     (x,) = promote_inexact("i0", x)
     if x.dtype.itemsize == 1:  # what is computed with e^8 does not fit
-        return convert(_i0(convert(x, np.dtype(np.float32))), x.dtype)
-    return _i0(x)
+        return convert(bessel_i0(convert(x, np.dtype(np.float32))), x.dtype)
+    return bessel_i0(x)
 
 
 # ---- whole numbers

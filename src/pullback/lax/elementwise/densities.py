@@ -81,7 +81,8 @@ def gamma_density(a, x):
     b, y = where(usual, a, constant(a, LARGE)), where(usual, x, constant(x, LARGE))
     log_scale, scale = _scale(b)
     exponent = neg_p.bind(add_p.bind(_times_phi(b, sub_p.bind(y, b), _divide(y, b)), log_scale))
-    return where(usual, mul_p.bind(_divide(lax.exp_p.bind(exponent), scale), _divide(b, y)), directly)
+    # b / y alone may be infinite, where the exponential is 0.
+    return where(usual, _divide(mul_p.bind(_divide(lax.exp_p.bind(exponent), scale), b), y), directly)
 
 
 def beta_density(a, b, x):
@@ -107,5 +108,5 @@ def beta_density(a, b, x):
     second = _times_phi(q, neg_p.bind(excess), _divide(mul_p.bind(n, rest), q))
     exponent = sub_p.bind(sub_p.bind(log_n, add_p.bind(log_p, log_q)), add_p.bind(first, second))
     scales = _divide(_divide(scale_n, scale_p), scale_q)
-    factor = mul_p.bind(_divide(p, y), _divide(_divide(q, n), rest))
-    return where(usual, mul_p.bind(mul_p.bind(lax.exp_p.bind(exponent), scales), factor), directly)
+    value = _divide(mul_p.bind(mul_p.bind(lax.exp_p.bind(exponent), scales), p), y)
+    return where(usual, mul_p.bind(value, _divide(_divide(q, n), rest)), directly)

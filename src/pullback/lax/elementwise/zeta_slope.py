@@ -37,17 +37,17 @@ def zeta_slope(s, q):
     half = mul_p.bind(constant(s, 0.5), mul_p.bind(log_w, power))
     rest = constant(s, 0)
     inverse = lax.div_p.bind(constant(w, 1), w)
-    square = mul_p.bind(inverse, inverse)
-    scale = mul_p.bind(power, inverse)
-    product, slope = at, constant(s, 1)  # s (s + 1) ..., and its derivative
+    # w^-s s / w (s + 1) / w ..., and the derivative of the product of quotients: without w they overflow for large s.
+    slope = mul_p.bind(power, inverse)
+    product = mul_p.bind(slope, at)
     for j, b in enumerate(BERNOULLI):
         if j:
             for step in (2 * j - 1, 2 * j):
-                factor = add_p.bind(at, constant(at, step))
-                product, slope = mul_p.bind(product, factor), add_p.bind(mul_p.bind(slope, factor), product)
-            scale = mul_p.bind(scale, square)
+                factor = mul_p.bind(add_p.bind(at, constant(at, step)), inverse)
+                slope = add_p.bind(mul_p.bind(slope, factor), mul_p.bind(product, inverse))
+                product = mul_p.bind(product, factor)
         each = sub_p.bind(mul_p.bind(log_w, product), slope)
-        rest = add_p.bind(rest, mul_p.bind(constant(s, b), mul_p.bind(scale, each)))
+        rest = add_p.bind(rest, mul_p.bind(constant(s, b), each))
     found = neg_p.bind(add_p.bind(add_p.bind(total, rest), add_p.bind(integral, half)))
     pole = lax.eq_p.bind(s, constant(s, 1))
     far = lax.and_p.bind(above_one, lax.eq_p.bind(q, constant(q, math.inf)))

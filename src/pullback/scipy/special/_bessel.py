@@ -15,7 +15,7 @@ from pullback.core.explain import check
 from pullback.core.kinds import NUMBER
 from pullback.numpy._arguments import static_int
 from pullback.numpy._creation import from_list
-from pullback.numpy._float_parts import unscaled
+from pullback.numpy._float_parts import bessel_i0, bessel_i1
 from pullback.scipy.special._common import inexact, real_arguments
 from pullback.scipy.special._piecewise import widened
 from pullback.util.errors import ArgumentError
@@ -29,8 +29,7 @@ def i0e(x: Any) -> Any:
 
 def i0(x: Any) -> Any:
     """I_0(x)."""
-    x = inexact(x)
-    return unscaled(x, lax.bessel_i0e(x))
+    return bessel_i0(inexact(x))
 
 
 def i1e(x: Any) -> Any:
@@ -40,8 +39,7 @@ def i1e(x: Any) -> Any:
 
 def i1(x: Any) -> Any:
     """I_1(x)."""
-    x = inexact(x)
-    return unscaled(x, lax.bessel_i1e(x))
+    return bessel_i1(inexact(x))
 
 
 def _hankel(z: Any) -> tuple[Any, Any]:

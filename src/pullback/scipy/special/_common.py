@@ -8,6 +8,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.numpy._arguments import plain_float, promote_dtypes_inexact
+from pullback.util.errors import UnsupportedArgumentError
 
 
 def inexact(*args: Any) -> Any:
@@ -27,9 +28,9 @@ def inexact(*args: Any) -> Any:
 
 
 def real_arguments(name: str, *args: Any) -> Any:
-    """The arguments as real arrays of one float type, one for one argument; ValueError if that is complex."""
+    """The arguments as real arrays of one float type, one for one argument; an error of each kind that JAX has for complex."""
     arrays = inexact(*args)
     dtype = (arrays if len(args) == 1 else arrays[0]).dtype
     if np.issubdtype(dtype, np.complexfloating):
-        raise ValueError(f"{name} does not support complex-valued inputs, got {dtype}")
+        raise UnsupportedArgumentError(f"{name} does not support complex-valued inputs, got {dtype}")
     return arrays

@@ -79,7 +79,7 @@ def _log_sine(z: Any) -> Any:
 
 
 def complex_log_gamma(z: Any) -> Any:
-    """log Gamma(z) of complex z, on the branch that is real for z > 0 and cut along z <= 0."""
+    """log Gamma(z) of complex z, on the branch that is real for z > 0 and cut along z <= 0; NaN at poles."""
     x, y = lax.real(z), lax.imag(z)
     left = x < 0.5
     inner = jnp.where(left, 1 - z, z)
@@ -90,4 +90,5 @@ def complex_log_gamma(z: Any) -> Any:
     turns = jnp.copysign(2 * math.pi, y) * jnp.floor(0.5 * x + 0.25)
     sine = _log_sine(jnp.where(left, z, 0.5))
     mirrored = math.log(math.pi) + lax.complex(jnp.zeros_like(turns), turns) - sine - value
-    return jnp.where(left, mirrored, value).astype(z.dtype)
+    pole = (x <= 0) & (y == 0) & (x == jnp.round(x))
+    return jnp.where(pole, complex(np.nan, np.nan), jnp.where(left, mirrored, value)).astype(z.dtype)

@@ -31,7 +31,7 @@ def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
 
 @custom_jvp
 def _xlogy(x: Any, y: Any) -> Any:
-    safe = x != 0
+    safe = (x != 0) | jnp.isnan(y)
     return jnp.where(safe, x * jnp.log(jnp.where(safe, y, 1)), jnp.zeros_like(x))
 
 
@@ -42,13 +42,13 @@ def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def xlogy(x: Any, y: Any) -> Any:
-    """x log y, and 0 where x is 0."""
+    """x log y, and 0 where x is 0, unless y is NaN."""
     return _xlogy(*inexact(x, y))
 
 
 @custom_jvp
 def _xlog1py(x: Any, y: Any) -> Any:
-    safe = x != 0
+    safe = (x != 0) | jnp.isnan(y)
     return jnp.where(safe, x * jnp.log1p(jnp.where(safe, y, 0)), jnp.zeros_like(x))
 
 
@@ -59,7 +59,7 @@ def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def xlog1py(x: Any, y: Any) -> Any:
-    """x log(1 + y), and 0 where x is 0."""
+    """x log(1 + y), and 0 where x is 0, unless y is NaN."""
     return _xlog1py(*inexact(x, y))
 
 

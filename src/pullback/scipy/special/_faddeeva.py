@@ -144,8 +144,10 @@ def _owens_t(h: Any, a: Any) -> Any:
 @_owens_t.defjvp
 def _owens_t_jvp(primals: Any, tangents: Any) -> Any:
     (h, a), (h_dot, a_dot) = primals, tangents
-    along_h = -_density(h) / math.sqrt(8 * math.pi) * erf(a * h / math.sqrt(2))
-    along_a = jnp.exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a))
+    near = jnp.clip(h, -40, 40)  # beyond, all is zero, but squares and products with zeros might be infinite or NaN
+    along_h = -_density(near) / math.sqrt(8 * math.pi) * erf(a * near / math.sqrt(2))
+    exponent = jnp.where(near == 0, 0, -near * near * (1 + a * a) / 2)
+    along_a = jnp.exp(exponent) / (2 * math.pi * (1 + a * a))
     return _owens_t(h, a), along_h * h_dot + along_a * a_dot
 
 

@@ -133,7 +133,14 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     z, rest = jnp.where(moved, x / (x - 1), x), jnp.where(moved, 1 / less, 1 - x)
     z = jnp.where(x == -np.inf, 1, z)
     near = ends | (z <= 0.5)
-    close = _series((a, b), c, jnp.where(near, z, 0))
+    # Beyond 1 Euler's transformation, below, leads to a sum that ends, and to a power of a negative number.
+    power = c - a - b
+    turned = (x > 1) & ~ends & (_whole(c - a) | _whole(c - b)) & (power == jnp.floor(power))
+    above = jnp.where(turned, c - a, a), jnp.where(turned, c - b, b)
+    close = _series(above, c, jnp.where(near | turned, z, 0))
+    sign = jnp.where(jnp.remainder(power, 2) == 1, -1, 1)
+    close = jnp.where(turned, sign * jnp.where(turned, x - 1, 1) ** jnp.where(turned, power, 0), 1) * close
+    near = near | turned
     # Euler: (1 - z)^(c - a - b) F(c - a, c - b; c; z), where that is bounded at 1 and F is not.
     rest = jnp.where(near | ~inside, 0.5, rest)
     excess = jnp.where(near, 1, c - a - b)
@@ -146,7 +153,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     sign = gammasgn(c) * gammasgn(c - a) * gammasgn(c - b)
     gauss = sign * jnp.exp(gammaln(c) + gammaln(safe) - gammaln(c - a) - gammaln(c - b))
     at_one = jnp.where(excess > 0, gauss, np.inf)
-    value = jnp.where(ends | inside, value, jnp.where(x == 1, at_one, np.inf))
+    value = jnp.where(ends | inside | turned, value, jnp.where(x == 1, at_one, np.inf))
     pole = _whole(c) & ~((_whole(a) & (a >= c)) | (_whole(b) & (b >= c))) & (x != 0)
     value = jnp.where(pole, np.inf, value)
     return jnp.where(jnp.isnan(a) | jnp.isnan(b) | jnp.isnan(c) | jnp.isnan(x), np.nan, value)
@@ -210,7 +217,8 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
 def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     """Gauss's function 2F1(a, b; c; x) of real arguments, broadcast against each other.
 
-    It is inf where c is 0, -1, -2, ..., and beyond 1, unless a or b, being 0 or negative and whole, ends the series.
+    It is inf where c is 0, -1, -2, ..., and beyond 1, unless a or b, being 0 or negative and whole, ends the series, or
+    c - a or c - b does and c - a - b is whole.
     Raises TypeError for complex arguments, ValueError for shapes that do not go together.
 
     >>> hyp2f1(1.0, 2.0, 2.0, 0.5)

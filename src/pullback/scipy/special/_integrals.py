@@ -24,7 +24,7 @@ from pullback.scipy.special._piecewise import evaluate, real_function, widened
 def _exp_over(x: Any, factor: Any) -> Any:
     """exp(x) factor / x for large x, finite where it is, although exp(x) is not."""
     shift = jnp.where(x > 80, 8, 0).astype(x.dtype)
-    return jnp.exp(x - shift) * (factor / x) * jnp.exp(shift)
+    return jnp.exp(x - shift) / x * factor * jnp.exp(shift)
 
 
 def _e1_scaled(x: Any) -> Any:
@@ -233,12 +233,12 @@ def spence(x: Any) -> Any:
     positive = jnp.where((x > 0) & (x < np.inf), x, 1)
     large = positive > 1.5
     point = jnp.where(large, 1 / positive, positive)  # spence(x) = -spence(1/x) - log(x)^2 / 2
-    small = point < 0.5
+    small = (point < 0.5) & (point > 0)  # 1 / positive may be 0
     inner = jnp.where(small, 1 - point, point)  # spence(x) = pi^2/6 - log(x) log(1-x) - spence(1 - x)
-    y = 1 - inner
+    y = jnp.where(point > 0, 1 - inner, 0)
     value = y * evaluate(tables.DILOGARITHM, y)
     product = jnp.log(jnp.where(small, point, 1)) * jnp.log1p(-jnp.where(small, point, 0))
-    value = jnp.where(small, math.pi**2 / 6 - product - value, value)
+    value = jnp.where(point < 0.5, math.pi**2 / 6 - product - value, value)
     value = jnp.where(large, -value - jnp.log(positive) ** 2 / 2, value)
     return _from_positive(x, value, math.pi**2 / 6, -np.inf)
 

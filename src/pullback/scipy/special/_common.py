@@ -28,7 +28,7 @@ def inexact(*args: Any) -> Any:
 
 
 def real_arguments(name: str, *args: Any) -> Any:
-    """The arguments as real arrays of one float type, one for one argument; an error of each kind that JAX has for complex."""
+    """The arguments as real arrays of one float type, one for one argument; an error of all kinds if complex."""
     arrays = inexact(*args)
     dtype = (arrays if len(args) == 1 else arrays[0]).dtype
     if np.issubdtype(dtype, np.complexfloating):

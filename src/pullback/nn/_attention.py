@@ -92,8 +92,8 @@ def dot_product_attention(
         inside = jnp.arange(t)[None, :] < jnp.asarray(query_seq_lengths)[:, None]
         out = out * inside[:, :, None, None].astype(out.dtype)
     residual = jnp.swapaxes(logsumexp(logits, axis=-1), 1, 2).astype(key.dtype) if return_residual else None
-    out, residual = (None if x is None else x.reshape(x.shape[leading:]) for x in (out, residual))
-    return (out, residual) if return_residual else out
+    out = out.reshape(out.shape[leading:])
+    return (out, residual.reshape(residual.shape[leading:])) if residual is not None else out
 
 
 def _four(name: str, x: Any) -> Any:

@@ -142,3 +142,25 @@ def test_a_square_that_is_only_read_is_a_loop_over_its_parts():
     assert compiled.llvm.count("load <4 x float>") == 16
     (pair,) = both(function, [sample("f32", 64 * 64)])
     same(*pair)
+
+
+@pytest.mark.parametrize("kinds", [2, 3, 4])
+@pytest.mark.parametrize("dtype", ["u8", "f32", "f64"])
+def test_results_that_take_turns_are_stored_together(dtype, kinds):
+    """Transposed arrays whose rows alternate in the result: whole vectors are written, by one piece of code."""
+    n, b = 32, Builder()
+    xs = [b.input(f"x{k}", dtype, n * n) for k in range(kinds)]
+    y = b.output("y", dtype, kinds * n * n)
+    with b.loop(n, name="row") as row, b.loop(n, name="column", role="vector") as column:
+        values = [b.let(b.load(x, column * n + row)) for x in xs]
+        for k, value in enumerate(values):
+            b.store(y, row * n * kinds + column * kinds + k, value)
+    function = b.function("f")
+    (outer,) = function.body
+    (inner,) = outer.body
+    square = dataclasses.replace(outer, attrs=(("square", True),), body=inner.body)
+    function = dataclasses.replace(function, body=(dataclasses.replace(inner, body=(square,)),))
+    code = compile_function(function, target=dataclasses.replace(host_target(), vector_bytes=64)).llvm
+    assert "insertelement" not in code and "extractelement" not in code
+    (pair,) = both(function, [sample(dtype, n * n)] * kinds)
+    same(*pair)

@@ -72,16 +72,21 @@ def is_square_store(dtype: str, step: int | None, along: int | None) -> bool:
 def copies_of(loop: Loop, lanes: int, var: Var, varying: set[Var], known: Mapping[Var, Expr]) -> int:
     """How many copies of the body of a loop of squares make sense, in a vector loop of `var` on so many lanes.
 
-    A square that is written has as many as lanes. One that is only read consists of parts that have nothing in common,
-    as many copies each as elements are shuffled at once: the loop goes over the parts. (Packing a matrix for a product
-    is of this kind: a quarter of the code, and of the time to compile it.)
+    A square that is written has as many as lanes. One that is only read, or written otherwise, consists of parts that
+    have nothing in common, as many copies each as elements are shuffled at once: the loop goes over the parts. (Packing
+    a matrix for a product is of this kind: a quarter of the code, and of the time to compile it.)
     """
-    definitions = {**known, **{stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}}
+    own = {stmt.var: stmt.value for stmt in loop.body if isinstance(stmt, Let)}
+    definitions = {**known, **own}
     side = 1
     for stmt in loop.body:
         for node in access_nodes(stmt):
             step = stride(node.index, var, varying, definitions, {})
-            if step in INTERLEAVED or (isinstance(node, Store) and step not in (0, 1, -1)):
+            if isinstance(node, Store):
+                along = stride(node.index, loop.var, {loop.var, *own}, definitions, {})
+                if is_square_store(node.buffer.dtype, step, along):
+                    return lanes
+            elif step in INTERLEAVED:
                 return lanes
             side = max(side, PART // ITEMSIZE[node.buffer.dtype])
     return min(lanes, side)

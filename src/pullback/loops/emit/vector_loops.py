@@ -13,17 +13,18 @@ import itertools
 from collections.abc import Callable
 
 from pullback._ext import _core
-from pullback.loops.ir.ir import STREAMED, Carried, Combine, Const, Let, Loop, Op, Read, Store
+from pullback.loops.ir.ir import STREAMED, Carried, Combine, Const, Let, Loop, Op, Read, Stmt, Store
 from pullback.loops.ir.ops import neutral
 from pullback.loops.ir.vectors import repeatable, scannable, vectorizable
 from pullback.loops.ir.visit import expressions
 
 from .access import VectorIndex
-from .functions import Body, FunctionEmitter
+from .functions import Body, FunctionEmitter, interleaved
 from .lanes import REST_OPS, accumulators, lane_count, operations, register_lanes, shorter
 from .ops import emit_op
 from .square_access import square_store
 from .squares import Square, copies_of
+from .stores import interleaved_store
 from .streams import LEAST_STREAMED, row_start, streamed
 from .sums import Sums, float_sums, plus, settled, two_sum, zero
 from .values import Asm, Value, broadcast, constant, element_of
@@ -165,11 +166,17 @@ class VectorFunctionEmitter(FunctionEmitter):
                 i = self.least(i, str(n - side))
             ev.env[square.first] = Value("i64", i)
             ev.square = square
-            for same in zip(*square.bodies):
-                if isinstance(same[0], Store) and square_store(ev, same):  # type: ignore[arg-type]
+            done: set[Stmt] = set()
+            for k, same in enumerate(zip(*square.bodies)):
+                is_store = isinstance(same[0], Store) and same[0] not in done
+                if is_store and square_store(ev, same):  # type: ignore[arg-type]
                     continue
                 for square.copy, stmt in enumerate(same):
-                    self.stmt(stmt)
+                    group = interleaved(vector, square.bodies[square.copy], k) if is_store else []
+                    if group and interleaved_store(ev, group):
+                        done.update(group)
+                    elif stmt not in done:
+                        self.stmt(stmt)
             ev.square = None
             return []
 

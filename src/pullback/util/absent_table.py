@@ -35,13 +35,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "EArray",
         ),
     },
-    "experimental.buffer_callback": {
-        "xla": (
-            "Buffer", "ExecutionContext", "ExecutionStage",
-            "buffer_callback(callback, result_shape_dtypes, *, has_side_effect=, vmap_method=, input_output_"
-            "aliases=, command_buffer_compatible=)",
-        ),
-    },
     "experimental.control_deps": {
         "xla": (
             "control_dep(src, dst)", "schedule(ops)",

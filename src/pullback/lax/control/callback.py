@@ -82,7 +82,7 @@ def pure_callback(
             f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))}, got {vmap_method!r}"
         )
     _check_sharding("pure_callback", sharding)
-    avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
+    avals, out_tree = result_avals("pure_callback", result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     outs = pure_callback_p.bind(
         *map(as_operand, leaves),
@@ -108,7 +108,7 @@ def io_callback(
     (ValueError).
     """
     _check_sharding("io_callback", sharding)
-    avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
+    avals, out_tree = result_avals("io_callback", result_shape_dtypes)
     leaves, in_tree = tree_flatten((args, kwargs))
     outs = io_callback_p.bind(
         *map(as_operand, leaves),
@@ -207,7 +207,8 @@ class _Batched:
         return self.flat(*arrays, lead=(*lead, self.size))
 
 
-def _result_avals(name: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+def result_avals(name: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    """(the types, the tree) of results as a user declares them; TypeError, ValueError for what is none, or too wide."""
     leaves, tree = tree_flatten(specs)
     avals = []
     for leaf in leaves:
@@ -300,10 +301,10 @@ def batch_of_call(
             return primitive.bind(*[next(given) if d is not None else v for v, d in zip(values, dims)], **params)
 
         return list(lax_map(one, mapped)), [0] * count
-    if method is None:
+    if method is None or method not in VMAP_METHODS:
         raise NotImplementedError(
             f"vmap is only supported for the {primitive.name} primitive when vmap_method is one of 'sequential', "
-            "'sequential_unrolled', 'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method=None."
+            f"'sequential_unrolled', 'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method={method}."
         )
     if method == "broadcast_all":
         values = [hooks.broadcast(v, axis.size, 0) if d is None else v for v, d in zip(values, dims)]

@@ -82,6 +82,6 @@ def test_errors():
         with pytest.raises(NotImplementedError, match="vmap is only supported"):
             jax.vmap(buffer_callback(twice, ONE, vmap_method=method))(X)
     with pytest.raises(NotImplementedError, match="no streams"):
-        ExecutionContext().stream
+        _ = ExecutionContext().stream
     with pytest.raises(TypeError, match="'callback' must be a function"):
         buffer_callback(3, ROW)

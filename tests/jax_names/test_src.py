@@ -1,9 +1,12 @@
 """Names of JAX's private modules, with what libraries do with them."""
 
 import importlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from patience import PATIENCE
 
 import pullback as pb
 import pullback.numpy as jnp
@@ -22,6 +25,16 @@ def test_dispatch_waits_forgets_and_compiles():
     assert compiled is dispatch.xla_primitive_callable(pb.lax.sin_p)
     np.testing.assert_array_equal(compiled(jnp.ones(2)), jnp.sin(jnp.ones(2)))
     dispatch.xla_primitive_callable.cache_clear()
+
+
+def test_modules_have_the_names_that_they_are_imported_by():
+    """quax asks for the one of the threefry generator."""
+    lines = subprocess.run(
+        [sys.executable, "-c", "import pullback; pullback.install_as_jax(); "
+         "from jax._src.random import threefry2x32 as t; from jax._src import util; print(t.__name__, util.__name__)"],
+        capture_output=True, text=True, timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    assert lines.stdout.split() == ["jax._src.random.threefry2x32", "jax._src.util"]
 
 
 def test_names_of_modules_that_have_more_than_the_public_ones():

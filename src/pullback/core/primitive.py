@@ -49,6 +49,7 @@ from pullback.core.avals import Reference
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import current_interpreter, using
 from pullback.core.lowering import Inline
+from pullback.util.pytree import register_pytree_node
 
 
 class Zero:
@@ -68,6 +69,10 @@ class Zero:
         from pullback.core.avals import tangent_aval, typeof
 
         return Zero(tangent_aval(typeof(x)))
+
+
+# A node without leaves, as in JAX: rules of libraries run in `vmap` and `jit` hand their symbolic zeros through.
+register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
 
 
 class _ZeroRule:
@@ -100,6 +105,9 @@ class UndefinedPrimal:
 
     def __repr__(self):
         return f"UndefinedPrimal({self.aval.short()})"
+
+
+register_pytree_node(UndefinedPrimal, lambda undefined: ((), undefined.aval), lambda aval, _: UndefinedPrimal(aval))
 
 
 def is_undefined_primal(x) -> bool:

@@ -57,7 +57,8 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__, module.__loader__ = self.saved
-        if self.target == self.name.replace("jax", "pullback", 1):  # the place it has in JAX, too
+        stands_for_it = self.target.startswith("pullback.jax_names.src.")
+        if stands_for_it or self.target == self.name.replace("jax", "pullback", 1):  # the place it has in JAX, too
             module.__name__ = self.name
         if module is sys.modules.get("jax"):
             read_environment()

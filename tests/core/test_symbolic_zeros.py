@@ -41,5 +41,5 @@ def test_a_rule_that_is_mapped_may_give_one():
     ad.primitive_jvps[p] = lambda primals, tangents: pb.vmap(jvp)(tuple(primals), tuple(tangents))
     mlir.register_lowering(p, mlir.lower_fun(run))
     x = jnp.arange(6.0).reshape(2, 3)
-    out, out_dot = pb.jit(lambda x: pb.jvp(lambda x: p.bind(x)[0], (x,), (x,)))(x)
+    _, out_dot = pb.jit(lambda x: pb.jvp(lambda x: p.bind(x)[0], (x,), (x,)))(x)
     np.testing.assert_array_equal(out_dot, 2 * x)

@@ -25,7 +25,7 @@ def test_they_go_through_transformations_as_they_are():
 
 
 def test_a_rule_that_is_mapped_may_give_one():
-    """equinox runs the jvp rules of its primitives in vmap; lineax's LSMR has results that do not depend on the rest."""
+    """equinox maps the jvp rules of its primitives; lineax's LSMR has results that do not depend on the rest."""
     p = pb.extend.core.Primitive("twice_and_length")
     p.multiple_results = True
 

@@ -39,15 +39,16 @@ def framed(ctx: Any, a: Any, held: Any) -> None:
     """held[:n, :n] = a[n, n]; its other rows and columns are those of the identity."""
     b, n, size = ctx.b, a.shape[0], held.shape[0]
 
-    def pad(index: tuple[Any, Any]) -> None:
+    one, zero = b.const(a.dtype, 1), b.const(a.dtype, 0)
+
+    def below(index: tuple[Any, Any]) -> None:
         i, j = b.let(index[0] + n), index[1]
-        one, zero = b.const(a.dtype, 1), b.const(a.dtype, 0)
         ctx.store(held, (i, j), b.select(b.eq(i, j), one, zero))
-        ctx.store(held, (j, i), b.select(b.eq(i, j), one, zero))
 
     loops(b, (n, n), lambda index: ctx.store(held, index, ctx.load(a, index)))
     if size > n:
-        loops(b, (size - n, size), pad)
+        loops(b, (size - n, size), below)
+        loops(b, (n, size - n), lambda index: ctx.store(held, (index[0], b.let(index[1] + n)), zero))
 
 
 def _less(b: Any, total: Any, factor: Any, value: Any) -> Any:

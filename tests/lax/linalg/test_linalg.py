@@ -522,6 +522,6 @@ def test_decompositions_that_are_lists():
 
 @pytest.mark.parametrize("fun", [jnp.linalg.inv, jnp.linalg.cholesky, lambda a: jnp.linalg.solve(a, a)])
 def test_rows_and_columns_that_fill_up_a_matrix_are_whole_vectors(fun):
-    """The frame of the identity around 114 rows: lane by lane it was a fifth of the code of a Poisson log-normal fit."""
+    """The frame of the identity around 114 rows: lane by lane it was a fifth of a PLN step's code."""
     a = np.eye(114, dtype=np.float32) + np.float32(0.001)
     assert "extractelement" not in pullback.jit(fun).lower(a).as_text("llvm")

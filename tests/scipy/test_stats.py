@@ -219,3 +219,47 @@ def test_poisson_of_a_fractional_location():
     want = np.exp(x * np.log(3) - 3 - scipy.special.gammaln(x + 1))
     np.testing.assert_allclose(got, [0, *want, 0], rtol=1e-5)
     assert stats.poisson.entropy(2.0, jnp.zeros(3)).shape == (3,)
+
+
+def test_derivatives_outside_of_supports_are_zero():
+    """Densities at the edge may be infinite: derivatives there must not meet those of what is outside, in both modes."""
+    x = jnp.array([-np.inf, -2.0, -1e-3, 3.0])
+    for distribution, args in (("gamma", (0.5,)), ("gamma", (1.0,)), ("chi2", (1.0,)), ("beta", (0.5, 0.5))):
+        for name in ("cdf", "logcdf", "sf", "logsf"):
+            function = lambda x, f=getattr(getattr(stats, distribution), name), args=args: f(x, *args)
+            outside = x[:3] if distribution != "beta" else x
+            np.testing.assert_array_equal(jax.vmap(jax.grad(function))(outside), 0)
+            np.testing.assert_array_equal(jax.jvp(function, (outside,), (jnp.ones_like(outside),))[1], 0)
+    # At the edges of supports, and where two pieces meet, derivatives are those from inside.
+    for function, at, slope in (
+        (stats.gamma.cdf, (0.0, 1.0), 1),
+        (stats.gamma.cdf, (np.inf, 2.0), 0),
+        (stats.chi2.sf, (0.0, 2.0), -0.5),
+        (stats.beta.cdf, (1.0, 1.0, 1.0), 1),
+        (stats.expon.cdf, (0.0,), 1),
+        (stats.expon.logsf, (0.0,), -1),
+        (stats.pareto.sf, (1.0, 2.0), -2),
+        (stats.laplace.cdf, (0.0,), 0.5),
+    ):
+        assert float(jax.grad(function)(*at)) == slope
+
+
+def test_cauchy_is_exact_far_out():
+    x = np.array([-1e6, -100, -2, 0, 0.5, 3, 1e5], np.float32)
+    for name in ("cdf", "sf"):
+        np.testing.assert_allclose(
+            getattr(stats.cauchy, name)(x), getattr(scipy.stats.cauchy, name)(x.astype(float)), rtol=1e-6
+        )
+    q = np.array([0, 1e-6, 0.1, 0.3, 0.5, 0.8, 0.999999, 1], np.float32)
+    for name in ("ppf", "isf"):
+        want = getattr(scipy.stats.cauchy, name)(q.astype(float))
+        np.testing.assert_allclose(getattr(stats.cauchy, name)(q), want, rtol=2e-6, atol=1e-9)
+
+
+def test_bernoulli_of_python_numbers_is_weakly_typed():
+    assert stats.bernoulli.cdf(1, 0.3).weak_type and stats.bernoulli.ppf(0.5, 0.3).weak_type
+    assert not stats.bernoulli.cdf(np.float32(1), 0.3).weak_type
+
+
+def test_the_beta_binomial_distribution_is_that_of_whole_numbers_at_most_k():
+    np.testing.assert_array_equal(stats.betabinom.pmf(1.5, 10, 2, 3), stats.betabinom.pmf(1, 10, 2, 3))

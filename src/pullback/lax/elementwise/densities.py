@@ -71,13 +71,29 @@ def _sum_of_logs(*terms):
     return lax.exp_p.bind(total)
 
 
+def _without_power(a, y):
+    """y, but 1 where it is 0 and the exponent a - 1 as well: y^(a-1) is 1 there, and its logarithm 0 times infinity."""
+    one, zero = constant(a, 1), constant(y, 0)
+    return where(_both(lax.eq_p.bind(a, one), lax.eq_p.bind(y, zero)), constant(y, 1), y)
+
+
+def _log_of_rest(q, y):
+    """log(1 - y), but 0 where y is 1 and the exponent q - 1 is 0."""
+    one = constant(q, 1)
+    at_end = _both(lax.eq_p.bind(q, one), lax.eq_p.bind(y, constant(y, 1)))
+    return lax.log1p_p.bind(neg_p.bind(where(at_end, constant(y, 0), y)))
+
+
 def gamma_density(a, x):
     """x^(a-1) exp(-x) / gamma(a): the derivative of igamma(a, x) with respect to x."""
     one = constant(a, 1)
     usual = _both(lax.gt_p.bind(a, constant(a, LARGE)), lax.lt_p.bind(a, constant(a, HUGE)))
     usual = _both(usual, _both(lax.gt_p.bind(x, constant(x, 0)), lax.lt_p.bind(x, constant(x, HUGE))))
     b, y = where(usual, one, a), where(usual, one, x)
-    directly = _sum_of_logs(mul_p.bind(sub_p.bind(b, one), _log(y)), neg_p.bind(y), neg_p.bind(lax.lgamma_p.bind(b)))
+    inner = where(lax.eq_p.bind(y, constant(x, math.inf)), one, _without_power(b, y))
+    directly = _sum_of_logs(
+        mul_p.bind(sub_p.bind(b, one), _log(inner)), neg_p.bind(y), neg_p.bind(lax.lgamma_p.bind(b))
+    )
     b, y = where(usual, a, constant(a, LARGE)), where(usual, x, constant(x, LARGE))
     log_scale, scale = _scale(b)
     exponent = neg_p.bind(add_p.bind(_times_phi(b, sub_p.bind(y, b), _divide(y, b)), log_scale))
@@ -94,8 +110,8 @@ def beta_density(a, b, x):
     usual = _both(usual, lax.gt_p.bind(lax.max_p.bind(a, b), constant(a, LARGE)))
     p, q, y = where(usual, one, a), where(usual, one, b), where(usual, constant(x, 0.5), x)
     directly = _sum_of_logs(
-        mul_p.bind(sub_p.bind(q, one), lax.log1p_p.bind(neg_p.bind(y))),
-        mul_p.bind(sub_p.bind(p, one), _log(y)),
+        mul_p.bind(sub_p.bind(q, one), _log_of_rest(q, y)),
+        mul_p.bind(sub_p.bind(p, one), _log(_without_power(p, y))),
         lax.lgamma_p.bind(add_p.bind(p, q)),
         neg_p.bind(add_p.bind(lax.lgamma_p.bind(p), lax.lgamma_p.bind(q))),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,15 @@ def inside(support: Any, value: Any, outside: float = -np.inf) -> Any:
     """`value` where the mask holds, else -inf (or `outside`), without letting what is masked into derivatives'
     choice. NaN is in no support and outside of none: masks that say what is not outside leave it to the value."""
     return jnp.where(support, value, outside)
+
+
+def within(outside: Any, value: float | Any, function: Callable[[Any], Any], z: Any, point: float) -> Any:
+    """function(z), but `value` where the mask holds and other parameters do not make the function NaN.
+
+    There it is given a point inside, as its derivative at the edge may be infinite, and zero times that is NaN.
+    """
+    inner = function(jnp.where(outside, point, z))
+    return jnp.where(outside & ~jnp.isnan(inner), value, inner)
 
 
 def interior(z: Any, edge: float) -> Any:

@@ -27,7 +27,7 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
 def cdf(k: Any, p: Any) -> Any:
     """0 below 0, 1 - p up to 1, then 1; nan for p outside [0, 1]."""
     k, p = promoted_reals(k, p)
-    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1)).astype(p.dtype)
+    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
     return jnp.where(jnp.isnan(k) | jnp.isnan(p) | (p < 0) | (p > 1), np.nan, value)
 
 
@@ -35,4 +35,4 @@ def ppf(q: Any, p: Any) -> Any:
     """0 for q <= 1 - p, else 1; nan for q or p outside [0, 1]."""
     q, p = promoted_reals(q, p)
     bad = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
-    return jnp.where(bad, np.nan, jnp.where(q <= 1 - p, 0, 1).astype(p.dtype))
+    return jnp.where(bad, np.nan, jnp.where(q <= 1 - p, 0.0, 1.0))

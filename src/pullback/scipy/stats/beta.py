@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import inside, promoted
+from pullback.scipy.stats._common import inside, promoted, within
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -23,23 +26,33 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
+def _within(z: Any, below: float, above: float, function: Callable[[Any], Any]) -> Any:
+    return within((z < 0) | (z > 1), jnp.where(z < 0, below, above).astype(z.dtype), function, z, 0.5)
+
+
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The regularized incomplete beta function of z."""
     x, a, b, loc, scale = promoted(x, a, b, loc, scale)
-    return special.betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
+    z = (x - loc) / scale
+    return _within(z, 0, 1, lambda z: special.betainc(a, b, z))
 
 
 def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
-    return jnp.log(cdf(x, a, b, loc, scale))
+    x, a, b, loc, scale = promoted(x, a, b, loc, scale)
+    z = (x - loc) / scale
+    return _within(z, -np.inf, 0, lambda z: jnp.log(special.betainc(a, b, z)))
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X > x)."""
     x, a, b, loc, scale = promoted(x, a, b, loc, scale)
-    return special.betainc(b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
+    z = (x - loc) / scale
+    return _within(z, 1, 0, lambda z: special.betainc(b, a, 1 - z))
 
 
 def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X > x)."""
-    return jnp.log(sf(x, a, b, loc, scale))
+    x, a, b, loc, scale = promoted(x, a, b, loc, scale)
+    z = (x - loc) / scale
+    return _within(z, 0, -np.inf, lambda z: jnp.log(special.betainc(b, a, 1 - z)))

@@ -12,8 +12,9 @@ from pullback.scipy.stats._common import promoted
 
 
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """log C(n, k) B(k + a, n - k + b) / B(a, b), 0 <= k <= n; nan for n < 0, a <= 0 or b <= 0."""
+    """log C(n, k) B(k + a, n - k + b) / B(a, b), 0 <= k <= n, of whole numbers at most k; nan for n < 0, a <= 0 or b <= 0."""
     k, n, a, b, loc = promoted(k, n, a, b, loc)
+    k = jnp.floor(k)
     y = k - loc
     choose = -jnp.log(n + 1) - special.betaln(n - y + 1, y + 1)
     value = choose + special.betaln(y + a, n - y + b) - special.betaln(a, b)

@@ -22,10 +22,25 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, loc, scale))
 
 
+def _tail(z: Any) -> Any:
+    """1/2 - atan(z) / pi, which cancels far out, where it is atan(1 / z) / pi."""
+    far = z > 1
+    near = 0.5 - jnp.arctan(jnp.where(far, 1, z)) / np.pi
+    return jnp.where(far, jnp.arctan(1 / jnp.where(far, z, 1)) / np.pi, near)
+
+
+def _cotangent(q: Any) -> Any:
+    """cot(pi q), 0 <= q <= 1, from whichever of q, 1/2 - q and 1 - q is exact and small."""
+    low, high = q < 0.25, q > 0.75
+    end = jnp.where(low, q, jnp.where(high, -(1 - q), 0.25))
+    middle = jnp.tan(np.pi * (0.5 - jnp.where(low | high, 0.25, q)))
+    return jnp.where(low | high, 1 / jnp.tan(np.pi * end), middle)
+
+
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """1/2 + atan(z) / pi."""
     x, loc, scale = promoted(x, loc, scale)
-    return 0.5 + jnp.arctan((x - loc) / scale) / np.pi
+    return _tail(-(x - loc) / scale)
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -36,7 +51,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X > x)."""
     x, loc, scale = promoted(x, loc, scale)
-    return 0.5 - jnp.arctan((x - loc) / scale) / np.pi
+    return _tail((x - loc) / scale)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -47,10 +62,10 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The x with cdf(x) = q."""
     q, loc, scale = promoted(q, loc, scale)
-    return loc + scale * jnp.tan(np.pi * (q - 0.5))
+    return loc - scale * _cotangent(q)
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The x with sf(x) = q."""
     q, loc, scale = promoted(q, loc, scale)
-    return loc + scale * jnp.tan(np.pi * (0.5 - q))
+    return loc + scale * _cotangent(q)

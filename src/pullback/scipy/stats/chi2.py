@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import inside, promoted
+from pullback.scipy.stats._common import inside, promoted, within
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -26,20 +28,26 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The regularized lower incomplete gamma function of z/2."""
     x, df, loc, scale = promoted(x, df, loc, scale)
-    return special.gammainc(df / 2, jnp.clip((x - loc) / scale, 0) / 2)
+    z = (x - loc) / scale
+    return within(z < 0, 0, lambda z: special.gammainc(df / 2, z / 2), z, 1)
 
 
 def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
-    return jnp.log(cdf(x, df, loc, scale))
+    x, df, loc, scale = promoted(x, df, loc, scale)
+    z = (x - loc) / scale
+    return within(z < 0, -np.inf, lambda z: jnp.log(special.gammainc(df / 2, z / 2)), z, 1)
 
 
 def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X > x)."""
     x, df, loc, scale = promoted(x, df, loc, scale)
-    return special.gammaincc(df / 2, jnp.clip((x - loc) / scale, 0) / 2)
+    z = (x - loc) / scale
+    return within(z < 0, 1, lambda z: special.gammaincc(df / 2, z / 2), z, 1)
 
 
 def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X > x)."""
-    return jnp.log(sf(x, df, loc, scale))
+    x, df, loc, scale = promoted(x, df, loc, scale)
+    z = (x - loc) / scale
+    return within(z < 0, 0, lambda z: jnp.log(special.gammaincc(df / 2, z / 2)), z, 1)

@@ -26,7 +26,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """1 - exp(-z)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z <= 0, 0, -jnp.expm1(-interior(z, 0)))
+    return jnp.where(z < 0, 0, -jnp.expm1(-jnp.where(z < 0, 0, z)))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -40,14 +40,14 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """exp(-z)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z <= 0, 1, jnp.exp(-interior(z, 0)))
+    return jnp.where(z < 0, 1, jnp.exp(-jnp.where(z < 0, 0, z)))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-z."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z <= 0, 0, -z)
+    return jnp.where(z < 0, 0, -z)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:

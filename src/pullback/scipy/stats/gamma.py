@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import inside, promoted, weakly_promoted
+from pullback.scipy.stats._common import inside, promoted, weakly_promoted, within
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -24,20 +26,26 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The regularized lower incomplete gamma function of z."""
     x, a, loc, scale = promoted(x, a, loc, scale)
-    return special.gammainc(a, jnp.clip((x - loc) / scale, 0))
+    z = (x - loc) / scale
+    return within(z < 0, 0, lambda z: special.gammainc(a, z), z, 1)
 
 
 def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
-    return jnp.log(cdf(x, a, loc, scale))
+    x, a, loc, scale = promoted(x, a, loc, scale)
+    z = (x - loc) / scale
+    return within(z < 0, -np.inf, lambda z: jnp.log(special.gammainc(a, z)), z, 1)
 
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X > x)."""
     x, a, loc, scale = weakly_promoted(x, a, loc, scale)
-    return special.gammaincc(a, jnp.clip((x - loc) / scale, 0))
+    z = (x - loc) / scale
+    return within(z < 0, 1, lambda z: special.gammaincc(a, z), z, 1)
 
 
 def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X > x)."""
-    return jnp.log(sf(x, a, loc, scale))
+    x, a, loc, scale = weakly_promoted(x, a, loc, scale)
+    z = (x - loc) / scale
+    return within(z < 0, 0, lambda z: jnp.log(special.gammaincc(a, z)), z, 1)

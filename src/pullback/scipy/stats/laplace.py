@@ -23,5 +23,5 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X <= x)."""
     x, loc, scale = promoted_reals(x, loc, scale)
     z = (x - loc) / scale
-    half = 0.5 * jnp.exp(-jnp.abs(z))
-    return jnp.where(z <= 0, half, 1 - half)
+    left = z <= 0
+    return jnp.where(left, 0.5 * jnp.exp(jnp.where(left, z, 0)), 1 - 0.5 * jnp.exp(-jnp.where(left, 0, z)))

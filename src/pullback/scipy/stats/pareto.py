@@ -26,7 +26,7 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """1 - z^-b."""
     x, b, loc, scale = promoted(x, b, loc, scale)
     z = (x - loc) / scale
-    return jnp.where(z <= 1, 0, 1 - jnp.power(interior(z, 1), -b))
+    return jnp.where(z < 1, 0, 1 - jnp.power(jnp.where(z < 1, 1, z), -b))
 
 
 def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -40,14 +40,14 @@ def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """z^-b."""
     x, b, loc, scale = promoted(x, b, loc, scale)
     z = (x - loc) / scale
-    return jnp.where(z <= 1, 1, jnp.power(interior(z, 1), -b))
+    return jnp.where(z < 1, 1, jnp.power(jnp.where(z < 1, 1, z), -b))
 
 
 def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-b log z."""
     x, b, loc, scale = promoted(x, b, loc, scale)
     z = (x - loc) / scale
-    return jnp.where(z <= 1, 0, -b * jnp.log(interior(z, 1)))
+    return jnp.where(z < 1, 0, -b * jnp.log(jnp.where(z < 1, 1, z)))
 
 
 def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:

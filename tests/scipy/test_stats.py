@@ -222,7 +222,7 @@ def test_poisson_of_a_fractional_location():
 
 
 def test_derivatives_outside_of_supports_are_zero():
-    """Densities at the edge may be infinite: derivatives there must not meet those of what is outside, in both modes."""
+    """Densities at the edge may be infinite: derivatives there must not meet those of what is outside."""
     x = jnp.array([-np.inf, -2.0, -1e-3, 3.0])
     for distribution, args in (("gamma", (0.5,)), ("gamma", (1.0,)), ("chi2", (1.0,)), ("beta", (0.5, 0.5))):
         for name in ("cdf", "logcdf", "sf", "logsf"):

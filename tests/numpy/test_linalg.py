@@ -62,6 +62,7 @@ def test_factors():
         close(q @ r, x)
         close(np.asarray(r), np.triu(r))
     assert linalg.qr(R, mode="complete").Q.shape == (5, 5) and linalg.qr(R, mode="r").shape == (3, 3)
+    assert linalg.qr(R, mode="full").Q.shape == (5, 3)  # NumPy's old name of "reduced"
     assert linalg.svd(R).U.shape == (5, 5)
     w, v = linalg.eigh(S)
     close(S @ np.asarray(v), np.asarray(v) * np.asarray(w)[:, None, :], 1e-3)

@@ -77,8 +77,8 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and upper triangular R with a = Q R, for a: [..., m, n].
 
-    mode 'reduced': Q [..., m, k], R [..., k, n] with k = min(m, n); 'complete' or 'full': Q [..., m, m]; 'r': R
-    alone; 'raw': what LAPACK returns, transposed. Raises ValueError for other modes.
+    mode 'reduced' or 'full', its old name: Q [..., m, k], R [..., k, n] with k = min(m, n); 'complete': Q [..., m, m];
+    'r': R alone; 'raw': what LAPACK returns, transposed. Raises ValueError for other modes.
     """
     (a,) = _inexact("qr", a)
     if a.ndim < 2:
@@ -86,9 +86,9 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if mode == "raw":
         packed, taus = lax.linalg.geqrf(a)
         return QRResult(matrix_transpose(packed), taus)
-    if mode in ("reduced", "r"):
+    if mode in ("reduced", "full", "r"):
         full_matrices = False
-    elif mode in ("full", "complete"):
+    elif mode == "complete":
         full_matrices = True
     else:
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")

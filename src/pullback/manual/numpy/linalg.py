@@ -206,7 +206,7 @@ Array([1., 2.], dtype=float32)
     "qr": f"""
 Arguments:
 {RECTANGLES}
-    mode: 'reduced', 'complete' or 'full', 'r', or 'raw'.
+    mode: 'reduced' (or 'full', its old name), 'complete', 'r', or 'raw'.
 Returns:
     Named tuple of Q and R; R alone for 'r'; a pair of arrays [..., n, m] and [..., k] for 'raw'.
 Raises:

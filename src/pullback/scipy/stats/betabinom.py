@@ -12,7 +12,7 @@ from pullback.scipy.stats._common import promoted
 
 
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
-    """log C(n, k) B(k + a, n - k + b) / B(a, b), 0 <= k <= n, of whole numbers at most k; nan for n < 0, a <= 0 or b <= 0."""
+    """log C(n, k) B(k + a, n - k + b) / B(a, b), 0 <= k <= n, k rounded down; nan for n < 0, a <= 0 or b <= 0."""
     k, n, a, b, loc = promoted(k, n, a, b, loc)
     k = jnp.floor(k)
     y = k - loc

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, TypeVar, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from pullback.api import _arguments as arguments
-from pullback.core import DebugInfo, Primitive, hoist_tracers, trace
-from pullback.core.avals import type_of_operand
+from pullback.core import DebugInfo, JaxprEqn, Primitive, Var, hoist_tracers, trace
+from pullback.core.avals import expect_places, type_of_operand, typed
 from pullback.core.lowering import Elementwise
 from pullback.core.references import Reference
 from pullback.core.source import Origin
+from pullback.lax.collectives.sharding import device_put_p
 from pullback.lax.control.bodies import remembered
 from pullback.lax.control.common import lasts
+from pullback.sharding._shardings import MemorySpace
 from pullback.transforms.call import checkpoint_p
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
@@ -28,7 +30,7 @@ T = TypeVar("T")
 def checkpoint(
     fun: Callable[P, R],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[bool] = True,
     policy: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
@@ -38,7 +40,7 @@ def checkpoint(
 def checkpoint(
     fun: None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[bool] = True,
     policy: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
@@ -47,7 +49,7 @@ def checkpoint(
 def checkpoint(  # type: ignore[misc]
     fun: Callable[..., Any] | None = None,
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[bool] = True,
     policy: Callable | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
@@ -65,7 +67,7 @@ def checkpoint(  # type: ignore[misc]
             static_argnames=static_argnames,
         )  # fmt: skip
     arguments.check_callable("checkpoint", fun)
-    if not all(isinstance(p, bool) for p in (prevent_cse if isinstance(prevent_cse, tuple) else (prevent_cse,))):
+    if not all(isinstance(p, bool) for p in (prevent_cse if isinstance(prevent_cse, (tuple, list)) else (prevent_cse,))):
         raise TypeError(f"checkpoint: argument 'prevent_cse' must be a bool or a tuple of bools, got {prevent_cse!r}")
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint: argument 'policy' must be a function or None, got {policy!r}")
@@ -181,6 +183,31 @@ def checkpoint_name(x: T, name: str) -> T:
     return tree_unflatten(tree, [name_p.bind(leaf, name=name) for leaf in leaves])
 
 
+class Offloadable(NamedTuple):
+    """What a policy says of a value that is kept in another memory until the backward pass: from which, in which."""
+
+    src: Any
+    dst: Any
+
+    def moves(self, v: Var) -> tuple[JaxprEqn, JaxprEqn]:
+        """The equations that bring a value there, and back."""
+        ways = []
+        for name in (self.dst, self.src):
+            if name not in _SPACES:
+                raise ValueError(f"checkpoint: a policy names memory {name!r}; there are {', '.join(_SPACES)}")
+            ways.append(_SPACES[name])
+        there, here = ways
+        expect_places()
+        other = Var(typed(v.aval, v.aval.placing, v.aval.vma, there))
+        return (
+            JaxprEqn([v], [other], device_put_p, {"device": there, "src": here}),
+            JaxprEqn([other], [v], device_put_p, {"device": here, "src": there}),
+        )
+
+
+_SPACES = {space.value: space for space in MemorySpace}  # by the names of kinds of memory
+
+
 class checkpoint_policies:
     """Policies for `checkpoint`: which intermediate values are kept for the backward pass."""
 
@@ -229,14 +256,21 @@ class checkpoint_policies:
 
     @staticmethod
     def offload_dot_with_no_batch_dims(offload_src, offload_dst) -> Callable:
-        """Keep what `dots_with_no_batch_dims_saveable` keeps; there is one memory, so nothing moves."""
-        return checkpoint_policies.dots_with_no_batch_dims_saveable
+        """Keep what `dots_with_no_batch_dims_saveable` keeps, in memory `offload_dst` until it is used."""
+
+        def policy(primitive, *avals, **params) -> Any:
+            kept = checkpoint_policies.dots_with_no_batch_dims_saveable(primitive, *avals, **params)
+            return Offloadable(offload_src, offload_dst) if kept else False
+
+        return policy
 
     @staticmethod
     def save_and_offload_only_these_names(
         *, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst
     ) -> Callable:
-        """Keep the values with these names; there is one memory, so nothing moves. ValueError for names in both."""
+        """Keep the values with these names, of which some are in memory `offload_dst` until they are used. ValueError
+        for names in both.
+        """
         both = set(names_which_can_be_saved) & set(names_which_can_be_offloaded)
         if both:
             raise ValueError(
@@ -244,7 +278,14 @@ class checkpoint_policies:
                 f"`names_which_can_be_offloaded`. Got names_which_can_be_saved={set(names_which_can_be_saved)}, "
                 f"names_which_can_be_offloaded={set(names_which_can_be_offloaded)} and the intersection={both}"
             )
-        return checkpoint_policies.save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
+        kept, moved = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+
+        def policy(primitive, *_, **params) -> Any:
+            if primitive is not name_p or params["name"] not in moved:
+                return primitive is name_p and params["name"] in kept
+            return Offloadable(offload_src, offload_dst)
+
+        return policy
 
     @staticmethod
     def save_from_both_policies(first, second) -> Callable:

@@ -206,7 +206,7 @@ def _checkpoint_partial_eval(interpreter, args, params):
     )
     known_outs = eval_jaxpr(known.jaxpr, known.consts, *[a for a, unk in zip(args, unknown) if not unk])
     count = len(unknown_out) - sum(unknown_out)
-    operands = [a for a, k in zip([*known_outs[count:], *args], kept) if k]
+    operands = [*known_outs[count:], *[a for a, k in zip(args, kept) if k]]
     recorded = iter(
         interpreter.emit(checkpoint_p, operands, params | {"jaxpr": rest, "differentiated": True}, rest.out_avals)
     )
@@ -217,28 +217,35 @@ def _checkpoint_partial_eval(interpreter, args, params):
 def _checkpoint_split(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy):
     """(known, unknown_out, rest, kept) of the body of a checkpoint.
 
-    known: known args -> known results + what the policy saves;   rest: those of (saved, args) that it needs -> unknown
-    results. `kept` says which it needs.
+    known: known args -> known results + what of the saved is needed;   rest: that and those args that it needs ->
+    unknown results. `kept` says which args these are. A policy that answers with something that has `moves` says by which equations
+    the value is brought elsewhere, and back.
     """
     jaxpr = closed.jaxpr
     unseen = {v for v, unk in zip(jaxpr.invars, unknown) if unk}
     saved: list = []
+    moved: list = []
     recomputed = []
     for eqn in jaxpr.eqns:
         unknown_in = [type(a) is not Literal and a in unseen for a in eqn.invars]
         if any(unknown_in):
             unseen.update(v for v, unk in zip(eqn.outvars, _unknown_results(eqn, unknown_in)) if unk)
             recomputed.append(eqn)
-        elif policy is not None and policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params):
-            saved.extend(eqn.outvars)
+        elif policy is not None and (how := policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params)):
+            if not hasattr(how, "moves"):
+                saved.extend(eqn.outvars)
+                continue
+            for v in eqn.outvars:
+                there, back = how.moves(v)
+                moved.append(there)
+                recomputed.append(back)
+                saved.extend(there.outvars)
         else:
             recomputed.append(eqn)
-    widened = ClosedJaxpr(jaxpr.replace(outvars=[*jaxpr.outvars, *saved]), closed.consts)
+    widened = ClosedJaxpr(jaxpr.replace(eqns=[*jaxpr.eqns, *moved], outvars=[*jaxpr.outvars, *saved]), closed.consts)
     known, _, unknown_all, _ = partial_eval_jaxpr(widened, unknown)
     unknown_out = unknown_all[: len(jaxpr.outvars)]
     count = len(unknown_all) - sum(unknown_all)
-    # What follows the results are residuals: they are recomputed instead.
-    known = ClosedJaxpr(dce_jaxpr(known.jaxpr, [k < count for k in range(len(known.jaxpr.outvars))]), known.consts)
     rest = dce_jaxpr(
         jaxpr.replace(
             invars=saved + jaxpr.invars,
@@ -248,7 +255,11 @@ def _checkpoint_split(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy):
     )
     kept = used_inputs(rest)
     rest = rest.replace(invars=[v for v, k in zip(rest.invars, kept) if k])
-    return known, unknown_out, ClosedJaxpr(rest, closed.consts), kept
+    # What follows the results and what is saved are residuals: they are recomputed instead.
+    needed = [*[True] * (count - len(saved)), *kept[: len(saved)]]
+    needed += [False] * (len(known.jaxpr.outvars) - count)
+    known = ClosedJaxpr(dce_jaxpr(known.jaxpr, needed), known.consts)
+    return known, unknown_out, ClosedJaxpr(rest, closed.consts), kept[len(saved) :]
 
 
 def _unknown_results(eqn, unknown_in: Sequence[bool]) -> Sequence[bool]:

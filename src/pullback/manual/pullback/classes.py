@@ -52,7 +52,7 @@ Arguments:
     dtype: dtype.
     sharding: sharding or Format; None leaves it open.
     weak_type: whether the dtype gives way to others, as that of numbers of Python.
-    vma: set of mesh axes along which it varies in shard_map; None for none.
+    manual_axis_type: a ManualAxisType, the mesh axes along which it varies in shard_map; None for none.
     is_ref: whether it stands for a Ref.
 Raises:
     TypeError without a dtype.

@@ -67,7 +67,9 @@ def checkpoint(  # type: ignore[misc]
             static_argnames=static_argnames,
         )  # fmt: skip
     arguments.check_callable("checkpoint", fun)
-    if not all(isinstance(p, bool) for p in (prevent_cse if isinstance(prevent_cse, (tuple, list)) else (prevent_cse,))):
+    if not all(
+        isinstance(p, bool) for p in (prevent_cse if isinstance(prevent_cse, (tuple, list)) else (prevent_cse,))
+    ):
         raise TypeError(f"checkpoint: argument 'prevent_cse' must be a bool or a tuple of bools, got {prevent_cse!r}")
     if policy is not None and not callable(policy):
         raise TypeError(f"checkpoint: argument 'policy' must be a function or None, got {policy!r}")

@@ -218,8 +218,8 @@ def _checkpoint_split(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy):
     """(known, unknown_out, rest, kept) of the body of a checkpoint.
 
     known: known args -> known results + what of the saved is needed;   rest: that and those args that it needs ->
-    unknown results. `kept` says which args these are. A policy that answers with something that has `moves` says by which equations
-    the value is brought elsewhere, and back.
+    unknown results. `kept` says which args these are. A policy that answers with something that has `moves` says by
+    which equations the value is brought elsewhere, and back.
     """
     jaxpr = closed.jaxpr
     unseen = {v for v, unk in zip(jaxpr.invars, unknown) if unk}

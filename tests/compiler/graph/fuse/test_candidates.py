@@ -99,3 +99,18 @@ def test_what_is_made_of_a_smaller_array_is_not_stored_for_its_sake():
     text = pb.jit(pb.grad(energy)).lower(normal(1500, 3)).as_text("nests")
     assert [line for line in text.splitlines() if "temporary" in line and "6750000" in line] == []
     np.testing.assert_allclose(pb.jit(pb.grad(energy))(p), force(p).sum(1), rtol=2e-4, atol=2e-2)
+
+
+def test_of_cheap_values_of_one_dear_value_that_is_stored():
+    """The gradient of a wrapped stencil: each of nine cotangents is a multiple of one, rolled."""
+
+    def loss(x, k):
+        taps = [k[i, j] * jnp.roll(x, (1 - i, 1 - j), (0, 1)) for i in range(3) for j in range(3)]
+        return jnp.sum(jnp.square(sum(taps)))
+
+    x, k = normal(160, 200), normal(3, 3, seed=1)
+    gradient = pb.jit(pb.grad(loss))
+    assert gradient.lower(x, k).as_text("nests").count("temporary") == 1
+    with pb.enable_x64(True):
+        want = pb.grad(loss)(x.astype("f8"), k.astype("f8"))
+    np.testing.assert_allclose(gradient(x, k), want, rtol=1e-4, atol=1e-3)

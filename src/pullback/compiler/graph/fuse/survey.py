@@ -5,6 +5,7 @@ A value's sources are those that are stored in any case: arguments, results of r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence, Set
 
 from pullback.compiler.graph.fuse.groups import Leaf, Shape, operand_pairs
@@ -22,6 +23,7 @@ SMALLER = 2  # times: a value so much smaller than what is made of it may be sto
 # loops are cut there (loops/passes/split.py). Measured (Zen 4): a convolution by 3 x 3 of 256 x 256 pixels, padded by
 # those of the other edge, 34 us, now 11.
 EDGED = 0.25
+DEAR_SHARED = 16  # additions of a value that is sooner stored than what is made of it, where others want it, too
 FAR_SMALLER = 4  # times: what is repeated along other axes is in the first cache, or computed before inner loops
 MAX_LEAVES = 12  # arrays remembered per value, to see which groups read the same ones
 
@@ -31,12 +33,12 @@ class Survey:
 
     def __init__(self, jaxpr: Jaxpr, changing: Set[Var]) -> None:
         self.producer: dict[Var, int] = {}  # number of the equation
-        self.users: dict[Var, int] = {}
+        self.users = Counter(v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal))
         self.changed: dict[Var, list[int]] = {}  # numbers of the calls that may overwrite a value
         self.costs: dict[Var, float] = {}  # additions that each element takes from its sources on
         # What it is computed from, in an order that no process changes, as only the first MAX_LEAVES are kept.
         self.sources: dict[Var, tuple[Var, ...]] = {}
-        # The same if smaller values on the way are stored: (cost, sources), where that makes it less.
+        # The same if smaller values on the way are stored, and dear ones that others want: (cost, sources), where that makes it less.
         self.shallow: dict[Var, tuple[float, tuple[Var, ...]]] = {}
         self.leaves: dict[Var, tuple[Leaf, ...]] = {}  # its sources, and how they are turned on the way
         self.contiguous: dict[Var, bool] = {}
@@ -48,8 +50,6 @@ class Survey:
             for var in eqn.outvars:
                 self.producer[var] = number
             operands = [v for v in eqn.invars if not isinstance(v, Literal)]
-            for var in operands:
-                self.users[var] = self.users.get(var, 0) + 1
             if not isinstance(kind, POINTWISE):
                 for var in eqn.outvars:
                     self._is_source(var)
@@ -82,7 +82,7 @@ class Survey:
     def _note_shallow(self, out: Var, operands: Sequence[Var], own: float) -> None:
         cost, sources = own, dict[Var, None]()
         for v in operands:
-            if SMALLER * v.aval.size <= out.aval.size:
+            if SMALLER * v.aval.size <= out.aval.size or self._is_shared(v):
                 sources[v] = None
                 continue
             more, made_of = self.shallow.get(v) or (self.costs[v], self.sources[v])
@@ -90,6 +90,10 @@ class Survey:
             sources |= dict.fromkeys(made_of)
         if cost < self.costs[out]:
             self.shallow[out] = cost, tuple(sources)[:MAX_LEAVES]
+
+    def _is_shared(self, var: Var) -> bool:
+        """Whether a large value is dear, and wanted for others, too: of what is cheap of it, it is what is stored."""
+        return self.users[var] > 1 and self.costs[var] >= DEAR_SHARED and is_large(var)
 
     def _is_source(self, var: Var) -> None:
         self.costs[var] = 0

@@ -30,6 +30,7 @@ from pullback.compiler.graph.structure.choices import write_choices
 from pullback.compiler.graph.structure.joins import write_joins
 from pullback.compiler.graph.structure.residuals import cut_residuals
 from pullback.compiler.graph.structure.structure import write_out_products
+from pullback.compiler.graph.structure.windows import join_windows
 from pullback.core.check import check_jaxpr
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.loops.ir import Function
@@ -95,6 +96,12 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
 )
 
+# Of programs that write over none of their arguments.
+KEEPING_PASSES: tuple[Pass, ...] = (
+    Pass("windows", "an argument most of which is set is not copied first", join_windows),
+    Pass("dead_code", "what is set no longer reads the updates", eliminate_dead_code),
+)
+
 # Before the arena is planned, which goes by the order of statements.
 ORDER_PASSES: tuple[Pass, ...] = (
     Pass("rematerialize", "what follows from places alone is known where loops read it", rematerialize),
@@ -145,9 +152,10 @@ def timing() -> Iterator[dict[str, float]]:
         _local.seconds = before
 
 
-def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program") -> ClosedJaxpr:
-    """The flat, simplified program that fusion works on."""
-    return run_passes(JAXPR_PASSES, with_lines(closed), name, check_jaxpr)
+def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program", keeping: bool = True) -> ClosedJaxpr:
+    """The flat, simplified program that fusion works on; `keeping` says that it writes over none of its arguments."""
+    passes = (*JAXPR_PASSES, *KEEPING_PASSES) if keeping else JAXPR_PASSES
+    return run_passes(passes, with_lines(closed), name, check_jaxpr)
 
 
 def order_loops(function: Function) -> Function:

@@ -43,9 +43,11 @@ RELEASE_OPERATIONS = 1 << 17
 ATTEMPTS = 2  # at finding the argument in whose place a result can be computed
 
 
-def optimized(closed: ClosedJaxpr, keep_unused: bool, name: str) -> tuple[ClosedJaxpr, tuple[int, ...] | None]:
+def optimized(
+    closed: ClosedJaxpr, keep_unused: bool, name: str, donated: Sequence[int] = ()
+) -> tuple[ClosedJaxpr, tuple[int, ...] | None]:
     """(the jaxpr after the graph passes, numbers of the arguments that it takes; None: all)."""
-    flat = pipelines.optimize_jaxpr(closed, name)
+    flat = pipelines.optimize_jaxpr(closed, name, keeping=not donated)
     kept = None if keep_unused else _kept_inputs(flat)
     if kept is not None:
         flat = flat.replace(jaxpr=flat.jaxpr.replace(invars=[flat.jaxpr.invars[k] for k in kept]))
@@ -117,7 +119,7 @@ def _kept_inputs(flat: ClosedJaxpr) -> tuple[int, ...] | None:
 
 def module_of(closed: ClosedJaxpr, keep_unused: bool, donated: tuple[int, ...], name: str) -> ModuleText:
     """The LLVM text, made anew for somebody who wants to see it."""
-    flat, kept = optimized(closed, keep_unused, name)
+    flat, kept = optimized(closed, keep_unused, name, donated)
     function = pipelines.order_loops(lower(flat, name, among(donated, kept))[0].function)
     final = pipelines.optimize_loops(function)
     return build_module(final, plan_arena(function, final)[0], host_target())
@@ -148,7 +150,7 @@ def make(
 
     with_spans: its kernels say when they begin and end (runtime/programs/spans.py); such a program has no `key`.
     """
-    flat, kept = optimized(closed, keep_unused, name)
+    flat, kept = optimized(closed, keep_unused, name, donated)
     clock("graph")
     dump("jaxpr", name, lambda: str(flat))
     notes: list[NotedLowering] = []  # of each attempt

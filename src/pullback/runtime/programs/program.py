@@ -137,7 +137,7 @@ class Program:
     @functools.cached_property
     def flat(self) -> ClosedJaxpr:
         """The jaxpr after the graph passes; made again when somebody wants to see it."""
-        return making().optimized(self.closed, self._keep_unused, self.name)[0]
+        return making().optimized(self.closed, self._keep_unused, self.name, self._donated)[0]
 
     @functools.cached_property
     def lowered(self) -> Lowered:

@@ -169,7 +169,26 @@ def test_what_is_made_of_the_same_window_or_is_little_stays_an_update():
         lambda u: u.at[1:4].set(u[2:5] + u[:3]),
         lambda u: u.at[1:-1].set(jnp.sort(u[2:], 0)),
     ):
-        assert "dynamic_update_slice" in pullback.jit(f).lower(x).as_text("jaxpr")
+        assert "dynamic_update_slice" in pullback.jit(f, donate_argnums=0).lower(x).as_text("jaxpr")
+
+
+def test_most_of_an_argument_that_is_kept_is_one_pass():
+    """It would be copied first. If it is donated, or a carry, it is changed in place."""
+    x, y = np.random.default_rng(0).standard_normal((2, 40, 50)).astype("f4")
+    for f in (
+        lambda u, v: u.at[1:-1, 2:].add(v[2:, 2:] - v[:-2, 2:]),
+        lambda u, v: u.at[:30].mul(v[:30]),
+        lambda u, v: u.at[:, 3:].set(v[:, :-3]).at[1].set(7),
+        lambda u, v: u.at[1:].set(jnp.cumsum(v, 0)[1:]),
+    ):
+        text = pullback.jit(f).lower(x, y).as_text("jaxpr")
+        assert "dynamic_update_slice" not in text
+        np.testing.assert_array_equal(pullback.jit(f)(x, y), f(jnp.asarray(x), jnp.asarray(y)))
+        assert "dynamic_update_slice" in pullback.jit(f, donate_argnums=0).lower(x, y).as_text("jaxpr")
+    few = lambda u, v: u.at[1:5].set(v[:4])
+    assert "dynamic_update_slice" in pullback.jit(few).lower(x, y).as_text("jaxpr")
+    loop = lambda u, v: lax.fori_loop(0, 3, lambda i, u: u.at[1:-1].add(v[1:-1] * i), u)
+    assert "dynamic_update_slice" in pullback.jit(loop).lower(x, y).as_text("jaxpr")
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -12,13 +12,14 @@ the others is cut along the first axis along which any of them ends, and each pa
 Updates stay where the array is in memory in any case (arguments, carries) and not all of it is set, and where windows
 touch few of its lines; but for most of an argument, or of a carry that no near cache keeps, made of what lies around it
 there, as a step of a stencil is: that could not be written over what is read for it, and would be computed elsewhere,
-then copied. A single window that is less than half stays an update, too: it is added to other arrays in place, which a
+then copied; and for most of an argument that is copied in any case, as none is donated (`join_windows`). A single window that is less than half stays an update, too: it is added to other arrays in place, which a
 padded array is not. In derivatives the cotangent of a window is a slice of an array in which later windows are zeros:
 what slices do not read is not written.
 
 Measured: 8 columns of 100,000 rows took 0.60 ms, as a stack does now 0.10, their gradient 2.0 and 0.14; 100,000
 rotations of 3 x 3 took 0.45 ms, now 0.13, their gradient 1.1 and 0.04. The second difference of 1,000,000 elements, set
-inside of zeros, was three passes and is one, as by `pad`.
+inside of zeros, was three passes and is one, as by `pad`. A step of Maxwell's equations in 64 x 60 x 50 cells, which adds
+differences to the insides of six arguments, took 297 us, now 182.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.core.jaxpr import JaxprEqn, Literal, Var
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.loops.schedule.machine import NOMINAL
 
 LOOKED_AT = 64  # equations that a window is computed by
 CHEAP = 8  # additions, in which what is updated is computed from what is joined
 WHOLE = "whole"  # note of a rewriter: whether its jaxpr is the program, whose arguments stay what they are
+KEPT = "kept"  # note of a rewriter: the arguments that stay what they are whatever the program does
 Box = tuple[tuple[int, int], ...]  # (first, end) along each axis
 
 
@@ -65,6 +67,13 @@ class _Plan(NamedTuple):
 
     joined: dict[Var, list[JaxprEqn]]  # by the last of each chain: its updates in order
     gone: set[Var]  # results that nobody reads but slices and updates, which read what lies below instead
+
+
+def join_windows(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program that keeps its arguments, with those joined most of which is set."""
+    r = Rewriter(closed, WINDOW_RULES, "windows")
+    r.notes[KEPT] = frozenset(closed.jaxpr.invars)
+    return r.run(lambda inner: inner)
 
 
 def _join(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -150,6 +159,9 @@ def _is_better_joined(r: Rewriter, made: dict[Var, JaxprEqn], chain: Sequence[Ja
     if all(part.layer.atom is not base for part in parts):
         return len(chain) > 1
     source = made.get(base) if isinstance(base, Var) else None
+    if base in r.notes.get(KEPT, ()):
+        kept = sum(math.prod(e - a for a, e in part.box) for part in parts if part.layer.atom is base)
+        return 2 * kept <= base.aval.size
     if source is None or not isinstance(source.primitive.lower, (Elementwise, Pointwise)):
         most = len(chain) == 1 and 2 * layers[0].atom.aval.size >= base.aval.size
         # A carry is not copied, and what is computed elsewhere is still in the cache where that keeps it.

@@ -10,7 +10,7 @@ from pullback.compiler.products import vector_products
 
 CASES = [  # vectors, rows of the matrix, their length
     (1, 129, 300), (2, 131, 257), (3, 130, 300), (4, 200, 201), (5, 203, 190), (7, 128, 512),
-    (8, 129, 300), (9, 64, 700),
+    (8, 129, 300), (9, 64, 700), (2, 3000, 9), (3, 2001, 15),
 ]  # fmt: skip
 
 
@@ -32,6 +32,18 @@ def test_few_vectors_by_rows(m, n, k, tall, monkeypatch):
         _core.set_num_threads(before)
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], want, rtol=1e-5, atol=1e-5 * np.sqrt(k))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("n", [2, 3])
+def test_thin_products_call_no_library(n, dtype):
+    rng = np.random.default_rng(n)
+    draw = lambda *shape: rng.normal(size=shape).astype(dtype) * np.asarray(1 + 2j if dtype == "complex64" else 1, dtype)
+    tall, wide, y = draw(3001, 12), draw(12, 3001), draw(12, n)
+    for f, x in ((lambda x, y: x @ y, tall), (lambda x, y: x.T @ y, wide), (lambda x, y: y.T @ x, wide)):
+        lowered = pb.jit(f).lower(x, y)
+        assert "gemm" not in lowered.as_text("nests")
+        np.testing.assert_allclose(lowered.compile()(x, y), f(x.astype(np.result_type(dtype, float)), y), rtol=1e-4, atol=1e-4)
 
 
 def test_a_large_matrix_is_not_copied_for_a_few_vectors(monkeypatch):

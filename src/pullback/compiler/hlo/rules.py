@@ -303,15 +303,11 @@ def _conditional(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list
     taken = [a.aval for a in eqn.invars[1:]]
 
     def computation(branch: ClosedJaxpr) -> str:
-        return c.of_tuple(
-            "branch", taken, lambda inner, given: inner.tuple(inner.run(branch, given), branch.out_avals)
-        )
+        return c.of_tuple("branch", taken, lambda inner, given: inner.tuple(inner.run(branch, given), branch.out_avals))
 
     names = [computation(_closed(b)) for b in branches]
     whole = c.tuple(rest, taken)
-    found = c.emit(
-        "cond", avals, "conditional", [which, *[whole] * len(names)], braces("branch_computations", names)
-    )
+    found = c.emit("cond", avals, "conditional", [which, *[whole] * len(names)], braces("branch_computations", names))
     return c.elements(found, avals)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
 SMALL = 16 * 16 * 16  # multiply-adds below which a loop nest beats the call
+THIN, SHORT = 4, 32  # results in a row or column, and contracted elements, below which the same holds,
+WORTH_SHARING = 1 << 16  # from as many multiply-adds on
 HALF_WORDS = ("i8", "u8", "i16")
 WIDE = {"f16": "f32", "bf16": "f32"}  # in which products of these are computed
 PREFIX = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
@@ -85,7 +87,8 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
         panels.multiply(ctx, out, x, y)
         return
     # A product with a vector is bound by memory; a nest shares the reading among threads, which gemv does badly.
-    if out.dtype not in PREFIX or m * n * k <= SMALL or k == 0 or n == 1 or m == 1:
+    thin = min(m, n) < THIN and k < SHORT and m * n * k > WORTH_SHARING
+    if out.dtype not in PREFIX or m * n * k <= SMALL or k == 0 or n == 1 or m == 1 or thin:
         _loops(ctx, out, x, y, alpha, beta)
         return
     if _row_leading(out) is None and _row_leading(out.transposed((1, 0))) is not None:

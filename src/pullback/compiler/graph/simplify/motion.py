@@ -85,11 +85,7 @@ def _split(
             known.update(eqn.outvars)
     # Of those, the ones worth moving and what they need.
     stored = _stored(jaxpr)
-    worth = {
-        id(eqn)
-        for eqn in fixed
-        if _is_worth(eqn) or (not stored.isdisjoint(eqn.outvars) and not _is_view(eqn))
-    }
+    worth = {id(eqn) for eqn in fixed if _is_worth(eqn) or (not stored.isdisjoint(eqn.outvars) and not _is_view(eqn))}
     needed: set[Var] = set()
     moving: list[JaxprEqn] = []
     for eqn in reversed(fixed):

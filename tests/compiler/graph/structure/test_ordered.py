@@ -91,3 +91,40 @@ def test_an_axis_of_one_element_is_in_order(shape, axis):
         np.testing.assert_array_equal(value, wanted)
     np.testing.assert_array_equal(found[0], x)
     assert "sort[" not in pullback.jit(ordered).lower(x).as_text("jaxpr")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4"])
+@pytest.mark.parametrize("shape, axis", [((50,), 0), ((7, 40), 1), ((40, 7), 0), ((3, 33, 4), 1)])
+def test_the_order_of_an_order_is_put_in_its_places(shape, axis, dtype):
+    x, v = values(shape, dtype), values(shape, "f4")
+
+    def ranks(x):
+        return jnp.argsort(jnp.argsort(x, axis), axis)
+
+    def carried(x, v):
+        return pullback.lax.sort((jnp.argsort(x, axis), v, 2 * v), dimension=axis, num_keys=1)
+
+    order = np.argsort(x, axis, kind="stable")
+    text = pullback.jit(ranks).lower(x).as_text("jaxpr")
+    assert text.count(" sort[") == 1 and "scatter[" in text, text
+    np.testing.assert_array_equal(pullback.jit(ranks)(x), np.argsort(order, axis))
+    places, one, other = pullback.jit(carried)(x, v)
+    want = np.take_along_axis(v, np.argsort(order, axis), axis)
+    np.testing.assert_array_equal(places, np.sort(order, axis))
+    np.testing.assert_array_equal(one, want)
+    np.testing.assert_array_equal(other, 2 * want)
+
+
+def test_what_is_no_order_is_sorted():
+    x = values((50,), "f4")
+    for f in (
+        lambda x: jnp.argsort(jnp.argsort(x) // 2),
+        lambda x: jnp.argsort(jnp.argsort(x).astype("i1")),
+        lambda x: jnp.argsort(jnp.argsort(x.reshape(5, 10), 1).reshape(50)),
+        lambda x: jnp.argsort(jnp.argsort(x)[:40]),
+    ):
+        np.testing.assert_array_equal(pullback.jit(f)(x), f(jnp.asarray(x)))
+    turned = lambda x: jnp.argsort(jnp.argsort(x, 0), 1)
+    np.testing.assert_array_equal(pullback.jit(turned)(x.reshape(1, 50)), turned(jnp.asarray(x.reshape(1, 50))))
+    y = values((40, 40), "f4")
+    np.testing.assert_array_equal(pullback.jit(turned)(y), turned(jnp.asarray(y)))

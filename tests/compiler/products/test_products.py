@@ -107,6 +107,7 @@ def test_threads_that_pack_panels_of_their_own_give_the_same_bits(m, k, n, dtype
     tiles = dtype == "bfloat16" and current_target().multiplies_tiles  # which have panels of their own kind
     results, before = [], _core.num_threads()
     monkeypatch.setattr(panels.prices, "threads_pay", lambda *args: True)
+    monkeypatch.setattr(panels, "CORNER", 0)
     try:
         # A large second cache holds all of a panel; a small one, pieces of CHAIN rows.
         for number, (own, machine) in enumerate(((False, TINY), (True, AVX512_SERVER), (True, TINY))):
@@ -130,6 +131,30 @@ def test_threads_that_pack_panels_of_their_own_give_the_same_bits(m, k, n, dtype
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
     np.testing.assert_allclose(results[0], exact, rtol=1e-5, atol=2e-5 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "m, n, k", [(60, 60, 1000), (12, 30, 9001), (9, 10, 4000), (33, 50, 20_000), (20, 100, 545), (90, 17, 273)]
+)
+def test_a_small_result_of_long_rows_is_a_sum_of_pieces(m, n, k, dtype):
+    """The same bits for any number of threads; nothing of a row is left out where pieces differ in length."""
+    x, y = normal(m, k).astype(dtype), normal(n, k, seed=1).astype(dtype)
+    exact = x.astype(np.longdouble) @ y.astype(np.longdouble).T
+    before, results = _core.num_threads(), []
+    with pullback.enable_x64(True):
+        for product in (lambda x, y: x @ y.T, lambda x, y: (y @ x.T).T):
+            program = pullback.jit(product).lower(x, y).compile()
+            assert "partial" in program.as_text("loops")
+            try:
+                for threads in (1, 3):
+                    _core.set_num_threads(threads)
+                    results.append(np.asarray(program(x, y)))
+            finally:
+                _core.set_num_threads(before)
+            np.testing.assert_array_equal(*results[-2:])
+    for result in results:
+        np.testing.assert_allclose(result, exact, rtol=1e-5, atol=40 * np.finfo(dtype).eps * np.sqrt(k))
 
 
 @pytest.mark.parametrize("m, n, packed", [(4, 1024, False), (32, 1024, True), (32, 512, False), (128, 512, True)])

@@ -38,12 +38,16 @@ def test_few_vectors_by_rows(m, n, k, tall, monkeypatch):
 @pytest.mark.parametrize("n", [2, 3])
 def test_thin_products_call_no_library(n, dtype):
     rng = np.random.default_rng(n)
-    draw = lambda *shape: rng.normal(size=shape).astype(dtype) * np.asarray(1 + 2j if dtype == "complex64" else 1, dtype)
+    draw = lambda *shape: (
+        rng.normal(size=shape).astype(dtype) * np.asarray(1 + 2j if dtype == "complex64" else 1, dtype)
+    )
     tall, wide, y = draw(3001, 12), draw(12, 3001), draw(12, n)
     for f, x in ((lambda x, y: x @ y, tall), (lambda x, y: x.T @ y, wide), (lambda x, y: y.T @ x, wide)):
         lowered = pb.jit(f).lower(x, y)
         assert "gemm" not in lowered.as_text("nests")
-        np.testing.assert_allclose(lowered.compile()(x, y), f(x.astype(np.result_type(dtype, float)), y), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            lowered.compile()(x, y), f(x.astype(np.result_type(dtype, float)), y), rtol=1e-4, atol=1e-4
+        )
 
 
 def test_a_large_matrix_is_not_copied_for_a_few_vectors(monkeypatch):

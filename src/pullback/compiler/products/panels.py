@@ -16,6 +16,10 @@ with them (`_by_panels`): what one core writes and another reads is dear, and so
 rows. On two cores of a Zen 4 64 rows by the transpose of 2000 x 2000 take 3.8 ms, before 5.2; 256 x 256 x 256 0.156,
 before 0.178; 64 x 1024 bfloat16 by the transpose of 1024 x 1024 0.40, before 0.87.
 
+A small result of long rows of x and of y' is a sum of a few products over pieces of these, each of which is packed by
+the thread that multiplies it (`_by_pieces`), by sizes alone: on two cores of a Zen 4 60 x 1000 float32 by the transpose
+of 60 x 1000 take 47 us, before 180; 64 x 1024 60 and 115.
+
 Rows of x that compete for the sets of the first cache are copied to places that do not: 12 rows that are 4096 bytes
 apart want 12 lines of a set of 8, so every read of x misses. One core of a Zen 4 does 106 GFLOP/s so, before 62, of
 1020 x 1024 by 1024 x 1024 in float32.
@@ -64,6 +68,10 @@ LARGE = 1 << 25  # multiply-adds of a block worth cutting
 PIECE = 2048  # contracted elements of a piece, where a small result is the sum of several
 SMALL_RESULT = 1 << 15  # elements of such a result at most
 FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
+# A result that is small, of long rows of both operands: elements of it, contracted elements of a piece at least, pieces
+# at most (an even number of them, as that of cores is) but for those that fit where a thread keeps them, multiply-adds.
+CORNER, SHORTEST, EVEN, MOST, WORTH = 1 << 13, 136, 8, 64, 1 << 17
+WIDEST = 64  # columns of a panel at most
 GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
 GRAM_LEAST = 64  # rows from which half of a product with its own transpose is saved by panels: two of the widest
 GRAM_MOST = 512  # rows up to which a thread keeps the sums of a group of panels, on any machine
@@ -103,8 +111,11 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     target = out if n >= columns else _scratch(ctx, out.dtype, (m, columns), alone)
     paired = x.dtype == PAIRED
     x = _paired_rows(ctx, x, n, rows, columns, alone) if paired else _rows(ctx, x, n, rows, columns, alone)
-    panels = None if paired or y.dtype in REAL else _in_place(y, m, rows, columns)
     shared = not alone and prices.threads_pay(prices.work_ns(out, m * n * x.shape[1]), out, x, y)
+    if (pieces := pieces_of(out, x, y)) > 1:
+        _by_pieces(ctx, out, x, y, rows, columns, pieces, shared)
+        return
+    panels = None if paired or y.dtype in REAL else _in_place(y, m, rows, columns)
     if panels is None and shared and prices.own_panels_pay(out, x, y, rows, columns):
         _by_panels(ctx, out, x, y, rows, columns)
         return
@@ -116,6 +127,41 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         _calls(ctx, target, x, panels, rows, shared)
     if target is not out:
         ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
+
+
+def pieces_of(out: Storage, x: Storage, y: Storage) -> int:
+    """How many products are summed for a small result of long rows of x and y', by sizes alone; 1 for any other."""
+    (m, k), n = x.shape, y.shape[1]
+    if out.dtype not in ("f32", "f64") or x.dtype != out.dtype or y.strides[1] == 1:
+        return 1
+    if m * n > CORNER or k < 2 * SHORTEST or m * n * k < WORTH:
+        return 1
+    held = k * (n + WIDEST) * ITEMSIZE[out.dtype]
+    pieces = max(min(EVEN, k // SHORTEST // 2 * 2), -(-held // prices.LOCAL))
+    return pieces if pieces <= MOST and k // pieces >= CHAIN + pieces else 1  # the last is no shorter than a chain
+
+
+def _by_pieces(
+    ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int, pieces: int, shared: bool
+) -> None:
+    """out = x @ y as the sum of products over pieces of the contracted axis, which threads share."""
+    b = ctx.b
+    (m, k), n = x.shape, y.shape[1]
+    size = -(-k // pieces)
+    partial = ctx.temporary(out.dtype, (pieces, m, max(n, columns)), "partial")
+    with b.loop(pieces, "threads" if shared else "sequential", "piece", (("grain", 1),) if shared else ()) as piece:
+        start = piece * size
+        inner: Any = b.let(b.op("min", b.index(size), b.index(k) - start)) if k % size else size
+        own = y.slice((start, 0), (size, n))
+        panels = _panels(ctx, own, -(-n // columns), size, columns, True, False)
+        _fill(ctx, panels, own, inner, n, False, False)
+        given = {"inner": inner} if k % size else {}
+        call(ctx, partial.at(piece), x.slice((0, start), (m, size)), panels, rows, given)
+    with ctx.loops((m, n)) as (i, j):
+        total = ctx.load(partial, (0, i, j))
+        for number in range(1, pieces):
+            total = b.add(total, ctx.load(partial, (number, i, j)))
+        ctx.store(out, (i, j), total)
 
 
 def _rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: bool) -> Storage:
@@ -221,17 +267,19 @@ def _fill(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr 
     b = ctx.b
     columns, parts = panels.shape[2], prices.parts(y)
 
+    some = min(n, columns) if isinstance(n, int) else columns
+
     def row(panel: Expr, start: Expr, i: Expr) -> None:
-        with b.loop(columns, "vector", "j") as j:
-            if not isinstance(n, int) or n >= columns:
-                value = ctx.load(y, (i, start + j))
-            else:
-                value = b.select(b.lt(j, b.index(n)), ctx.load(y, (i, j)), b.const(y.dtype, 0))
+        with b.loop(some, "vector", "j") as j:
+            value = ctx.load(y, (i, start + j))
             ctx.store(panels, (panel, i * parts, j), value)
             if parts == 2:
                 turned = b.op("complex", b.neg(b.op("imag", value)), b.op("real", value))
                 ctx.store(panels, (panel, i * parts + 1, j), turned)
 
+    if some < columns:
+        with b.loop(k * parts, "parallel", "k") as i, b.loop(columns - some, "vector", "j") as j:
+            ctx.store(panels, (0, i, j + some), b.const(y.dtype, 0))
     count = _blocks_of(ctx, n, columns)
     along = y.strides[1] == 1 and y.shape[0] >= 2 * GROUP
     if isinstance(k, int) and not along:
@@ -513,4 +561,4 @@ def call(
     b.call(kernel_name(dtype, rows, columns, inner, added=added, near=near, words=words), *addresses)
 
 
-__all__ = ["batch", "call", "gram", "gram_suits", "multiply", "suits"]
+__all__ = ["batch", "call", "gram", "gram_suits", "multiply", "pieces_of", "suits"]

@@ -78,6 +78,8 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     if alpha == 1.0 and beta == 0.0 and own and gram.suits(out, x):
         gram.multiply(ctx, out, x)
         return
+    if own and n < panels.GRAM_LEAST and panels.pieces_of(out, x, y) > 1:
+        own = False
     if alpha == 1.0 and beta == 0.0 and own and panels.gram_suits(out, x):
         held = ctx.temporary(out.dtype, out.shape, "half")
         panels.gram(ctx, held, x)

@@ -8,8 +8,8 @@ Pieces depend on the sizes alone, so results do not depend on the number of thre
 
 Measured: four rows times the transpose of 2000 x 2000 take a quarter of what they took where that was copied for the
 kernel of products, 20 rows half. Up to four vectors so read the matrix once, along its rows; going down columns took
-2.2 times NumPy's time at 4000 x 4000. 30,000 rows of 9 to 15 elements times two vectors took 150 to 210 us by BLAS, now 31
-to 59.
+2.2 times NumPy's time at 4000 x 4000. 30,000 rows of 9 to 15 elements times two vectors took 150 to 210 us by BLAS, now
+31 to 59.
 """
 
 from __future__ import annotations

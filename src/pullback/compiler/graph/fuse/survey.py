@@ -38,7 +38,8 @@ class Survey:
         self.costs: dict[Var, float] = {}  # additions that each element takes from its sources on
         # What it is computed from, in an order that no process changes, as only the first MAX_LEAVES are kept.
         self.sources: dict[Var, tuple[Var, ...]] = {}
-        # The same if smaller values on the way are stored, and dear ones that others want: (cost, sources), where that makes it less.
+        # The same if smaller values on the way are stored, and dear ones that others want: (cost, sources), where that
+        # makes it less.
         self.shallow: dict[Var, tuple[float, tuple[Var, ...]]] = {}
         self.leaves: dict[Var, tuple[Leaf, ...]] = {}  # its sources, and how they are turned on the way
         self.contiguous: dict[Var, bool] = {}

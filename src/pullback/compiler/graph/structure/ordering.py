@@ -18,7 +18,8 @@ as they lie, NaN comes last, and zeros keep their signs.
 
 Up to four elements of long rows are selected by their places. Measured: `partition(x, k)[k]` of 1e6 took 6.9 ms on one
 core, now 1.9, as the median does. Of 2000 rows of 500, `argsort(x)[:, -1]` took 2.3 ms and `argsort(-x)[:, 0]` 1.9, now
-0.07 and 0.05; ranks by `argsort(argsort(x))` of 200 rows of 301 455 us, now 327; the places of the 100 largest of 100,000 620 us, now 70.
+0.07 and 0.05; ranks by `argsort(argsort(x))` of 200 rows of 301 455 us, now 327; the places of the 100 largest of
+100,000 620 us, now 70.
 """
 
 from __future__ import annotations

@@ -12,14 +12,16 @@ the others is cut along the first axis along which any of them ends, and each pa
 Updates stay where the array is in memory in any case (arguments, carries) and not all of it is set, and where windows
 touch few of its lines; but for most of an argument, or of a carry that no near cache keeps, made of what lies around it
 there, as a step of a stencil is: that could not be written over what is read for it, and would be computed elsewhere,
-then copied; and for most of an argument that is copied in any case, as none is donated (`join_windows`). A single window that is less than half stays an update, too: it is added to other arrays in place, which a
-padded array is not. In derivatives the cotangent of a window is a slice of an array in which later windows are zeros:
-what slices do not read is not written.
+then copied; and for most of an argument that is copied in any case, as none is donated (`join_windows`).
+
+A single window that is less than half stays an update, too: it is added to other arrays in place, which a padded array
+is not. In derivatives the cotangent of a window is a slice of an array in which later windows are zeros: what slices do
+not read is not written.
 
 Measured: 8 columns of 100,000 rows took 0.60 ms, as a stack does now 0.10, their gradient 2.0 and 0.14; 100,000
 rotations of 3 x 3 took 0.45 ms, now 0.13, their gradient 1.1 and 0.04. The second difference of 1,000,000 elements, set
-inside of zeros, was three passes and is one, as by `pad`. A step of Maxwell's equations in 64 x 60 x 50 cells, which adds
-differences to the insides of six arguments, took 297 us, now 182.
+inside of zeros, was three passes and is one, as by `pad`. A step of Maxwell's equations in 64 x 60 x 50 cells, which
+adds differences to the insides of six arguments, took 297 us, now 182.
 """
 
 from __future__ import annotations

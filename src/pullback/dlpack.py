@@ -26,7 +26,6 @@ def is_supported_dtype(dtype: Any) -> bool:
     found = dtypes.as_dtype(dtype)
     return isinstance(found, np.dtype) and (found.kind in "biufc" or found == dtypes.as_dtype(dtypes.bfloat16))
 
-
 _explain_all(globals())
 _add_pages(globals(), _PAGES)
 

@@ -26,6 +26,7 @@ from pullback.util.logs import TRANSFERS, warn
 HOST = (np.ndarray, np.generic, bool, int, float, complex)
 
 
+
 class _State(threading.local):
     from_host = "allow"
     between = "allow"

@@ -409,7 +409,6 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     flat = [tree_flatten(point.subtree) for point in points]
     return OptimizerState(tuple(leaves for leaves, _ in flat), tree_def, tuple(tree for _, tree in flat))
 
-
 _explain_all(globals())
 _add_pages(globals(), _PAGES)
 

@@ -380,7 +380,6 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
 
     return init_fun, apply_fun
 
-
 _explain_all(globals())
 _add_pages(globals(), _PAGES)
 

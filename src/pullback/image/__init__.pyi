@@ -11,16 +11,7 @@ ARRAY: Any
 ResizeMethod: Any
 SEQUENCE: Any
 TEXT: Any
-
 def resize(image: Any, shape: Any, method: Any, antialias: Any = ..., precision: Any = ...) -> Array: ...
-def scale_and_translate(
-    image: Any,
-    shape: Any,
-    spatial_dims: Any,
-    scale: Any,
-    translation: Any,
-    method: Any,
-    antialias: Any = ...,
-    precision: Any = ...,
-) -> Array: ...
+def scale_and_translate(image: Any, shape: Any, spatial_dims: Any, scale: Any, translation: Any, method: Any, antialias: Any = ..., precision: Any = ...) -> Array: ...
+
 def __getattr__(name: str) -> Any: ...

@@ -56,15 +56,18 @@ _LATE = {
     "fourier.fft": "FftType fft fft_p",
     "generators.bit_generator": "rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p",
     "products.conv": "conv_general_dilated_p",
-    "products.conv_functions": "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
-    "conv_general_shape_tuple conv_shape_tuple conv_transpose conv_transpose_shape_tuple "
-    "conv_with_general_padding",
-    "products.conv_shapes": "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_dimension_numbers conv_general_permutations "
-    "padtype_to_pads",
+    "products.conv_functions":
+        "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
+        "conv_general_shape_tuple conv_shape_tuple conv_transpose conv_transpose_shape_tuple "
+        "conv_with_general_padding",
+    "products.conv_shapes":
+        "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_dimension_numbers conv_general_permutations "
+        "padtype_to_pads",
     "products.ragged": "ragged_dot ragged_dot_general",
     "reductions.window_routing": "select_and_gather_add_p select_and_scatter_add_p select_and_scatter_p",
-    "reductions.windows": "reduce_window reduce_window_max_p reduce_window_min_p reduce_window_p reduce_window_shape_tuple "
-    "reduce_window_sum_p",
+    "reductions.windows":
+        "reduce_window reduce_window_max_p reduce_window_min_p reduce_window_p reduce_window_shape_tuple "
+        "reduce_window_sum_p",
 }
 _WHERE = {_name: _module for _module, _names in _LATE.items() for _name in _names.split()}
 _late.extend(["pullback.lax.linalg", *[f"pullback.lax.{_module}" for _module in _LATE]])

@@ -172,10 +172,8 @@ def _reduce(
         work: Any = _BOOL
         x = a if a.dtype == _BOOL else lax.ne(a, const(a, 0))
     else:
-        result_dtype = (
-            dtype
-            if dtype is not None
-            else (widened(a.dtype) if op.accumulates and (widen or a.dtype == _BOOL) else a.dtype)
+        result_dtype = dtype if dtype is not None else (
+            widened(a.dtype) if op.accumulates and (widen or a.dtype == _BOOL) else a.dtype
         )
         # Only where the user has not asked for a type is a half-precision sum computed in single precision.
         work = np.dtype(np.float32) if op.accumulates and dtype is None and result_dtype in _HALF else result_dtype

@@ -64,5 +64,4 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
         start, size = 0, start
     return Slice(start, size, 1 if stride is None else stride)
 
-
 add_pages(globals(), PAGES)

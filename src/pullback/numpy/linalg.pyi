@@ -10,24 +10,19 @@ T = TypeVar("T")
 class EigResult(NamedTuple):
     eigenvalues: Array
     eigenvectors: Array
-
 class EighResult(NamedTuple):
     eigenvalues: Array
     eigenvectors: Array
-
 class QRResult(NamedTuple):
     Q: Array
     R: Array
-
 class SVDResult(NamedTuple):
     U: Array
     S: Array
     Vh: Array
-
 class SlogdetResult(NamedTuple):
     sign: Array
     logabsdet: Array
-
 def cholesky(a: Any, *, upper: Any = ..., symmetrize_input: Any = ...) -> Array: ...
 def cond(x: Any, p: Any = ...) -> Array: ...
 def cross(x1: Any, x2: Any, /, *, axis: Any = ...) -> Array: ...
@@ -58,19 +53,12 @@ def slogdet(a: Any, *, method: Any = ...) -> SlogdetResult: ...
 def solve(a: Any, b: Any) -> Array: ...
 @overload
 def svd(
-    a: Any,
-    full_matrices: bool = ...,
-    compute_uv: Literal[True] = ...,
-    hermitian: bool = ...,
+    a: Any, full_matrices: bool = ..., compute_uv: Literal[True] = ..., hermitian: bool = ...,
     subset_by_index: Any = ...,
 ) -> SVDResult: ...
 @overload
 def svd(
-    a: Any,
-    full_matrices: bool = ...,
-    *,
-    compute_uv: Literal[False],
-    hermitian: bool = ...,
+    a: Any, full_matrices: bool = ..., *, compute_uv: Literal[False], hermitian: bool = ...,
     subset_by_index: Any = ...,
 ) -> Array: ...
 @overload
@@ -78,21 +66,11 @@ def svd(
     a: Any, full_matrices: bool = ..., compute_uv: bool = ..., hermitian: bool = ..., subset_by_index: Any = ...
 ) -> Any: ...
 def svdvals(x: Any, /) -> Array: ...
-def tensordot(
-    x1: Any,
-    x2: Any,
-    /,
-    *,
-    axes: Any = ...,
-    precision: Any = ...,
-    preferred_element_type: Any = ...,
-    out_sharding: Any = ...,
-) -> Array: ...
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = ..., precision: Any = ..., preferred_element_type: Any = ..., out_sharding: Any = ...) -> Array: ...
 def tensorinv(a: Any, ind: Any = ...) -> Array: ...
 def tensorsolve(a: Any, b: Any, axes: Any = ...) -> Array: ...
 def trace(x: Any, /, *, offset: Any = ..., dtype: Any = ...) -> Array: ...
-def vecdot(
-    x1: Any, x2: Any, /, *, axis: Any = ..., precision: Any = ..., preferred_element_type: Any = ...
-) -> Array: ...
+def vecdot(x1: Any, x2: Any, /, *, axis: Any = ..., precision: Any = ..., preferred_element_type: Any = ...) -> Array: ...
 def vector_norm(x: Any, /, *, axis: Any = ..., keepdims: Any = ..., ord: Any = ...) -> Array: ...
+
 def __getattr__(name: str) -> Any: ...

@@ -191,7 +191,9 @@ class _Writer:
     def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
         """What no rule cuts: on all of every operand, the same on all devices."""
         once = "once" in eqn.primitive.traits
-        if eqn.primitive.name not in WATCHING and any(extent(axes, self.mesh) > 1 for x in operands for axes in x.cut):
+        if eqn.primitive.name not in WATCHING and any(
+            extent(axes, self.mesh) > 1 for x in operands for axes in x.cut
+        ):
             warn(
                 PROGRAMS,
                 f"partitioning: {eqn.primitive.name} has no rule for operands that are cut; they are gathered, and it "

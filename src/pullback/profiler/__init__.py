@@ -211,7 +211,6 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
     found = device_memory_profile(backend)
     Path(filename).write_bytes(found)
 
-
 _explain_all(globals())
 _add_pages(globals(), _PAGES)
 

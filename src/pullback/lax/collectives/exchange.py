@@ -98,6 +98,7 @@ class _Devices:
         members = [_entry([group_of[i][k] for i in range(self.all)], index) for k in range(self.size)]
         return [lax.stack([_row(x, member) for member in members]) for x in gathered]
 
+
     def reduced(self, reduce: Callable, *operands: Any) -> list[Any]:
         """What `reduce` makes of [size, ...] of each operand, in groups of any sizes."""
         if self.groups is None or len({len(g) for g in self.groups}) == 1:

@@ -223,7 +223,8 @@ def _fold_in_aval(key: ShapedArray, data: ShapedArray) -> ShapedArray:
     _check_key("threefry_fold_in", key)
     if data.dtype != np.uint32 or data.shape != key.shape[:-1]:
         raise TypeError(
-            f"threefry_fold_in: data must be u32 of the keys' shape, got {data.short()} with key data {key.short()}"
+            f"threefry_fold_in: data must be u32 of the keys' shape, got {data.short()} with key data "
+            f"{key.short()}"
         )
     return key
 

@@ -24,7 +24,9 @@ Array(True, dtype=bool)
 """
 
 
-def _schedule(arguments: str, call: str, step: int, value: str, raises: str = NUMBERS) -> str:
+def _schedule(
+    arguments: str, call: str, step: int, value: str, raises: str = NUMBERS
+) -> str:
     return f"""
 Arguments:
 {arguments}

@@ -1,6 +1,6 @@
 """Pages of names whose modules are loaded when they are first used."""
 
-MESH = '>>> mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))'
+MESH = ">>> mesh = jax.make_mesh((1,), (\"i\",), axis_types=(jax.sharding.AxisType.Auto,))"
 
 PAGES = {
     "make_mesh": """

@@ -503,3 +503,8 @@ def test_tracers_as_text():
 def test_types_are_short_on_demand():
     aval = jax.typeof(jnp.ones((2, 3)))
     assert (aval.str_short(), aval.str_short(True), aval.short()) == ("float32[2,3]", "f32[2,3]", "f32[2,3]")
+
+
+def test_element_types_of_products_are_shown_in_double_precision():
+    with jax.enable_x64(True):
+        assert "preferred_element_type=float64" in str(jax.make_jaxpr(lambda x: x @ x)(jnp.ones((2, 2))))

@@ -295,3 +295,40 @@ def test_batches_of_products_broadcast(left, right):
 def test_batches_that_do_not_broadcast():
     with pytest.raises(ValueError, match="do not broadcast"):
         sparse.BCOO.fromdense(jnp.ones((2, 4, 3)), n_batch=1) @ jnp.ones((3, 3, 5))
+
+
+@pytest.mark.parametrize("layout", [{}, {"n_batch": 1}, {"n_dense": 1}])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+def test_sums_that_keep_their_axes(layout, axis):
+    x = np.array([[1, 0, 2], [0, 0, 3]], np.float32)
+    m = sparse.BCOO.fromdense(x, **layout)
+    same(m.sum(axis, keepdims=True), x.sum(axis, keepdims=True))
+    assert m.sum(axis, dtype=jnp.int32, keepdims=True).dtype == np.int32 == m.sum(axis, jnp.int32).dtype
+
+
+def test_sums_along_no_axis_or_twice():
+    m = sparse.eye(3)
+    for axis in (3, (0, 0)):
+        with pytest.raises(ValueError, match="axis"):
+            m.sum(axis)
+    with pytest.raises(NotImplementedError, match="'out'"):
+        m.sum(out=jnp.zeros(()))
+
+
+def test_new_axes_of_rows_and_comparisons():
+    x = np.array([[1, 0, 2], [0, 0, 3]], np.float32)
+    m = sparse.BCSR.fromdense(x)
+    same(m[None], x[None])
+    same(m[None, None, ..., :], x[None, None])
+    same(m[:], x)
+    assert (m[None].n_batch, m[...].n_batch) == (1, 0)
+    for index in (0, (slice(None), None), slice(1)):
+        with pytest.raises(NotImplementedError, match="to_bcoo"):
+            m[index]
+    for a in (m, sparse.COO.fromdense(x), sparse.CSR.fromdense(x)):
+        assert a == a and a != 3
+        for wrong in (lambda a=a: a < a, lambda a=a: a / 2, lambda a=a: abs(a)):
+            with pytest.raises(TypeError):
+                wrong()
+        with pytest.raises(NotImplementedError):
+            a + a

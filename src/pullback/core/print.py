@@ -290,12 +290,17 @@ class _Printer:
         return str(value)
 
 
+def _is_among(value: Any, known: tuple) -> bool:
+    """Whether a parameter has one of some values; NumPy takes None for float64 where dtypes are compared."""
+    return any(value is v or (type(value) is type(v) and value == v) for v in known)
+
+
 def _shown_params(eqn: Any) -> list[tuple[str, Any]]:
     """Names and values of the parameters in the order in which they are shown: the name first, then by name."""
     name = eqn.primitive.name
     params = dict(eqn.params)
     hidden = _HIDDEN.get(name, {})
-    shown = {k: v for k, v in params.items() if not (k in hidden and (hidden[k] is None or v in hidden[k]))}
+    shown = {k: v for k, v in params.items() if not (k in hidden and (hidden[k] is None or _is_among(v, hidden[k])))}
     if name == "jit" and any(params.get("donated_invars") or ()):
         shown["donated_invars"] = params["donated_invars"]
     if name == "jit" and "in_shardings" in params:

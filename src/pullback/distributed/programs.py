@@ -287,7 +287,7 @@ def install() -> None:
         return plain_put(x, place)
 
     def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: Any = None) -> Any:
-        if isinstance(x, GlobalArray) and device is None and dtype in (None, x.dtype):
+        if isinstance(x, GlobalArray) and device is None and (dtype is None or dtype == x.dtype):
             return x
         return plain_asarray(x, dtype, weak_type, device)
 

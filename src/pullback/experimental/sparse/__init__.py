@@ -84,6 +84,7 @@ __all__ = [
 vars(_base.operations).update(
     add=_products.add,
     bcoo_fromdense=bcoo_fromdense,
+    bcoo_broadcast_in_dim=bcoo_broadcast_in_dim,
     bcoo_reduce_sum=bcoo_reduce_sum,
     bcoo_reshape=bcoo_reshape,
     bcoo_sort_indices=bcoo_sort_indices,

@@ -107,9 +107,22 @@ class BCOO(JAXSparse):
         sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
         return operations.bcoo_reshape(self, new_sizes=sizes)
 
-    def sum(self, axis: Any = None) -> BCOO | Any:
-        """The sum over axes, as a sparse array; over all of them, as an array."""
-        found = operations.bcoo_reduce_sum(self, axes=_axes(axis, self.ndim))
+    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> BCOO | Any:
+        """The sum over axes, as a sparse array; over all of them, as an array. With keepdims summed axes have size 1.
+
+        Raises ValueError for an axis that is not there, or twice; NotImplementedError for `out`.
+        """
+        if out is not None:
+            raise NotImplementedError("The 'out' argument to BCOO.sum is not supported.")
+        axes = _axes(axis, self.ndim)
+        given = self if dtype is None else self.astype(dtype)
+        found = operations.bcoo_reduce_sum(given, axes=axes)
+        if keepdims:
+            shape = tuple(1 if d in axes else n for d, n in enumerate(self.shape))
+            if not found.ndim:
+                return jnp.reshape(found.todense(), shape)
+            kept = [d for d in range(self.ndim) if d not in axes]
+            return operations.bcoo_broadcast_in_dim(found, shape=shape, broadcast_dimensions=kept)
         return found if found.ndim else found.todense()
 
     def sort_indices(self) -> BCOO:
@@ -188,4 +201,7 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     for a in axes:
         if not -ndim <= a < ndim:
             raise ValueError(f"sum: axis {a} is out of bounds for an array of {ndim} dimensions")
-    return tuple(sorted({a % ndim for a in axes}))
+    found = sorted(a % ndim for a in axes)
+    if len(set(found)) < len(found):
+        raise ValueError(f"sum: duplicate value in 'axis': {tuple(axes)}")
+    return tuple(found)

@@ -127,15 +127,23 @@ class BCSR(JAXSparse):
         """Entries of one place summed into one; see `bcoo_sum_duplicates`."""
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
-    def sum(self, axis: Any = None) -> Any:
+    def sum(self, *args: Any, **kwargs: Any) -> Any:
         """Not there yet: raises NotImplementedError, as all arithmetic but @ does."""
-        self._not_there(axis)
+        self._not_there(args or kwargs)
+
+    def __getitem__(self, index: Any) -> BCSR:
+        """New axes in front, which are a batch; NotImplementedError for parts."""
+        given = index if isinstance(index, tuple) else (index,)
+        new = next((k for k, i in enumerate(given) if i is not None), len(given))
+        if any(i is not Ellipsis and i != slice(None) for i in given[new:]):
+            return self._not_there(index)
+        parts = [part[(None,) * new] for part in (self.data, self.indices, self.indptr)]
+        return BCSR(parts, shape=(1,) * new + self.shape, **self.info)
 
     def _not_there(self, other: Any = None) -> Any:
         raise NotImplementedError("arithmetic with BCSR arrays, but for @; use to_bcoo() first")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = __abs__ = _not_there
-    __getitem__ = __iter__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _not_there
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __iter__ = _not_there
 
 
 def bcsr_fromdense(

@@ -66,8 +66,7 @@ class _Matrix(JAXSparse):
     def _not_there(self, other: Any = None) -> Any:
         raise NotImplementedError(f"arithmetic with and parts of {type(self).__name__} matrices, but for @: use BCOO")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = __abs__ = _not_there
-    __getitem__ = __iter__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _not_there
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __getitem__ = __iter__ = _not_there
 
     def _turned(self, axes: Sequence[int] | None) -> None:
         if axes is not None and tuple(axes) != (1, 0):

@@ -137,8 +137,8 @@ class BCSR(JAXSparse):
         new = next((k for k, i in enumerate(given) if i is not None), len(given))
         if any(i is not Ellipsis and i != slice(None) for i in given[new:]):
             return self._not_there(index)
-        parts = [part[(None,) * new] for part in (self.data, self.indices, self.indptr)]
-        return BCSR(parts, shape=(1,) * new + self.shape, **self.info)
+        data, indices, indptr = (part[(None,) * new] for part in (self.data, self.indices, self.indptr))
+        return BCSR((data, indices, indptr), shape=(1,) * new + self.shape, **self.info)
 
     def _not_there(self, other: Any = None) -> Any:
         raise NotImplementedError("arithmetic with BCSR arrays, but for @; use to_bcoo() first")

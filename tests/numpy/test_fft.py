@@ -143,3 +143,11 @@ def test_mistakes():
     ]:
         with pytest.raises(error, match=text):
             call()
+
+
+def test_no_axis_means_all_of_them_or_the_last_where_there_is_a_length():
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    for name in ("fft", "ifft", "rfft", "irfft"):
+        one, many = getattr(jnp.fft, name), getattr(jnp.fft, name + "n")
+        np.testing.assert_array_equal(one(x, axis=None), many(x))
+        np.testing.assert_array_equal(one(x, 3, axis=None), one(x, 3))

@@ -58,6 +58,14 @@ def test_matrices(function, mode, boundary):
         np.testing.assert_allclose(got, getattr(theirs, function)(x, y, mode, boundary, 0.5), atol=1e-10)
 
 
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_matrices_of_complex_numbers(mode):
+    x, y = data(6, 7) + 1j * data(6, 7, seed=1), data(3, 2, seed=2) + 1j * data(3, 2, seed=3)
+    for first, second in ((x, y), (y, x)):
+        want = theirs.correlate2d(first, second, mode)
+        np.testing.assert_allclose(ours.correlate2d(first, second, mode), want, atol=1e-10)
+
+
 def test_integers_become_floats_of_the_default_precision():
     x = np.arange(6)
     assert ours.convolve(x, x).dtype == jnp.float64

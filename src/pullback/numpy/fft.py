@@ -154,14 +154,9 @@ def _fit(a: Any, axes: Sequence[int], lengths: Sequence[int]) -> Any:
 def _one(name: str, kind: Any, a: Any, n: Any, axis: Any, norm: Any) -> Any:
     if isinstance(axis, (tuple, list)) or (hasattr(axis, "ndim") and axis.ndim):
         raise ValueError(f"{name} does not support multiple axes. Please use {name}n. Got axis = {axis!r}.")
-    return _transform(
-        name,
-        kind,
-        a,
-        None if n is None else [n],
-        [-1 if axis is None and name not in ("fft.hfft", "fft.ihfft") else axis],
-        norm,
-    )
+    # No axis means all of them, as in JAX, or the last where there is a length.
+    axes = None if axis is None and name not in ("fft.hfft", "fft.ihfft") else [axis]
+    return _transform(name, kind, a, None if n is None else [n], axes, norm)
 
 
 def _two(name: str, kind: Any, a: Any, s: Any, axes: Any, norm: Any) -> Any:

@@ -18,6 +18,7 @@ from pullback.numpy._arguments import check_arraylike, is_integer, static_int
 from pullback.scipy import _parameters
 from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
+from pullback.util.errors import ArgumentError
 from pullback.util.promoting import promoting_freely
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
@@ -110,11 +111,11 @@ def _operand(name: str, x: Any, type: int, n: int | None, axis: int, norm: str |
     axis = axis % x.ndim
     if n is not None:
         if n < 1:
-            raise ValueError(f"{name}: argument 'n' is {n}; expected at least 1")
+            raise ArgumentError(f"{name}: argument 'n' is {n}; expected at least 1")
         x = jnp.moveaxis(jnp.moveaxis(x, axis, -1)[..., :n], -1, axis)
         x = jnp.pad(x, [(0, n - x.shape[a]) if a == axis else (0, 0) for a in range(x.ndim)])
     if not x.shape[axis]:
-        raise ValueError(f"{name}: x has no elements along axis {axis}")
+        raise ArgumentError(f"{name}: x has no elements along axis {axis}")
     return x, x.shape[axis], axis
 
 

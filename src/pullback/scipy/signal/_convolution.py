@@ -89,8 +89,8 @@ def correlate2d(
     The middle that mode 'same' gives starts one later for a kernel of even length, as in SciPy.
     """
     x, y = _matrices("correlate2d", in1, in2, mode, boundary)
-    if mode == "valid" and _is_smaller(x.shape, y.shape):
-        return jnp.flip(jnp.conj(convolve2d(y, jnp.flip(jnp.conj(x)), mode, boundary, fillvalue, precision)))
+    if mode == "valid" and _is_smaller(x.shape, y.shape):  # then, as in SciPy, the conjugate of `in1` is what moves
+        return jnp.flip(convolve2d(y, jnp.flip(jnp.conj(x)), mode, boundary, fillvalue, precision))
     return _of_matrices(x, jnp.flip(jnp.conj(y)), mode, boundary, fillvalue, precision, [m // 2 for m in y.shape])
 
 

@@ -63,8 +63,12 @@ def test_a_few_programs_reach_every_pass():
     step = lambda i: lambda c, k: (jnp.where(i - 1 > k, jnp.sin(c) + c.sum(), c), None)
     counted = pullback.make_jaxpr(lambda x: pullback.lax.scan(step(jnp.arange(30)), x, jnp.arange(90))[0])(x)
     turned = pullback.make_jaxpr(lambda x, k: jnp.roll(x, k))(x, 3)
+    # Nor bits that are moved one by one, nor most of an argument that is set.
+    bit = lambda x: sum(((x >> k) & 1) << (7 - k) for k in range(8))
+    bits = pullback.make_jaxpr(bit)(np.ones(30, "u1"))
+    inside = pullback.make_jaxpr(lambda x: x.at[1:].add(1.0))(np.ones(30, "f4"))
     several = (many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved, rolled)
-    for program in (*several, counted, turned):
+    for program in (*several, counted, turned, bits, inside):
         reached |= passes.changing(program)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).
     assert passes.names() - reached == {"overlap"}

@@ -267,17 +267,22 @@ def _fill(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr 
     b = ctx.b
     columns, parts = panels.shape[2], prices.parts(y)
 
-    some = min(n, columns) if isinstance(n, int) else columns
+    few = isinstance(n, int) and n < columns
+    turned = few and y.strides[1] != 1  # in squares, which conditions would not be
+    some = n if turned else columns
 
     def row(panel: Expr, start: Expr, i: Expr) -> None:
         with b.loop(some, "vector", "j") as j:
-            value = ctx.load(y, (i, start + j))
+            if few and not turned:
+                value = b.select(b.lt(j, b.index(n)), ctx.load(y, (i, j)), b.const(y.dtype, 0))
+            else:
+                value = ctx.load(y, (i, start + j))
             ctx.store(panels, (panel, i * parts, j), value)
             if parts == 2:
-                turned = b.op("complex", b.neg(b.op("imag", value)), b.op("real", value))
-                ctx.store(panels, (panel, i * parts + 1, j), turned)
+                times_i = b.op("complex", b.neg(b.op("imag", value)), b.op("real", value))
+                ctx.store(panels, (panel, i * parts + 1, j), times_i)
 
-    if some < columns:
+    if turned:
         with b.loop(k * parts, "parallel", "k") as i, b.loop(columns - some, "vector", "j") as j:
             ctx.store(panels, (0, i, j + some), b.const(y.dtype, 0))
     count = _blocks_of(ctx, n, columns)

@@ -85,11 +85,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def names() -> list[str]:
     """Passes that can be left out."""
-    from pullback.compiler.pipelines import JAXPR_PASSES, LOOP_PASSES, ORDER_PASSES, PROGRAM_PASSES
+    from pullback.compiler.pipelines import JAXPR_PASSES, KEEPING_PASSES, LOOP_PASSES, ORDER_PASSES, PROGRAM_PASSES
     from pullback.loops.schedule.choose import FISSION, FORMS
 
     passes = (
-        [p.name for p in JAXPR_PASSES if not p.needed]
+        [p.name for p in (*JAXPR_PASSES, *KEEPING_PASSES) if not p.needed]
         + list(FUSION)
         + [p.name for p in (*ORDER_PASSES, *PROGRAM_PASSES, *LOOP_PASSES) if not p.needed]
         + [FISSION, *(kind.name for kind in FORMS), "vectorize", "tile", "parallelize"]

@@ -42,6 +42,22 @@ def _matmul(name, x, y, dtype="f4", **more):
     )
 
 
+def _long_rows(m, n, k):
+    """Rows of x times rows of y."""
+
+    def f(x, y):
+        return x @ y.T
+
+    return Program(
+        f"rows {m}x{k} by rows {n}x{k}",
+        inputs=_normal((m, k), (n, k)),
+        jax=lambda jax: f,
+        numpy=f,
+        torch=lambda torch: f,
+        operations=2 * m * n * k,
+    )
+
+
 def _bf16(n):
     def inputs(rng):
         return tuple(rng.standard_normal((n, n)).astype("f4") for _ in range(2))
@@ -257,6 +273,9 @@ PROGRAMS = [
     ),
     _matmul("thin 10000x8 by 8x8", (10000, 8), (8, 8)),
     _matmul("thin 10000x64 by 64x10", (10000, 64), (64, 10)),
+    _matmul("thin 30000x9 by 9x2", (30000, 9), (9, 2)),
+    _long_rows(60, 60, 1000),
+    _long_rows(10, 64, 2000),
     _matmul("thin 64x10000 by 10000x64", (64, 10000), (10000, 64)),
     _matmul("thin 4x1000 by 1000x1000", (4, 1000), (1000, 1000)),
     _matmul("thin 1000x4 by 4x1000", (1000, 4), (4, 1000)),

@@ -3,7 +3,7 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import elements, made, pairs, parts, picks, places, rows, series, statistics, steps, training, turns
+from . import bits, elements, made, pairs, parts, picks, places, rows, series, statistics, steps, training, turns
 
 PROGRAMS = [
     *rows.PROGRAMS,
@@ -15,6 +15,7 @@ PROGRAMS = [
     *parts.PROGRAMS,
     *picks.PROGRAMS,
     *elements.PROGRAMS,
+    *bits.PROGRAMS,
     *made.PROGRAMS,
     *pairs.PROGRAMS,
     *series.PROGRAMS,

@@ -234,6 +234,47 @@ def _grown() -> list[Any]:
     return [truth, bytes_, shifts]
 
 
+def _fields() -> list[Any]:
+    """A step of Maxwell's equations in two dimensions, in its cells or around a torus."""
+
+    def insides(jax, e, h, k):
+        h = h.at[:, :-1].add(0.5 * (e[:, :-1] - e[:, 1:]))
+        k = k.at[:-1].add(0.5 * (e[1:] - e[:-1]))
+        e = e.at[1:-1, 1:-1].add(0.5 * (k[1:-1, 1:-1] - k[:-2, 1:-1] - h[1:-1, 1:-1] + h[1:-1, :-2]))
+        return e, h, k
+
+    def padded(jax, e, h, k):
+        pad = jax.numpy.pad
+        h = h + 0.5 * pad(e[:, :-1] - e[:, 1:], ((0, 0), (0, 1)))
+        k = k + 0.5 * pad(e[1:] - e[:-1], ((0, 1), (0, 0)))
+        curl = k[1:-1, 1:-1] - k[:-2, 1:-1] - h[1:-1, 1:-1] + h[1:-1, :-2]
+        return e + 0.5 * pad(curl, 1), h, k
+
+    return [insides, padded]
+
+
+def _nine() -> list[Any]:
+    """The gradient of the nine-point stencil of an array whose ends are neighbours."""
+
+    def gradient(jax, stencil, x, k):
+        return jax.grad(lambda x: (stencil(x, k) ** 2).sum())(x)
+
+    def rolls(jax, x, k):
+        roll = jax.numpy.roll
+        return gradient(
+            jax, lambda x, k: sum(k[i, j] * roll(x, (1 - i, 1 - j), (0, 1)) for i in range(3) for j in range(3)), x, k
+        )
+
+    def convolution(jax, x, k):
+        def stencil(x, k):
+            p = jax.numpy.pad(x, 1, mode="wrap")
+            return jax.lax.conv_general_dilated(p[None, None], k[None, None], (1, 1), "VALID")[0, 0]
+
+        return gradient(jax, stencil, x, k)
+
+    return [rolls, convolution]
+
+
 PROGRAMS = [
     *family("gradient of cross entropy, 1500 x 10", _shares, *_entropies()),
     *family("gradient of maxima of 2 x 2, 4 x 64 x 64 x 16", normal((4, 64, 64, 16)), *_pools()),
@@ -244,5 +285,7 @@ PROGRAMS = [
     *family("columns of sines, 100000 x 8", normal((100000,)), *_columns()),
     *family("gradient of a wrapped stencil, 300 x 300", normal((300, 300)), *_around()),
     *family("positive within 2, 300 x 200", normal((300, 200)), *_grown()),
+    *family("fields in 400 x 401 cells", normal((400, 401), (400, 401), (400, 401)), *_fields()),
+    *family("gradient of nine points, 1024 x 1024", normal((1024, 1024), (3, 3)), *_nine()),
     *family("gradient of rotations, 30000", normal((30000,), (30000, 3, 3)), *_rotations()),
 ]

@@ -226,6 +226,8 @@ def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str
 def _memory_spaces(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any], count: int) -> list[Any]:
     """The memory of each result: that which all operands but scalars lie in, else the device's. There is one memory in
     truth, so operands in several are no error; JAX refuses them.
+
+    What is written into says it alone, and of what is sorted together each keeps its own.
     """
     if primitive.name == "device_put" and isinstance(params["device"], MemorySpace):
         return [params["device"]]
@@ -234,6 +236,11 @@ def _memory_spaces(primitive: Primitive, in_avals: Sequence[Any], params: dict[s
     if results:
         each = [{getattr(a, "memory_space", MemorySpace.Device) for a in group} for group in zip(*results, strict=True)]
         return [group.pop() if len(group) == 1 else MemorySpace.Device for group in each]
+    own = [getattr(a, "memory_space", MemorySpace.Device) for a in in_avals]
+    if primitive.name == "sort":
+        return own
+    if "scatter" in primitive.traits or primitive.name == "dynamic_update_slice":
+        return own[:1] * count
     spaces = {a.memory_space for a in in_avals if isinstance(a, ShapedArray) and (a.ndim or len(in_avals) == 1)}
     return [spaces.pop() if len(spaces) == 1 else MemorySpace.Device] * count
 

@@ -76,3 +76,12 @@ def test_unknown_axes():
         over(lambda x: lax.psum(x, "j"), X)
     with pytest.raises(ValueError, match="must be unique"):
         over(lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]), X)
+
+
+def test_exchanges_show_one_axis_by_its_name():
+    def f(x):
+        return lax.all_to_all(x, "i", 0, 0), lax.all_to_all(x, ("i",), 0, 0)
+
+    jaxpr = pullback.make_jaxpr(f, axis_env=[("i", 2)])(np.ones((2, 3), np.float32))
+    assert [eqn.params["axis_name"] for eqn in jaxpr.eqns] == ["i", "i"]
+    assert "axis_name=i\n" in str(jaxpr) and "axis_size" not in str(jaxpr)

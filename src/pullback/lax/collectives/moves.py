@@ -421,6 +421,8 @@ def all_to_all(
     """
     groups = as_groups(axis_index_groups)
     n = axis_size(axis_name) if groups is None else len(groups[0])
+    names = names_of(axis_name)
+    name = names[0] if len(names) == 1 else names  # as JAX shows it
 
     def one(leaf):
         places = {
@@ -430,7 +432,7 @@ def all_to_all(
             "axis_size": n,
         }
         _exchange_shape(leaf, **places)  # under vmap nothing else asks for the shape, and checks sizes
-        return all_to_all_p.bind(leaf, axis_name=names_of(axis_name), axis_index_groups=groups, **places)
+        return all_to_all_p.bind(leaf, axis_name=name, axis_index_groups=groups, **places)
 
     return on_leaves(one, x, "all_to_all")
 

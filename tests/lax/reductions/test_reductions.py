@@ -181,3 +181,13 @@ def test_gradients_of_sums_over_windows_side_by_side(size, padding):
         want = np.where((place < count)[:, None], weights[np.minimum(place, count - 1)], 0)
         np.testing.assert_array_equal(pb.jit(pb.grad(total))(x), want)
         assert not np.asarray(pb.hessian(total)(x)).any()
+
+
+def test_extrema_of_complex_numbers_over_windows_are_ordered_by_real_then_imaginary_parts():
+    x = np.array([1 + 2j, 1 - 1j, -2 + 5j, 3j, 3 + 0j, 3 - 4j, 2 + 1j], np.complex64)
+    windows = np.stack([x[k : k + 3] for k in range(5)])
+    for combine, reference, start in ((lax.max, np.maximum, -9 - 9j), (lax.min, np.minimum, 9 + 9j)):
+        got = lax.reduce_window(x, np.complex64(start), combine, (3,), (1,), "VALID")
+        np.testing.assert_array_equal(got, reference.reduce(windows, axis=1))
+        got = pb.jit(lambda x, f=combine, s=start: lax.reduce_window(x, np.complex64(s), f, (3,), (1,), "VALID"))(x)
+        np.testing.assert_array_equal(got, reference.reduce(windows, axis=1))

@@ -357,6 +357,8 @@ def reduce_window(
     }
     if flat[0].dtype == np.bool_ and monoid in ("or", "and"):
         monoid = "max" if monoid == "or" else "min"
+    if monoid in ("max", "min") and flat[0].dtype.kind == "c":  # ordered by real, then by imaginary parts
+        monoid = None
     if monoid in known and len(flat) == 1:
         from pullback.core import Tracer
 

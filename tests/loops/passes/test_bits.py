@@ -177,3 +177,15 @@ def test_compiled_code():
 
 def total_of(parts):
     return functools.reduce(lambda x, y: x | y, parts)
+
+
+def test_sums_of_sums_are_looked_at_once():
+    """As in rounds of a hash, in which each sum is in the next two: flattened they would be 2^60 terms."""
+
+    def made(x):
+        y = x
+        for k in range(60):
+            y = y + (y * (2 * k + 3)) + ((x >> (k % 8)) & 1)
+        return y
+
+    compiled("u32", made)

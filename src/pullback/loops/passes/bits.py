@@ -35,16 +35,19 @@ ONES: tuple[Expr | None, int] = (None, 0)
 FEW = 4  # operations that are not worth looking at
 SWAP, REVERSE, COUNT = 1, 6, 9  # operations that one takes, where there is no instruction for it
 _SHIFTS = frozenset({"shl", "shr_logical", "shr_arithmetic"})
+_MASKS = frozenset({"and", "rem", "floormod"})
 
 
 def bits(function: Function) -> Function:
     """The function with bits that move together."""
-    shifts = sum(
-        isinstance(expr, Op) and expr.name in _SHIFTS and isinstance(expr.args[1], Const)
+    found = Counter(
+        expr.name
         for stmt in statements(function.body)
         for expr in nodes(stmt)
+        if isinstance(expr, Op) and len(expr.args) == 2 and isinstance(expr.args[1], Const) and is_int(expr.dtype)
     )
-    if shifts < FEW:
+    # Hashes have rotations, which are one instruction as they are, and no masks.
+    if sum(found[name] for name in _SHIFTS) < FEW or sum(found[name] for name in _MASKS) < FEW - 1:
         return function
     body = _Bits(Counter(var for stmt in statements(function.body) for var in reads(stmt))).block(function.body)
     return Function(function.name, function.buffers, drop_dead(body))
@@ -98,6 +101,7 @@ class _Bits(Rewriter):
         """The expressions below one that are written otherwise, and what writes them."""
         chosen: dict[Expr, Callable[[], Expr]] = {}
         stack, seen = [root], set[Expr]()
+        summed = set[Expr]()  # sums whose terms were looked at
         while stack:
             expr = stack.pop()
             if expr in seen:
@@ -113,8 +117,8 @@ class _Bits(Rewriter):
                         chosen[expr] = write
                     if write is not None or len(sources) == 1:
                         below = tuple(sources)
-                elif expr.name == "add":
-                    counted, below = self._counted(expr)
+                elif expr.name == "add" and expr not in summed:
+                    counted, below = self._counted(expr, summed)
                     if counted is not None:
                         chosen[expr] = counted
             stack += below
@@ -161,13 +165,15 @@ class _Bits(Rewriter):
                 count += self.costs.get(expr.var, 0)
         return count
 
-    def _counted(self, expr: Op) -> tuple[Callable[[], Expr] | None, tuple[Expr, ...]]:
+    def _counted(self, expr: Op, sums: set[Expr]) -> tuple[Callable[[], Expr] | None, tuple[Expr, ...]]:
         """What writes a sum with many single bits of a value among its terms, if there are, and what is below it."""
         terms: list[Expr] = []
         stack: list[Expr] = [expr]
         while stack:
             term = stack.pop()
-            if isinstance(term, Op) and term.name == "add" and (term, 0) in self.of(term):
+            # A sum that is a term twice stays one: what hashes add up doubles with each round.
+            if isinstance(term, Op) and term.name == "add" and term not in sums and (term, 0) in self.of(term):
+                sums.add(term)
                 stack += term.args
             else:
                 terms.append(term)

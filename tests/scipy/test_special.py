@@ -236,3 +236,21 @@ def test_complex_arguments_are_refused_with_each_of_the_kinds_of_errors_that_jax
         for error in (TypeError, ValueError, NotImplementedError):
             with pytest.raises(error, match="complex"):
                 function(1j)
+
+
+def test_the_transform_of_box_and_cox_of_tiny_powers_is_the_logarithm():
+    tiny = np.float32([0, 1e-38, -1e-38, 1e-30, 1e-15, 1e-10])
+    np.testing.assert_allclose(
+        special.boxcox(np.float32(1.001), tiny), np.log(np.float64(np.float32(1.001))), rtol=2e-7
+    )
+    np.testing.assert_allclose(special.boxcox1p(np.float32(0.5), tiny), np.log(1.5), rtol=2e-7)
+
+
+def test_beta_of_the_largest_numbers():
+    largest = float(np.finfo(np.float32).max)
+    for a in (0.5, 1.0, 2.0):
+        want = float(mp.loggamma(a) - a * mp.log(largest))  # the rest is 1 / largest of it
+        np.testing.assert_allclose(special.betaln(np.float32(a), np.float32(largest)), want, rtol=1e-6)
+    assert float(special.betaln(1.0, np.inf)) == -np.inf
+    slopes = jax.grad(special.betaln, (0, 1))(2.0, 1e20)
+    np.testing.assert_allclose(slopes, [scipy.special.digamma(2) - np.log(1e20), -2e-20], rtol=1e-5)

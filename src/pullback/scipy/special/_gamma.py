@@ -123,7 +123,7 @@ def betaln(a: Any, b: Any) -> Any:
     total = jnp.where(use, small + big, 8)
     correction = _stirling(big) - _stirling(total)
     less = jnp.where(use, small, 0)
-    # Of a quotient that is small enough the product is `less`; the quotient itself might be lost below the normal numbers.
+    # For small quotients the product is `less`; the quotient itself might be lost below the normal numbers.
     far = jnp.abs(less) < float(jnp.finfo(big.dtype).eps) * big
     moved = jnp.where(far, less, (big - 0.5) * jnp.log1p(jnp.where(far, 0, less) / big))
     difference = correction - moved - less * (jnp.log(total) - 1)

@@ -34,7 +34,7 @@ def test_limits_and_transformations():
     starts = jnp.stack([jnp.zeros(3), jnp.full(3, 0.5)])
     ends = jax.jit(jax.vmap(lambda x: run(x, ftol=0.0).x))(starts)
     np.testing.assert_allclose(ends, np.ones((2, 3)), atol=1e-3)
-    with pytest.raises(ValueError, match="unknown options"):
+    with pytest.raises(TypeError, match="unknown options"):
         run(jnp.zeros(3), line_search_maxiter=3)
     with pytest.raises(ValueError, match="Method"):
         minimize(rosenbrock, jnp.zeros(3), method="l-bfgs")

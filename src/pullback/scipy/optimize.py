@@ -21,6 +21,7 @@ from pullback.manual.scipy.optimize import PAGES as _PAGES
 from pullback.scipy import _parameters
 from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
+from pullback.util.errors import ArgumentError
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -79,7 +80,7 @@ def minimize(
         raise TypeError(f"minimize: argument 'options' must be a mapping or None, got {options!r}")
     unknown = set(options or {}) - set(chosen)
     if unknown:
-        raise ValueError(f"minimize: unknown options {sorted(unknown)}; {method} has {sorted(chosen)}")
+        raise ArgumentError(f"minimize: unknown options {sorted(unknown)}; {method} has {sorted(chosen)}")
     chosen |= dict(options or {})
     x0 = jnp.asarray(x0)
     if x0.ndim != 1:

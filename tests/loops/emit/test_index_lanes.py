@@ -73,6 +73,19 @@ def test_masked_shifts_need_no_choice(name):
     np.testing.assert_array_equal(got, want)
 
 
+def test_arrays_beyond_the_first_cache_are_gathered_by_what_is_quicker():
+    n, size = 77, 20_000
+    b = Builder()
+    x, p, y = b.input("x", "f32", size), b.input("p", "i32", n), b.output("y", "f32", n)
+    with b.loop(n, "vector") as i:
+        b.store(y, i, b.load(x, b.convert(b.load(p, i), "i64")))
+    function = b.function("f")
+    assert ("gather" in compile_function(function).llvm) == host_target().gathers
+    rng = np.random.default_rng(0)
+    ((got, want),) = both(function, [rng.normal(size=size).astype("f4"), rng.integers(0, size, n).astype("i4")])
+    np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("dtype", ["i8", "f16", "f32", "i32", "f64", "c64", "c128", "bool"])
 @pytest.mark.parametrize("row", [0, 3])
 def test_places_of_32_bits_are_widened_by_addresses(dtype, row):

@@ -118,7 +118,7 @@ def test_of_cheap_values_of_one_dear_value_that_is_stored():
 
 
 def test_choices_among_many_pieces_cost_more():
-    """e3nn joins products of 50 slices of joins of five pieces: all was one loop that chose for each of its elements."""
+    """e3nn joins products of 50 slices of joins of five pieces: one loop chose for each of its elements."""
 
     def cost(n):
         jaxpr = pb.make_jaxpr(lambda *xs: jnp.concatenate(xs))(*[jnp.ones(6 + k) for k in range(n)]).jaxpr

@@ -7,6 +7,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.experimental.buffer_callback import Buffer, ExecutionContext, ExecutionStage, buffer_callback
+from pullback.sharding import AxisType, NamedSharding, PartitionSpec
 
 X = jnp.arange(3.0)
 ROW, ONE = (jax.ShapeDtypeStruct(shape, np.float32) for shape in ((3,), ()))
@@ -85,3 +86,14 @@ def test_errors():
         _ = ExecutionContext().stream
     with pytest.raises(TypeError, match="'callback' must be a function"):
         buffer_callback(3, ROW)
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_what_lies_on_several_devices(kind):
+    """The function is given all of it; what it writes is whole."""
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(kind,), devices=jax.devices()[:2])
+    with jax.set_mesh(mesh):
+        x = jax.device_put(jnp.arange(4.0), NamedSharding(mesh, PartitionSpec("x")))
+        row = jax.ShapeDtypeStruct((4,), np.float32)
+        got = jax.jit(lambda x: buffer_callback(twice, row)(x) + 1)(x)
+    assert got.tolist() == [1, 3, 5, 7] and got.sharding.is_fully_replicated

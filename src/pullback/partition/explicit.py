@@ -33,7 +33,7 @@ _RESIZED = {
 # Reductions along dimensions that are made whole before, where they are cut.
 _WHOLE_REDUCTIONS = ("argmax", "argmin", "reduce", "reduce_prod", "reduce_xor", "reduce_or", "reduce_and")
 # What the host is given, it is given whole, and what it gives is whole.
-_CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
+_CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print", "buffer_callback")
 # Over manual axes, inside of shard_map: each operand becomes a result that is cut along explicit axes as it was.
 _ALIKE = {
     *("psum", "psum_invariant", "pmax", "pmin", "pvary", "pcast", "ppermute", "pbroadcast"),

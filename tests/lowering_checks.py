@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback
 from pullback import lax
+from pullback._ext import _core
 from pullback.compiler.lower.program import Lowered
 from pullback.core import trace, typeof
 from pullback.loops.ir import Loop, Store
@@ -79,3 +80,15 @@ def spread(x, shape, dims):
 
 
 __all__ = ["Result", "check", "lax", "normal", "pullback", "spread", "total"]
+
+
+def for_thread_counts(function, *args, counts=(1, 3)):
+    """The function's result for each number of threads."""
+    before, results = _core.num_threads(), []
+    try:
+        for threads in counts:
+            _core.set_num_threads(threads)
+            results.append(np.asarray(function(*args)))
+    finally:
+        _core.set_num_threads(before)
+    return results

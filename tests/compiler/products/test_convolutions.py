@@ -5,6 +5,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
+from lowering_checks import for_thread_counts
 
 import pullback as jax
 from pullback._ext import _core
@@ -111,13 +112,7 @@ def test_convolutions_of_bfloat16(name):
     x, w = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in (x_shape, w_shape))
     with switches.set(cpu="host"):
         function = jax.jit(lambda x, w: conv_general_dilated_p.bind(x, w, **params))
-        before, results = _core.num_threads(), []
-        try:
-            for threads in (1, 3):
-                _core.set_num_threads(threads)
-                results.append(np.asarray(function(x, w)))
-        finally:
-            _core.set_num_threads(before)
+        results = for_thread_counts(function, x, w)
         loops = function.lower(x, w).compile().as_text("loops")
     np.testing.assert_array_equal(results[0], results[1])
     want = conv_general_dilated_p.reference(x.astype(np.float64), w.astype(np.float64), **params)

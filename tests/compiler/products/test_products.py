@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from lowering_checks import check, lax, normal
+from lowering_checks import check, for_thread_counts, lax, normal
 
 import pullback
 from pullback._ext import _core
@@ -141,20 +141,13 @@ def test_a_small_result_of_long_rows_is_a_sum_of_pieces(m, n, k, dtype):
     """The same bits for any number of threads; nothing of a row is left out where pieces differ in length."""
     x, y = normal(m, k).astype(dtype), normal(n, k, seed=1).astype(dtype)
     exact = x.astype(np.longdouble) @ y.astype(np.longdouble).T
-    before, results = _core.num_threads(), []
     with pullback.enable_x64(True):
         for product in (lambda x, y: x @ y.T, lambda x, y: (y @ x.T).T):
             program = pullback.jit(product).lower(x, y).compile()
             assert "partial" in program.as_text("loops")
-            try:
-                for threads in (1, 3):
-                    _core.set_num_threads(threads)
-                    results.append(np.asarray(program(x, y)))
-            finally:
-                _core.set_num_threads(before)
-            np.testing.assert_array_equal(*results[-2:])
-    for result in results:
-        np.testing.assert_allclose(result, exact, rtol=1e-5, atol=40 * np.finfo(dtype).eps * np.sqrt(k))
+            one, three = for_thread_counts(program, x, y)
+            np.testing.assert_array_equal(one, three)
+            np.testing.assert_allclose(one, exact, rtol=1e-5, atol=40 * np.finfo(dtype).eps * np.sqrt(k))
 
 
 @pytest.mark.parametrize("m, n, packed", [(4, 1024, False), (32, 1024, True), (32, 512, False), (128, 512, True)])

@@ -5,10 +5,9 @@ import ctypes
 import ml_dtypes
 import numpy as np
 import pytest
-from lowering_checks import lax, normal
+from lowering_checks import for_thread_counts, lax, normal
 
 import pullback
-from pullback._ext import _core
 from pullback.compiler.products.kernels import SIZES
 from pullback.compiler.products.symbols import kernel_of
 from pullback.compiler.products.tile_kernels import SLAB, WORDS, tile_kernel, tile_kernel_name, tile_shape
@@ -136,13 +135,7 @@ def test_products(tiles, shape, turned, kinds):
     )
     program = product.lower(x, y).compile()
     assert ("_tiles" in program.as_text("loops")) == (suits(m, k, n) and np.prod(batch) > 0)
-    before, results = _core.num_threads(), []
-    try:
-        for threads in (1, 3):
-            _core.set_num_threads(threads)
-            results.append(np.asarray(program(x, y)))
-    finally:
-        _core.set_num_threads(before)
+    results = for_thread_counts(program, x, y)
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_allclose(results[0], exact, rtol=1e-4, atol=1e-4 if left == "bf16" else 0)
     if left == "bf16":  # the same sums, rounded

@@ -157,11 +157,7 @@ def _by_pieces(
         _fill(ctx, panels, own, inner, n, False, False)
         given = {"inner": inner} if k % size else {}
         call(ctx, partial.at(piece), x.slice((0, start), (m, size)), panels, rows, given)
-    with ctx.loops((m, n)) as (i, j):
-        total = ctx.load(partial, (0, i, j))
-        for number in range(1, pieces):
-            total = b.add(total, ctx.load(partial, (number, i, j)))
-        ctx.store(out, (i, j), total)
+    _summed(ctx, out, partial)
 
 
 def _rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: bool) -> Storage:
@@ -495,6 +491,15 @@ def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, e
     return b.read(first), b.read(size), most
 
 
+def _summed(ctx: NestContext, out: Storage, partial: Storage) -> None:
+    """out = the sum of partial products, in their order."""
+    with ctx.loops(out.shape) as (i, j):
+        total = ctx.load(partial, (0, i, j))
+        for number in range(1, partial.shape[0]):
+            total = ctx.b.add(total, ctx.load(partial, (number, i, j)))
+        ctx.store(out, (i, j), total)
+
+
 def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int) -> None:
     """A small result: partial products over pieces of the contracted axis, one for a thread, and their sum."""
     b = ctx.b
@@ -508,11 +513,7 @@ def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, 
         given = {"inner": b.op("min", b.index(size), b.index(k) - start)} if k % size else {}
         part = panels.slice((0, start * prices.parts(x), 0), (count, size * prices.parts(x), columns))
         call(ctx, partial.at(piece), x.slice((0, start), (m, size)), part, rows, given)
-    with ctx.loops((m, n)) as (i, j):
-        total = ctx.load(partial, (0, i, j))
-        for number in range(1, pieces):
-            total = b.add(total, ctx.load(partial, (number, i, j)))
-        ctx.store(out, (i, j), total)
+    _summed(ctx, out, partial)
 
 
 def call(

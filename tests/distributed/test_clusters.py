@@ -68,3 +68,10 @@ def test_kinds_that_libraries_define_are_asked(monkeypatch):
         pb.distributed.initialize(cluster_detection_method="mine")
     with pytest.raises(NotImplementedError, match="get_process_count"):
         clusters.ClusterEnv.get_process_count()
+
+
+def test_methods_that_are_not_there_are_refused():
+    with pytest.raises(ValueError, match="cluster_detection_method is 'k8s'; there are 'mpi4py', 'deactivate', "):
+        pb.distributed.initialize(cluster_detection_method="k8s")
+    with pytest.raises(ValueError, match="num_processes must be given"):
+        pb.distributed.initialize(cluster_detection_method="deactivate")

@@ -59,7 +59,8 @@ def initialize(
     """Join the other processes of the program; with one process there are none, and nothing needs an address.
 
     Without `num_processes` the launcher's environment variables (Slurm, MPI) say how many there are, then the kinds of
-    launchers that libraries define (clusters.py; `cluster_detection_method` is the name of one), else it is one.
+    launchers that libraries define (clusters.py; `cluster_detection_method` is the name of one), else it is one. Nothing
+    is asked where that is 'deactivate', and num_processes must be given; ValueError for methods that are not there.
     Several processes meet through MPI (`pip install 'pullback[mpi]'`, or a cluster's own): mpiexec, srun or `python -m
     pullback launch` starts them, and they need no address. Processes that are started by hand (with MPICH) need
     coordinator_address, num_processes and process_id.
@@ -67,8 +68,12 @@ def initialize(
     global _initialized
     if _initialized:
         raise RuntimeError("distributed.initialize should only be called once.")
-    launched = _launched()
-    if launched == 1 and (kind := clusters.defined_elsewhere(cluster_detection_method)) is not None:
+    launched, kind = _launched(), clusters.defined_elsewhere(cluster_detection_method)
+    if cluster_detection_method == clusters.NONE and num_processes is None:
+        raise ValueError(
+            f"distributed.initialize: num_processes must be given where cluster_detection_method is {clusters.NONE!r}"
+        )
+    if launched == 1 and kind is not None:
         coordinator_address, num_processes, process_id, _ = kind.auto_detect_unset_distributed_params(
             coordinator_address, num_processes, process_id, None, cluster_detection_method, initialization_timeout
         )

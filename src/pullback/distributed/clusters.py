@@ -163,11 +163,19 @@ class SlurmCluster(ClusterEnv):
 
 
 _BUILT_IN = tuple(ClusterEnv._cluster_types)
+MPI, NONE = "mpi4py", "deactivate"  # methods without a class: MPI is asked in any case, and nothing is
 
 
 def defined_elsewhere(method: str | None) -> type[ClusterEnv] | None:
-    """The launcher of this process, if it is of a kind that is not defined here."""
-    return _find(method, _BUILT_IN)
+    """The launcher of this process, if it is of a kind that is not defined here; ValueError for a method that is not
+    there.
+    """
+    known = [MPI, NONE, *[kind.name for kind in ClusterEnv._cluster_types]]
+    if method is not None and method not in known:
+        raise ValueError(
+            f"distributed.initialize: cluster_detection_method is {method!r}; there are {', '.join(map(repr, known))}"
+        )
+    return None if method == NONE else _find(method, _BUILT_IN)
 
 
-__all__ = ["ClusterEnv", "OmpiCluster", "SlurmCluster", "defined_elsewhere"]
+__all__ = ["NONE", "ClusterEnv", "OmpiCluster", "SlurmCluster", "defined_elsewhere"]

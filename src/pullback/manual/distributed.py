@@ -7,7 +7,8 @@ Arguments:
     num_processes: integer; None for what the launcher's environment says, else 1.
     process_id: integer from 0 to num_processes - 1; None for what the launcher says.
     local_device_ids, heartbeat_timeout_seconds: have no effect.
-    cluster_detection_method: the name of a kind of launcher that a library has defined, which is asked.
+    cluster_detection_method: the name of a kind of launcher that a library has defined, which is asked; 'deactivate'
+        for none.
     initialization_timeout, shutdown_timeout_seconds: seconds to wait for the other processes, to come and to end.
     coordinator_bind_address: where process 0 listens, if that is another interface or port.
     slice_index, partition_index: have no effect.

@@ -33,10 +33,10 @@ def _gmres_batched(
     A: Any, b: Any, x0: Any, unit_residual: Any, residual_norm: Any, ptol: Any, restart: int, M: Any
 ) -> tuple[Any, Any, Any]:
     """One cycle of gmres: (x, the residual there over its norm, its norm)."""
-    size, unravel = ravel_pytree(b)
+    flat, unravel = ravel_pytree(b)
     residual = ravel_pytree(unit_residual)[0] * residual_norm
     at = ravel_pytree(x0)[0] + gmres_cycle(_on_vectors(A, unravel), _on_vectors(M, unravel), residual, restart)
-    after = _on_vectors(M, unravel)(size - _on_vectors(A, unravel)(at))
+    after = _on_vectors(M, unravel)(flat - _on_vectors(A, unravel)(at))
     norm = jnp.linalg.norm(after)
     return unravel(at), unravel(after / jnp.where(norm == 0, 1, norm)), norm
 

@@ -59,8 +59,8 @@ def initialize(
     """Join the other processes of the program; with one process there are none, and nothing needs an address.
 
     Without `num_processes` the launcher's environment variables (Slurm, MPI) say how many there are, then the kinds of
-    launchers that libraries define (clusters.py; `cluster_detection_method` is the name of one), else it is one. Nothing
-    is asked where that is 'deactivate', and num_processes must be given; ValueError for methods that are not there.
+    launchers that libraries define (clusters.py; `cluster_detection_method` is the name of one), else it is one.
+    Nothing is asked where that is 'deactivate', and num_processes must be given; ValueError for other methods.
     Several processes meet through MPI (`pip install 'pullback[mpi]'`, or a cluster's own): mpiexec, srun or `python -m
     pullback launch` starts them, and they need no address. Processes that are started by hand (with MPICH) need
     coordinator_address, num_processes and process_id.

@@ -57,7 +57,8 @@ bool read_loop(PyObject* object, PlanStep& step) {
     } else if (second && PyArray_DescrCheck(first) && PyLong_Check(second)) {
         int bytes = int(PyLong_AsLong(second));
         if (bytes == -1 && PyErr_Occurred()) return false;
-        step.loop = reduction_loop(name, reinterpret_cast<PyArray_Descr*>(first)->type_num, bytes);
+        const int type = reinterpret_cast<PyArray_Descr*>(first)->type_num;
+        step.loop = strcmp(name, "product") ? reduction_loop(name, type, bytes) : product_loop(type, bytes);
     } else {
         npy_intp itemsize = PyLong_AsSsize_t(first);
         if (itemsize == -1 && PyErr_Occurred()) return false;

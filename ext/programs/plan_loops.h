@@ -14,5 +14,9 @@ StridedLoop* convert_loop(int from_type, int to_type);
 // dimensions: of results, of what each is made of, and of rows whether they are chunks of longer ones, whose length
 // compiled code does not know; strides: x's from result to result, out's, of columns x's along the axis.
 StridedLoop* reduction_loop(const char* name, int type, int vector_bytes);
+// A product of two matrices of floats over at least one element, term after term, as compiled code with vectors of so many
+// bytes does it. x, y, out; dimensions: of rows, columns and terms; strides: x's along rows and terms, y's along terms and
+// columns, out's along rows and columns.
+StridedLoop* product_loop(int type, int vector_bytes);
 
 }  // namespace pb

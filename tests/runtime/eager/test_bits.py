@@ -152,3 +152,25 @@ def test_what_a_solver_does_inside_is_looked_at():
         assert bits.kinds_in(jax.make_jaxpr(jsl.solve_sylvester)(a, b, c)) - {EITHER}
         first, *others = (text(jsl.solve_sylvester(a, b, c)) for _ in range(10))
         assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    "spec, x, y",
+    [
+        *[("k,k->", (k,), (k,)) for k in (2, 3, 8)],
+        *[("ik,k->i", (m, k), (k,)) for m, k in ((2, 2), (3, 3), (40, 5), (7, 8))],
+        *[("k,kj->j", (k,), (k, n)) for k, n in ((2, 2), (5, 33), (8, 3))],
+        *[("ki,k->i", (3, 9), (3,)), ("bik,bk->bi", (4, 3, 5), (4, 5)), ("bk,bk->b", (6, 7), (6, 7))],
+        *[("ik,kj->ij", (3, 7), (7, 4)), ("ikl,kl->i", (5, 2, 3), (2, 3)), ("k,k->", (1,), (1,))],
+    ],
+)
+def test_products_of_few_terms_have_the_bits_of_programs(spec, x, y, dtype):
+    with jax.enable_x64(dtype == "f8"):
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            args = [jnp.asarray(rng.normal(size=shape).astype(dtype)) for shape in (x, y)]
+            product = lambda x, y: jnp.einsum(spec, x, y)
+            assert text(product(*args)) == text(jax.jit(product)(*args)), (spec, seed)
+            special = args[0].at[..., 0].set(np.inf), args[1].at[..., 0].set(-0.0)
+            assert text(product(*special)) == text(jax.jit(product)(*special)), (spec, seed)

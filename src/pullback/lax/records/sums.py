@@ -14,6 +14,7 @@ import numpy as np
 ONE_BY_ONE = 8  # rows that are added one after the other lose hardly more than by pairs
 CHAIN = 128  # products that BLAS may add one after the other where it does not make blocks of them
 BLOCK = 32  # elements of a running sum that are added one after the other
+FEW_TERMS = 8  # of a product of matrices, which programs and plans add one after the other
 
 
 def folded(lengths: Sequence[int]) -> tuple[int, int, int] | None:

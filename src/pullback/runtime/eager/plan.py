@@ -24,7 +24,7 @@ from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise
 from pullback.core.primitive import NoRule
-from pullback.lax.records.sums import chain_of
+from pullback.lax.records.sums import FEW_TERMS, chain_of
 from pullback.runtime.arrays.placement import Placing, says_where
 from pullback.runtime.eager.bits import COMPILED, UNCOMPILED, kind_of
 from pullback.runtime.eager.functions import reference_of
@@ -39,12 +39,14 @@ from pullback.runtime.eager.plan_values import (
     place,
     ufunc_loop,
 )
-from pullback.runtime.eager.reductions import reduce
+from pullback.runtime.eager.reductions import reduce, vector_bytes
 from pullback.runtime.eager.work import BLAS, DECOMPOSITION, HOST_CALL, MATRIX, work
 from pullback.util.record import record
+from pullback.util.switches import switches
 
 MAX_RANK = 16  # dimensions of a step; for arrays of more there are no plans
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
+SMALL_PRODUCT = 1 << 10  # multiply-adds of a product of matrices over few terms that takes as long by a plain loop
 PLAIN_TERM = 2.0  # nanoseconds for a term of other products
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
 
@@ -62,6 +64,11 @@ class Planned:
 def make_plan(closed: ClosedJaxpr, name: str = "plan") -> Planned:
     """The plan of a jaxpr; NotImplementedError if it has control flow, side effects, or key arrays."""
     return _Builder(inline(closed)).finish(name)
+
+
+def _turned(ends: Sequence[int]) -> tuple[int, ...]:
+    """Of the transpose of matrices."""
+    return *ends[:-2], ends[-1], ends[-2]
 
 
 class _Builder:
@@ -223,9 +230,12 @@ class _Builder:
             )
             self.accumulate("add", parts, (rank,), out)
             return
-        loop = ufunc_loop(np.matmul, (x.dtype, y.dtype, out.dtype))
         if not math.prod(out.shape):
             return
+        if x.dtype.kind == "f" and 0 < k <= FEW_TERMS and (min(m, n) == 1 or m * n * k <= SMALL_PRODUCT):
+            self._few_terms(x, y, out)
+            return
+        loop = ufunc_loop(np.matmul, (x.dtype, y.dtype, out.dtype))
         dims, strides = coalesce(out.shape[:-2], [v.strides[:-2] for v in (x, y, out)])
         count = dims[-1] if dims else 1
         steps = [s[-1] if dims else 0 for s in strides]
@@ -236,6 +246,18 @@ class _Builder:
         nanoseconds = 40 + math.prod(out.shape) * k * (0.2 if x.dtype.char in BLAS else PLAIN_TERM)
         self.nanoseconds += nanoseconds
         self.of_products += nanoseconds if x.dtype.char in BLAS else 0
+        self.elements += math.prod(out.shape) * k
+
+    def _few_terms(self, x: Value, y: Value, out: Value) -> None:
+        """The same term after term, as programs do it. BLAS has another order for vectors."""
+        (*_, m, k), n = x.shape, y.shape[-1]
+        if n == 1:
+            m, n, x, y, out = n, m, *[replace(v, shape=_turned(v.shape), strides=_turned(v.strides)) for v in (y, x, out)]
+        dims, strides = coalesce(out.shape[:-2], [v.strides[:-2] for v in (x, y, out)])
+        core = [s for v in (x, y, out) for s in v.strides[-2:]]
+        loop = "product", x.dtype, vector_bytes(switches.cpu)
+        self.steps.append((loop, (m, n, k), tuple(core), tuple(dims), [x, y, out], [tuple(s) for s in strides]))
+        self.nanoseconds += (10 + m * n * k) * math.prod(dims)
         self.elements += math.prod(out.shape) * k
 
     def call(self, eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> None:

@@ -34,7 +34,8 @@ _BYTES = {"x86-64-v3": 32, "x86-64-v4": 64}
 
 
 @functools.cache
-def _vector_bytes(cpu: str) -> int:
+def vector_bytes(cpu: str) -> int:
+    """Of the vectors of programs, which loops of plans have, too."""
     level = {3: "x86-64-v3", 4: "x86-64-v4"}.get(_core.CPU_LEVEL, "") if cpu == "host" else cpu
     if level in _BYTES:
         return _BYTES[level]
@@ -158,7 +159,7 @@ def _rows(b: Any, combine: str, x: Value, axis: int, steps: Sequence[int], out: 
     row = max(others, key=lambda d: x.shape[d], default=None)
     outer = [d for d in others if d != row]
     count, step, to = (1, 0, 0) if row is None else (x.shape[row], x.strides[row], steps[row])
-    loop = combine, x.dtype, _vector_bytes(switches.cpu)
+    loop = combine, x.dtype, vector_bytes(switches.cpu)
     b.reduction(loop, (count, x.shape[axis], is_chunk), (step, to), [x.shape[d] for d in outer], x, out,
                 [[s[d] for d in outer] for s in (x.strides, steps)], 2 * count)  # fmt: skip
 
@@ -180,4 +181,4 @@ def _between(strides: Sequence[int], axis: int) -> list[int]:
     return [*strides[:axis], 0, *strides[axis:]]
 
 
-__all__ = ["TYPES", "has_order", "reduce"]
+__all__ = ["TYPES", "has_order", "reduce", "vector_bytes"]

@@ -31,10 +31,11 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.compiler.graph.structure.facts import diagonal
 from pullback.compiler.graph.structure.few_results import LONG
 from pullback.core.jaxpr import JaxprEqn, Literal
+from pullback.lax.records.sums import FEW_TERMS
 from pullback.util.record import record
 
 MOST_TERMS, MOST_FACTORS, DEPTH = 4, 6, 12
-SUMMED = 8  # contracted elements up to which a product is written out as a sum, which fuses with what follows
+SUMMED = FEW_TERMS  # contracted elements up to which a product is written out as a sum, which fuses with what follows
 SIDE = 4  # rows, and columns, that a product of matrices has at least, if it is over fewer than LONG elements
 
 

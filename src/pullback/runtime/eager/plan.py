@@ -252,7 +252,8 @@ class _Builder:
         """The same term after term, as programs do it. BLAS has another order for vectors."""
         (*_, m, k), n = x.shape, y.shape[-1]
         if n == 1:
-            m, n, x, y, out = n, m, *[replace(v, shape=_turned(v.shape), strides=_turned(v.strides)) for v in (y, x, out)]
+            m, n = n, m
+            x, y, out = (replace(v, shape=_turned(v.shape), strides=_turned(v.strides)) for v in (y, x, out))
         dims, strides = coalesce(out.shape[:-2], [v.strides[:-2] for v in (x, y, out)])
         core = [s for v in (x, y, out) for s in v.strides[-2:]]
         loop = "product", x.dtype, vector_bytes(switches.cpu)

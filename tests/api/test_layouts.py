@@ -83,7 +83,6 @@ IN_MEMORY = {  # what is computed of (x on the device), and whether it lies in t
     "back by a sharding": (lambda x: jax.device_put(to_host(x), SingleDeviceSharding(D[0])), False),
     "to a device": (lambda x: jax.device_put(to_host(x), D[0]), True),
     "with a number": (lambda x: to_host(x) * 2 + x[0], True),
-    "with another": (lambda x: to_host(x) + x, False),
     "a part that is set": (lambda x: to_host(x).at[0].set(x[1]), True),
     "sorted with another": (lambda x: lax.sort((to_host(x), x))[0], True),
     "another that is sorted with it": (lambda x: lax.sort((to_host(x), x))[1], False),
@@ -114,6 +113,55 @@ def test_types_say_in_which_memory_values_are(name):
         assert result.sharding.memory_kind == kind and jax.typeof(result).memory_space.value == kind
         assert result.aval == seen[-1]
         np.testing.assert_allclose(result, function(np.asarray(x)) if name == "by a sharding" else function(X))
+
+
+IN_TWO_MEMORIES = {
+    "sum": lambda x: to_host(x) + x,
+    "product": lambda x: to_host(x) @ x,
+    "joined": lambda x: jnp.concatenate([to_host(x), x]),
+    "in a jit": lambda x: jax.jit(jnp.multiply)(x, to_host(x)),
+    "bounds": lambda x: lax.clamp(x, to_host(x), x),
+}
+
+
+@pytest.mark.parametrize("name", IN_TWO_MEMORIES)
+def test_operands_in_two_memories_are_refused(name):
+    with pytest.raises(ValueError, match="memory_space of all inputs passed to `.*` must be the same"):
+        jax.jit(IN_TWO_MEMORIES[name])(X)
+
+
+CARRIES = {
+    "scan": lambda x: lax.scan(lambda c, _: (to_host(c), None), x, None, length=3),
+    "while": lambda x: lax.while_loop(lambda c: c.sum() < 50, to_host, x),
+    "cond": lambda x: lax.cond(x[0] > 0, to_host, lambda y: y, x),
+}
+
+
+@pytest.mark.parametrize("name", CARRIES)
+def test_bodies_do_not_move_their_carry_to_another_memory(name):
+    with pytest.raises(TypeError, match="must have equal"):
+        jax.jit(CARRIES[name])(X)
+
+
+def test_derivatives_of_what_lies_in_the_hosts_memory():
+    def f(x):
+        return (jax.nn.softmax(to_host(x)) ** 2).sum()
+
+    rows = X.reshape(2, 4)
+    wanted = jax.grad(lambda x: (jax.nn.softmax(x) ** 2).sum())(rows)
+    np.testing.assert_allclose(jax.jit(jax.grad(f))(rows), wanted, 1e-6)
+    _, pull = jax.vjp(lambda y: y.reshape(2, 4).max(0), to_host(X))
+    assert jax.typeof(pull(to_host(X[:4]))[0]).memory_space is jax.memory.Space.Host
+
+
+def test_results_go_to_the_memory_that_out_shardings_says():
+    host = CUT.with_memory_kind("pinned_host")
+    x = jax.device_put(X, host)
+    assert jax.jit(lambda x: x * 2, in_shardings=host, out_shardings=CUT)(x).sharding == CUT
+    assert jax.jit(lambda x: x * 2, in_shardings=host)(x).sharding == host
+    assert {s.data.sharding.memory_kind for s in x.addressable_shards} == {"pinned_host"}
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Could not find memory"):
+        D[0].memory("hbm")
 
 
 def test_results_of_what_lies_in_the_hosts_memory_lie_there():

@@ -12,6 +12,7 @@ from pullback.core.avals import expect_places, type_of_operand, typed
 from pullback.core.lowering import Elementwise
 from pullback.core.references import Reference
 from pullback.core.source import Origin
+from pullback.core.types import moving
 from pullback.lax.collectives.sharding import device_put_p
 from pullback.lax.control.bodies import remembered
 from pullback.lax.control.common import lasts
@@ -202,8 +203,8 @@ class Offloadable(NamedTuple):
         expect_places()
         other = Var(typed(v.aval, v.aval.placing, v.aval.vma, there))
         return (
-            JaxprEqn([v], [other], device_put_p, {"device": there, "src": here}),
-            JaxprEqn([other], [v], device_put_p, {"device": here, "src": there}),
+            JaxprEqn([v], [other], device_put_p, moving(there)),
+            JaxprEqn([other], [v], device_put_p, moving(here)),
         )
 
 

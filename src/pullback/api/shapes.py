@@ -24,6 +24,7 @@ from pullback.lax.control.common import KEPT
 from pullback.sharding import ManualAxisType, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
+from pullback.transforms.places import as_shown
 from pullback.util import config, dtypes
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
@@ -241,6 +242,7 @@ def make_jaxpr(
             for name, size in axes:
                 mapped.enter_context(extend_axis_env(name, size))
             closed, out_tree = trace_with_tree(fun, args, kwargs, nums, remember=True)
+        closed = as_shown(closed)
         if return_shape:
             return closed, tree_unflatten(
                 out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals]

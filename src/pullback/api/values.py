@@ -18,13 +18,13 @@ from pullback.core.references import Reference
 from pullback.core.source import names_inside
 from pullback.core.staging import ConcreteFirstInterpreter
 from pullback.core.tracer import Array, Tracer
-from pullback.lax.collectives.sharding import is_concrete, put
+from pullback.lax.collectives.sharding import is_concrete, put_as, source_of
 from pullback.runtime.arrays.devices import Device, default_device
 from pullback.runtime.arrays.layouts import with_layout
 from pullback.sharding import PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import on_current_mesh
 from pullback.sharding._layout import Format, Layout
-from pullback.sharding._shardings import MemorySpace
+from pullback.sharding._shardings import ArrayCopySemantics, MemorySpace
 from pullback.util import dtypes
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary, shorten
@@ -71,7 +71,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         layout: Any = place.layout if isinstance(place, Format) else _UNSAID
         place = _place(place, leaf)
         if not is_concrete(leaf):
-            out.append(leaf if place is None else put(leaf, place, None if source is None else _place(source, leaf)))
+            how = _COPIES[bool(gives), alias is False]
+            out.append(put_as(leaf, place, source_of(leaf) if source is None else _place(source, leaf), how))
             continue
         if alias is False:
             leaf = hooks.copied(leaf)
@@ -79,6 +80,14 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             put_there = hooks.device_put(leaf, place)
         out.append(put_there if layout is _UNSAID else with_layout(put_there, layout))
     return tree_unflatten(tree, out)
+
+
+_COPIES = {
+    (False, False): ArrayCopySemantics.REUSE_INPUT,
+    (False, True): ArrayCopySemantics.ALWAYS_COPY,
+    (True, False): ArrayCopySemantics.DONATE_INPUT,
+    (True, True): ArrayCopySemantics.DONATE_INPUT,
+}
 
 
 def _per_leaf(name: str, tree: Any, given: Any, kinds: tuple[type, ...]) -> list[Any]:

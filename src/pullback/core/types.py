@@ -23,14 +23,19 @@ from pullback.core.interpreter import axis_env
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.primitive import Primitive, registry
 from pullback.sharding import NamedSharding, PartitionSpec
-from pullback.sharding._shardings import MemorySpace
+from pullback.sharding._shardings import ArrayCopySemantics, MemorySpace
 from pullback.sharding._specs import of_cotangents, state_of
 from pullback.util.errors import ShardingTypeError
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
 # Primitives that say how their operand is to lie, and by which parameter: a hint, along axes that types say nothing of;
-# what makes types say it; and what in_shardings and out_shardings of jit say.
-CONSTRAINTS = {"sharding_constraint": "sharding", "reshard": "dst_sharding", "laid_out": "sharding"}
+# what makes types say it; what in_shardings and out_shardings of jit say; and device_put, of which this is one meaning.
+CONSTRAINTS = {
+    "sharding_constraint": "sharding",
+    "reshard": "dst_sharding",
+    "laid_out": "sharding",
+    "device_put": "devices",
+}
 Axes = frozenset
 
 
@@ -73,6 +78,9 @@ def vma_of(aval: Any) -> frozenset:
 def said_by(eqn: Any) -> Any:
     """The sharding that an equation says its result to have; None if it is no constraint."""
     key = CONSTRAINTS.get(eqn.primitive.name)
+    if key == "devices":
+        (place,) = eqn.params[key]
+        return place if isinstance(place, NamedSharding) else None
     return None if key is None else eqn.params[key]
 
 
@@ -103,6 +111,8 @@ def type_of_operands() -> Any:
 def cut_as(x: Any, aval: Any, cotangent: bool = False) -> Any:
     """x, cut along explicit axes as values of a type are, or their cotangents."""
     placing, have = getattr(aval, "placing", None), type_on_mesh(x)
+    if (space := memory_of(aval)) is not memory_of(have) and avals.any_placed:
+        x = registry["device_put"].bind(x, **moving(space))
     if placing is not None:
         placing = placing.update(spec=of_cotangents(placing.spec)) if cotangent else placing
     found: Any = getattr(have, "placing", None)
@@ -152,6 +162,16 @@ def place_of_type(aval: Any) -> Any:
     """How values of a type are cut along explicit axes: a spec, or None."""
     placing = getattr(aval, "placing", None)
     return None if placing is None else placing.spec
+
+
+def memory_of(aval: Any) -> MemorySpace:
+    """The memory in which values of a type lie."""
+    return getattr(aval, "memory_space", MemorySpace.Device)
+
+
+def moving(space: MemorySpace) -> dict[str, Any]:
+    """The parameters of an equation `device_put` that brings a value into a memory."""
+    return {"devices": (space,), "srcs": (None,), "copy_semantics": (ArrayCopySemantics.ALWAYS_COPY,)}
 
 
 def lie_alike(left: Any, right: Any) -> bool:
@@ -224,26 +244,41 @@ def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str
 
 
 def _memory_spaces(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any], count: int) -> list[Any]:
-    """The memory of each result: that which all operands but scalars lie in, else the device's. There is one memory in
-    truth, so operands in several are no error; JAX refuses them.
+    """The memory of each result: that which all operands but scalars lie in, else the device's. ValueError for
+    operands in several, but for operations that derivatives do on values and constants of their own.
 
     What is written into says it alone, and of what is sorted together each keeps its own.
     """
-    if primitive.name == "device_put" and isinstance(params["device"], MemorySpace):
-        return [params["device"]]
+    if primitive.name == "device_put":
+        (place,) = params["devices"]
+        if isinstance(place, MemorySpace):
+            return [place]
+        if (kind := getattr(place, "memory_kind", None)) is None:
+            return [memory_of(in_avals[0])]
+        return [MemorySpace.Host if kind == MemorySpace.Host.value else MemorySpace.Device]
     inside = [params[LOOPS[primitive.name]]] if primitive.name in LOOPS else list(programs(params))
     results = [found[:count] for p in inside if len(found := _typed_results(p)) >= count]
     if results:
-        each = [{getattr(a, "memory_space", MemorySpace.Device) for a in group} for group in zip(*results, strict=True)]
+        each = [{memory_of(a) for a in group} for group in zip(*results, strict=True)]
         return [group.pop() if len(group) == 1 else MemorySpace.Device for group in each]
-    own = [getattr(a, "memory_space", MemorySpace.Device) for a in in_avals]
-    if primitive.name == "sort":
+    own = [memory_of(a) for a in in_avals]
+    if primitive.name in ("sort", "optimization_barrier"):
         return own
     if "scatter" in primitive.traits or primitive.name == "dynamic_update_slice":
         return own[:1] * count
     spaces = {a.memory_space for a in in_avals if isinstance(a, ShapedArray) and (a.ndim or len(in_avals) == 1)}
-    return [spaces.pop() if len(spaces) == 1 else MemorySpace.Device] * count
+    if len(spaces) > 1 and primitive.name not in _IN_SEVERAL_MEMORIES and not primitive.multiple_results:
+        one, *others = [a for a in in_avals if isinstance(a, ShapedArray) and a.ndim]
+        other = next(a for a in others if a.memory_space is not one.memory_space)
+        raise ValueError(
+            f"memory_space of all inputs passed to `{primitive.name}` must be the same. Got one operand with type: "
+            f"{one.str_short()} and another operand with type: {other.str_short()}; jax.device_put moves arrays"
+        )
+    return [MemorySpace.Host if MemorySpace.Host in spaces else MemorySpace.Device] * count
 
+
+# Derivatives choose among values and zeros, and add up; indices are made where nobody sees them.
+_IN_SEVERAL_MEMORIES = ("select_n", "add_any", "gather", "pvary")
 
 _asked: ContextVar[Any] = ContextVar("pullback_out_sharding", default=None)
 
@@ -302,7 +337,7 @@ def _results(program: Any) -> list[frozenset]:
 
 def concerns(in_avals: Sequence[Any], primitive: Primitive, params: dict[str, Any]) -> bool:
     """Whether types say anything of meshes or memory."""
-    if primitive.name in CONSTRAINTS or primitive.name == "device_put":
+    if primitive.name in CONSTRAINTS:
         return True
     for aval in in_avals:
         if isinstance(aval, ShapedArray) and aval.is_typed:

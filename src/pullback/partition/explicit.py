@@ -49,8 +49,10 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
         return [_hinted(params["sharding"], in_avals[0])]
     if name == "reshard":
         return [_said(params["dst_sharding"], in_avals[0])]
-    if name == "device_put" and isinstance(params["device"], NamedSharding):
-        return [_said(params["device"], in_avals[0])]
+    if name == "device_put":
+        (place,), (aval,) = params["devices"], in_avals
+        named = isinstance(place, NamedSharding)
+        return [aval.placing if not named else (_said if place.mesh.explicit_axes else _hinted)(place, aval)]
     inner = _results_inside(primitive, params)
     if inner is not None and len(inner) >= len(outs):
         return [_of_stack(a, out) for a, out in zip(inner, outs)]

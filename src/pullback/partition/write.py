@@ -175,8 +175,6 @@ class _Writer:
             (x,) = operands
             cut = constraint(eqn, x.cut, self.mesh)
             return [_Value(x.moved(x.cut if cut is None else cut, self.mesh), cut or x.cut, x.aval)]
-        if name == "device_put":
-            return [operands[0]]
         if name == "shard_map":
             return self.mapped(eqn, operands)
         if name in CONTROL:
@@ -191,9 +189,7 @@ class _Writer:
     def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
         """What no rule cuts: on all of every operand, the same on all devices."""
         once = "once" in eqn.primitive.traits
-        if eqn.primitive.name not in WATCHING and any(
-            extent(axes, self.mesh) > 1 for x in operands for axes in x.cut
-        ):
+        if eqn.primitive.name not in WATCHING and any(extent(axes, self.mesh) > 1 for x in operands for axes in x.cut):
             warn(
                 PROGRAMS,
                 f"partitioning: {eqn.primitive.name} has no rule for operands that are cut; they are gathered, and it "

@@ -31,6 +31,17 @@ class MemorySpace(enum.Enum):
         return f"MemorySpace.{self.name}"
 
 
+class ArrayCopySemantics(enum.IntEnum):
+    """What `device_put` may do with its operand's memory: share it, take it, or neither."""
+
+    ALWAYS_COPY = 0
+    REUSE_INPUT = 1
+    DONATE_INPUT = 2
+
+    def __repr__(self) -> str:
+        return f"ArrayCopySemantics.{self.name}"
+
+
 class DuplicateSpecError(Explained):
     """A spec names a mesh axis twice: `P("x", "x")`; an axis of the mesh can cut one dimension."""
 

@@ -22,6 +22,7 @@ from pullback.transforms.partial_eval import (
     partial_eval_jaxpr,
     used_inputs,
 )
+from pullback.transforms.places import with_places
 from pullback.transforms.remembered import remembered_p
 from pullback.transforms.transpose import transpose_jaxpr
 
@@ -134,16 +135,15 @@ def _rebuild_call(jaxpr, params, known):
 
 def call_primitive(name: str, doc: str, evaluate: Callable, **fields) -> Primitive:
     """A primitive that is its 'jaxpr' parameter, with all rules."""
-    primitive = Primitive(
-        name,
-        doc=doc,
-        multiple_results=True,
-        effects=call_effects,
-        evaluate=evaluate,
-        **fields,
-    )
+    kind = _Jit if name == "jit" else Primitive
+    primitive = kind(name, doc=doc, multiple_results=True, effects=call_effects, evaluate=evaluate, **fields)
     _fill(primitive)
     return primitive
+
+
+class _Jit(Primitive):
+    def process(self, *args: Any, **params: Any) -> Any:
+        return super().process(*args, **with_places(params))
 
 
 def _fill(primitive: Primitive) -> None:

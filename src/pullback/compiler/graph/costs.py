@@ -18,7 +18,7 @@ from pullback.loops.ir.ops import OPS
 from pullback.util.record import frozen_record
 
 _PRODUCTS = frozenset({"square", "integer_pow"})  # math functions of the loops that are multiplications
-_NOTHING = frozenset({"copy", "name", "stop_gradient", "device_put", "stage", *CONSTRAINTS})
+_NOTHING = frozenset({"copy", "name", "stop_gradient", "stage", *CONSTRAINTS})
 
 
 @frozen_record

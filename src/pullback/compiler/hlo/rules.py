@@ -43,7 +43,7 @@ _OPERATIONS = {
     "squeeze": "reshape",
     "sub": "subtract",
 }
-_SAME = frozenset({"copy", "device_put", "name", "stage", "stop_gradient", *CONSTRAINTS})
+_SAME = frozenset({"copy", "name", "stage", "stop_gradient", *CONSTRAINTS})
 _FOLDS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "and": "and", "or": "or", "xor": "xor"}
 _COMPARISONS = frozenset({"eq", "ge", "gt", "le", "lt", "ne"})
 _FFT_TYPES = ("FFT", "IFFT", "RFFT", "IRFFT")

@@ -27,7 +27,6 @@ def _absent(name: str, reason: str) -> Primitive:
 # Libraries have tables with entries for these; in our jaxprs they do not occur.
 call_p = _absent("call", "calls are jit_p, whose jaxpr is a parameter")
 closed_call_p = _absent("closed_call", "calls are jit_p, whose jaxpr is a parameter")
-device_put_p = _absent("device_put", "arrays are moved outside of programs, and constraints are sharding_constraint_p")
 
 
 _not_here = absent_names(__name__)
@@ -44,5 +43,5 @@ def __getattr__(name: str) -> Primitive:
 
 
 def __dir__() -> list[str]:
-    made = {"call_p", "closed_call_p", "device_put_p", *_OTHER_NAMES}
+    made = {"call_p", "closed_call_p", *_OTHER_NAMES}
     return sorted({f"{name}_p" for name in registry if name.isidentifier()} | made)

@@ -14,7 +14,7 @@ from pullback.core.avals import expect_places, typeof
 from pullback.core.lowering import Elementwise, Nest
 from pullback.core.primitive import registry
 from pullback.core.tracer import Tracer
-from pullback.core.types import CONSTRAINTS, resharded
+from pullback.core.types import CONSTRAINTS, memory_of, resharded
 from pullback.lax.records.families import Case, Primitive, Samples
 from pullback.lax.records.nests import copy_into
 from pullback.lax.records.operands import as_array
@@ -28,8 +28,9 @@ from pullback.sharding._current import (
     operations,
 )
 from pullback.sharding._layout import Format, Layout
-from pullback.sharding._shardings import MemorySpace
+from pullback.sharding._shardings import ArrayCopySemantics, MemorySpace
 from pullback.sharding._specs import all_names_of, in_short, names_of, of_cotangents
+from pullback.transforms import places
 from pullback.util.errors import class_shown
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
@@ -96,6 +97,7 @@ def constrain(x: Any, sharding: Sharding, argument: str = "") -> Any:
             return x  # a type that says nothing is that of what is whole, wherever its values lie
         return resharded(x, sharding)
     if argument:
+        places.expect_places()
         return laid_out_p.bind(x, sharding=sharding, argument=argument)
     return sharding_constraint_p.bind(x, **constraint_params(sharding))
 
@@ -230,21 +232,49 @@ shard_alike_p = Primitive(
     samples=Samples(cases=lambda rng: [Case((rng.normal(size=3).astype(np.float32), np.arange(3)), {})]),
 )
 
-device_put_p = _identity("device_put", "x, put on a device; `src`: where it comes from.", {"device": None, "src": None})
-device_put_p.transpose = lambda bar, x, device, src: [
-    bar if is_zero(bar) else device_put_p.bind(bar, device=src, src=device)
-]
+device_put_p = _identity(
+    "device_put",
+    "x, put on a device, over several or into a memory; `srcs`: where it comes from. Parameters have one element.",
+    {"devices": (None,), "srcs": (None,), "copy_semantics": (ArrayCopySemantics.REUSE_INPUT,)},
+)
 
 
-def _put_now(x: Any, device: Any, src: Any) -> Any:
-    x = hooks.asarray(x)
+def _put_now(x: Any, devices: Any, srcs: Any, copy_semantics: Any) -> Any:
+    x, (device,) = hooks.asarray(x), devices
     if isinstance(device, MemorySpace):
         device = x.sharding.with_memory_kind(device.value)
     return x if device is None else hooks.device_put(x, device)
 
 
+def _put_batch(axis: Any, args: Any, dims: Any, *, devices: Any, srcs: Any, copy_semantics: Any) -> Any:
+    (x,), (dim,), (device,) = args, dims, devices
+    if isinstance(device, NamedSharding):
+        devices = (_mapped_sharding(axis, device, dim, x.ndim, _unsaid(device)),)
+    return device_put_p.bind(x, devices=devices, srcs=srcs, copy_semantics=copy_semantics), dim
+
+
+def _put_transpose(bar: Any, x: Any, devices: Any, srcs: Any, copy_semantics: Any) -> list[Any]:
+    """Back to where it came from; else into the memory from which it came."""
+    if is_zero(bar):
+        return [bar]
+    (source,) = srcs
+    space = memory_of(x.aval)
+    if source is None and space is not memory_of(typeof(bar)):
+        source = space
+    return [put_as(bar, source, devices[0], ArrayCopySemantics.ALWAYS_COPY)]
+
+
+device_put_p.transpose = _put_transpose
 device_put_p.evaluate = _put_now
-device_put_p.batch = lambda args, dims, **params: (device_put_p.bind(*args, **params), dims[0])
+device_put_p.batch = lambda args, dims, **params: _put_batch(None, args, dims, **params)
+device_put_p.batch_axis = _put_batch
+
+
+def put_as(x: Any, place: Any, source: Any = None, how: ArrayCopySemantics = ArrayCopySemantics.REUSE_INPUT) -> Any:
+    """A traced value as an equation `device_put` says: at a Device, Sharding or MemorySpace, or (None) where it is."""
+    if isinstance(place, MemorySpace) or getattr(place, "memory_kind", None) in _HOST:
+        expect_places()
+    return device_put_p.bind(x, devices=(place,), srcs=(source,), copy_semantics=(how,))
 
 
 def is_concrete(x: Any) -> bool:
@@ -253,6 +283,7 @@ def is_concrete(x: Any) -> bool:
 
 
 _SPACES = {space.value: space for space in MemorySpace}  # by kinds of memory
+_HOST = ("pinned_host", "unpinned_host")
 
 
 def put(x: Any, place: Any, source: Any = None) -> Any:
@@ -264,8 +295,7 @@ def put(x: Any, place: Any, source: Any = None) -> Any:
             place = place.update(spec=_closed(place, x))
         return hooks.device_put(x, place)
     if isinstance(place, MemorySpace):
-        expect_places()
-        return device_put_p.bind(x, device=place, src=typeof(x).memory_space)
+        return put_as(x, place)
     if isinstance(place, Sharding):
         space = _SPACES.get(place.memory_kind or "")
         if space not in (None, typeof(x).memory_space):
@@ -274,7 +304,7 @@ def put(x: Any, place: Any, source: Any = None) -> Any:
         return constrain(x, place)
     if isinstance(place, Sharding):
         (place,) = place.device_set
-    return device_put_p.bind(x, device=place, src=_source(x) if source is None else source)
+    return put_as(x, place, source_of(x) if source is None else source)
 
 
 def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
@@ -291,7 +321,7 @@ def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
     return in_short(PartitionSpec(*parts))
 
 
-def _source(x: Any) -> Any:
+def source_of(x: Any) -> Any:
     """The device of the array that a traced value stands for, if there is one."""
     while isinstance(x, Tracer):
         x = getattr(x, "primal", None)

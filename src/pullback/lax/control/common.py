@@ -163,7 +163,11 @@ def row_type(aval: Any) -> Any:
 
 
 def _lie_alike(a: Any, b: Any) -> bool:
-    return types.vma_of(a) == types.vma_of(b) and types.place_of_type(a) == types.place_of_type(b)
+    return (
+        types.vma_of(a) == types.vma_of(b)
+        and types.place_of_type(a) == types.place_of_type(b)
+        and types.memory_of(a) is types.memory_of(b)
+    )
 
 
 def promote_carry(init: Sequence[Any], out_avals: Sequence[ShapedArray], varying: bool) -> list[Any] | None:
@@ -259,6 +263,7 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
             "dtypes": a.dtype != b.dtype,
             "axes along which values vary": types.vma_of(a) != types.vma_of(b),
             "shardings": types.place_of_type(a) != types.place_of_type(b),
+            "memories": types.memory_of(a) is not types.memory_of(b),
         }
         if any(different.values()):
             what = " and ".join(w for w, bad in different.items() if bad)

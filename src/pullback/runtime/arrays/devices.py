@@ -15,6 +15,7 @@ from pullback._ext import _core
 from pullback.sharding._mesh import this_process
 from pullback.sharding._shardings import MEMORY_KINDS
 from pullback.util import config
+from pullback.util.errors import JaxRuntimeError
 from pullback.util.tracebacks import api_boundary
 
 
@@ -79,11 +80,11 @@ class Device:
 
     @api_boundary
     def memory(self, kind: str) -> Memory:
-        """The memory of a kind; ValueError for one that is not there."""
+        """The memory of a kind; JaxRuntimeError for one that is not there."""
         if kind not in MEMORY_KINDS:
-            raise ValueError(
-                f"Could not find memory addressable by device {self.platform}. Got memory kind: {kind}; device "
-                f"{self} can address {', '.join(MEMORY_KINDS)}"
+            raise JaxRuntimeError(
+                f"INVALID_ARGUMENT: Could not find memory addressable by device {self.platform}. Got memory kind: "
+                f"{kind}; device {self} can address {', '.join(MEMORY_KINDS)}"
             )
         return Memory(kind, self)
 

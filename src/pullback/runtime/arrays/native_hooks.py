@@ -16,7 +16,7 @@ from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.layouts import format_of, layout_of, with_layout
-from pullback.runtime.arrays.placement import placement_of
+from pullback.runtime.arrays.placement import place_of, placement_of
 from pullback.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from pullback.sharding._mesh import is_local
 from pullback.util.errors import JaxRuntimeError
@@ -158,7 +158,9 @@ def _first_along(mesh: Any, names: Any) -> set[Any]:
 
 
 def _part_at(x: Any, index: tuple[slice, ...], device: Any) -> Any:
-    part = np.asarray(np.asarray(x)[index])
+    part, kind = np.asarray(np.asarray(x)[index]), x.sharding.memory_kind
+    if kind != "device":
+        device = place_of(SingleDeviceSharding(device, memory_kind=kind))
     return _core.from_numpy(part, ShapedArray(part.shape, x.dtype), device, True)
 
 

@@ -30,7 +30,7 @@ from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import in_short, names_of, parts_of
 from pullback.util.memory import make_room
 
-SAYS = (*CONSTRAINTS, "device_put", "shard_map")  # primitives that say where a value lies
+SAYS = (*CONSTRAINTS, "shard_map")  # primitives that say where a value lies
 MAX_PLACES = 4096
 _interned: dict[Sharding, Sharding] = {}
 
@@ -383,7 +383,7 @@ class _Rules:
             operands = [read(a) for a in eqn.invars]
             found = next((v for v in operands if v is not None), None)
             if eqn.primitive.name == "device_put" and not self.fixed:
-                said = eqn.params["device"]
+                said = place_of(eqn.params["devices"][0])
                 found = said if isinstance(said, (Device, Sharding)) else found
             outs = [found] * len(eqn.outvars)
             if (inner := _called(eqn)) is not None:

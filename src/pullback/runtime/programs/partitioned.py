@@ -196,11 +196,12 @@ def on_one_device(closed: ClosedJaxpr, layout: Layout, arrays: Sequence[Any]) ->
 def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> list[Any]:
     """Where the results of a partitioned program say that they lie."""
     makers: dict[Any, Any] = {}
+    by_jit = {e.outvars[0] for e in closed.eqns if e.params.get("argument") == "out_shardings"}
     in_full = set()  # what users said of results is written as they did; of the rest, without Nones at its end
     for eqn in closed.eqns:
         if (said := said_by(eqn)) is not None:
             makers[eqn.outvars[0]] = said
-            if eqn.params.get("argument") == "out_shardings" or layout.mesh.explicit_axes:
+            if eqn.outvars[0] in by_jit or layout.mesh.explicit_axes:
                 in_full.add(eqn.outvars[0])
         elif eqn.primitive.name == "shard_map":
             specs = eqn.params["out_specs"]
@@ -242,7 +243,8 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
         unreduced, reduced = state_of(atom.aval)
         found.append(NamedSharding(layout.mesh, spec.update(unreduced=unreduced, reduced=reduced)))
     given = list(zip(layout.given, [len(a.shape) for a in closed.in_avals]))
-    return [written_alike(in_memory(s, a), len(a.shape), given) for s, a in zip(found, closed.out_avals, strict=True)]
+    found = [s if v in by_jit else in_memory(s, v.aval) for s, v in zip(found, closed.jaxpr.outvars, strict=True)]
+    return [written_alike(s, len(a.shape), given) for s, a in zip(found, closed.out_avals, strict=True)]
 
 
 class _Run:

@@ -539,7 +539,6 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "name": (_identity,),
     "copy_p": (_identity,),
     **dict.fromkeys(CONSTRAINTS, (_identity,)),
-    "device_put": (_identity,),
     "broadcast_in_dim": (_broadcast,),
     "reshape": (_reshape,),
     "squeeze": (_squeeze,),

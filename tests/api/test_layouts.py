@@ -126,7 +126,7 @@ IN_TWO_MEMORIES = {
 
 @pytest.mark.parametrize("name", IN_TWO_MEMORIES)
 def test_operands_in_two_memories_are_refused(name):
-    with pytest.raises(ValueError, match="memory_space of all inputs passed to `.*` must be the same"):
+    with pytest.raises(ValueError, match=r"memory_space of all inputs passed to `.*` must be the same"):
         jax.jit(IN_TWO_MEMORIES[name])(X)
 
 

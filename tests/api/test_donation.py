@@ -293,3 +293,11 @@ def test_a_small_carry_begins_as_the_donated_argument(size):
 
     n = np.arange(size, dtype=np.int32)
     np.testing.assert_array_equal(jax.jit(counted, donate_argnums=0)(jnp.array(n)), counted(n))
+
+
+def test_deleted_arrays_lie_nowhere():
+    x = jnp.arange(3.0)
+    x.delete()
+    for ask in (lambda: x.devices(), lambda: x.addressable_shards, lambda: x.global_shards):
+        with pytest.raises(RuntimeError, match="deleted"):
+            ask()

@@ -33,7 +33,10 @@ def test_jit_of_one_function_again_and_again_traces_once():
     for _ in range(3):
         jax.jit(f)(X)
     assert len(runs) == 1
-    jax.jit(f, static_argnums=1)(X, 3)  # other options, another trace
+    jax.jit(f, static_argnums=1)(X, 3)  # another argument, another trace
+    assert len(runs) == 2
+    for options in ({"donate_argnums": 0}, {"inline": True}, {"keep_unused": True}):  # what is traced is the same
+        jax.jit(f, **options)(X + 0)
     assert len(runs) == 2
 
 

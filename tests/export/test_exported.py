@@ -134,3 +134,10 @@ def test_what_is_refused():
             export.deserialize(blob)
     with pytest.raises(NotImplementedError):
         elsewhere.mlir_module()
+
+
+def test_arguments_that_the_program_reads():
+    made = export.export(jax.jit(lambda x, y: y * 2))(1.0, 2.0)
+    assert made.module_kept_var_idx == (1,)
+    assert export.deserialize(made.serialize()).module_kept_var_idx == (1,)
+    assert export.export(jax.jit(lambda x, y: y * 2, keep_unused=True))(1.0, 2.0).module_kept_var_idx == (0, 1)

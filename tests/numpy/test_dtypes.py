@@ -64,6 +64,7 @@ def test_questions():
 def test_conversion():
     x = jnp.array([0.0, 1.7, -2.5])
     assert x.astype(int).tolist() == [0, 1, -2] and x.astype(bool).tolist() == [False, True, True]
+    assert not jnp.astype(0.5 + 1j, bool).weak_type
     assert x.astype(None).dtype == np.float32 and jnp.astype(x, "int8").dtype == np.int8
     with pytest.warns(DeprecationWarning, match="Casting from complex"):
         assert (x * 1j).astype("float32").tolist() == [0, 0, 0]

@@ -167,6 +167,12 @@ def test_repeat_with_traced_numbers_is_cut_or_filled(dtype, total):
     np.testing.assert_array_equal(both[0], expected)
 
 
+@pytest.mark.parametrize("repeats", [2, np.zeros(0, int), jnp.zeros(1, int)])
+def test_repeat_of_nothing_has_no_last_element_to_fill_with(repeats):
+    repeat = lambda r: jnp.repeat(jnp.zeros((0, 4)), r, 0, total_repeat_length=5)
+    assert repeat(repeats).shape == pullback.jit(repeat)(repeats).shape == (0, 4)
+
+
 def test_repeat_with_traced_numbers_compares_no_pairs():
     f = pullback.jit(lambda x, r: jnp.repeat(x, r, total_repeat_length=4000))
     text = str(pullback.make_jaxpr(f)(np.arange(3000.0, dtype="f4"), np.ones(3000, "i4")))

@@ -196,6 +196,17 @@ def test_switch_clamps(index, want):
     assert float(jax.jit(lambda i: lax.switch(i, branches, x))(index)) == want
 
 
+@pytest.mark.parametrize(("number", "want"), [(2**32 + 1, 1), (2**31, 0), (-1, 0)])
+def test_indices_of_switch_are_32_bits_before_they_are_clamped(number, want):
+    branches = [lambda: 0, lambda: 1, lambda: 2]
+    with jax.enable_x64(True):
+        index = jnp.asarray(np.int64(number))
+        assert int(lax.switch(index, branches)) == want
+        assert int(jax.jit(lambda i: lax.switch(i, branches))(index)) == want
+        with jax.disable_jit():
+            assert int(lax.switch(index, branches)) == want
+
+
 def test_vmap_of_cond_and_switch():
     xs = jnp.array([1.0, -2.0, 3.0])
     got = jax.vmap(lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x))(xs)

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 
-def shared_caches(fun: Callable, options: tuple) -> tuple[dict, dict]:
-    """(traces, programs) of `fun` jitted with these options: the same ones for every `jit(fun)`, so that calls of
-    `jit(fun)(x)` in a loop are traced once. They lie with the function and go with it.
+def shared_caches(fun: Callable, kind: str, options: tuple) -> dict:
+    """A cache of `fun` jitted with these options: the same one for every `jit(fun)`, so that calls of `jit(fun)(x)` in
+    a loop are traced once. It lies with the function and goes with it.
     """
     if type(fun) is not types.FunctionType:
-        return {}, {}
+        return {}
     shared: Any = fun.__dict__.get("_pullback_caches")
     if shared is None or shared.fun() is not fun:  # functools.wraps copies the attributes of another function
         shared = fun.__dict__["_pullback_caches"] = _Shared(weakref.ref(fun))
-    return shared.by_options.setdefault(options, ({}, {}))
+    return shared.by_options.setdefault((kind, options), {})
 
 
 class _Shared:
@@ -27,7 +27,7 @@ class _Shared:
 
     def __init__(self, fun: Callable[[], Any] = lambda: None) -> None:
         self.fun = fun
-        self.by_options: dict[tuple, tuple[dict, dict]] = {}
+        self.by_options: dict[tuple, dict] = {}
 
     def __reduce__(self):
         return _Shared, ()

@@ -201,17 +201,11 @@ class Jit:
             )
         self.keep_unused = keep_unused
         self.inline = inline
-        options = (
-            self.static_nums,
-            self.static_names,
-            self.donate_nums,
-            self.donate_names,
-            keep_unused,
-            inline,
-            wanted,
-        )
         tuned = isinstance(compiler_options, dict) and compiler_options.get("autotune") is True
-        self.traces, self.programs = shared_caches(fun, (*options, tuned))
+        # What is traced does not hang on the other options: a key says which arguments are static.
+        self.traces = shared_caches(fun, "traces", (wanted,))
+        options = (self.static_nums, self.static_names, self.donate_nums, self.donate_names, keep_unused, inline)
+        self.programs = shared_caches(fun, "programs", (*options, wanted, tuned))
         self.asked: dict[str, Any] = {}  # of `jit`
         most = max(1, switches.cache_calls)
         function = _core.JitFunction(fun, self.miss, self.static_nums, self.static_names, most)

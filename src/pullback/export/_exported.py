@@ -24,6 +24,7 @@ from pullback.core.explain import shown
 from pullback.core.specialize import specialize
 from pullback.lax.collectives.sharding import put
 from pullback.lax.records.operands import as_array
+from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
 from pullback.util import dtypes
 from pullback.util.pytree import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 from pullback.util.record import frozen_record
@@ -82,6 +83,7 @@ class Exported:
     _get_vjp: Callable[[Exported], Exported] | None = dataclasses.field(repr=False)
     _in_shardings: tuple[Any, ...] | None = dataclasses.field(default=None, repr=False)  # over meshes without devices
     _out_shardings: tuple[Any, ...] | None = dataclasses.field(default=None, repr=False)
+    _keep_unused: bool = dataclasses.field(default=False, repr=False)
 
     in_shardings_hlo = property(
         lambda self: self._in_shardings or (None,) * len(self.in_avals),
@@ -97,9 +99,13 @@ class Exported:
         lambda self: any(is_symbolic(d) for aval in self.in_avals for d in aval.shape),
         doc="Whether what it computes depends on symbolic dimensions.",
     )
-    module_kept_var_idx = property(
-        lambda self: tuple(range(len(self.in_avals))), doc="The numbers of the arguments that the program takes: all."
-    )
+
+    @property
+    def module_kept_var_idx(self) -> tuple[int, ...]:
+        """The numbers of the arguments that the program reads, or of all if it was jitted with `keep_unused`."""
+        read = used_inputs(dce_jaxpr(self._jaxpr.jaxpr))
+        return tuple(i for i, is_read in enumerate(read) if is_read or self._keep_unused)
+
     mlir_module_serialized = property(
         lambda self: _format.write_program(self._jaxpr, self.fun_name), doc="The program as bytes, of our own format."
     )
@@ -252,7 +258,7 @@ def _leaf_names(in_tree: PyTreeDef) -> list[str]:
 
 _PLAIN = (
     *("fun_name", "in_avals", "out_avals", "nr_devices", "platforms", "calling_convention_version"),
-    *("_in_shardings", "_out_shardings"),
+    *("_in_shardings", "_out_shardings", "_keep_unused"),
 )
 
 
@@ -318,6 +324,7 @@ def export(
             _get_vjp=_vjp_of(traced.program),
             _in_shardings=ins,
             _out_shardings=outs,
+            _keep_unused=traced._keep_unused,
         )
 
     return exported

@@ -240,7 +240,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         if target == np.bool_:
             from pullback.numpy._arguments import const
 
-            return place(lax.ne(x, const(x, 0)), device)
+            return place(lax.convert_element_type(lax.ne(x, const(x, 0)), target), device)
         text = (
             "Casting from complex to real dtypes will soon raise a ValueError. Please take `x.real` or `x.imag` first."
         )

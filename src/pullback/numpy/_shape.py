@@ -428,12 +428,13 @@ def repeat(
             f"repeat: argument 'repeats' has length {length}, but axis {axis} of an array of shape {a.shape} has {n}; "
             "operands could not be broadcast together"
         )
+    if n == 0:  # there is no last element to fill the result with
+        return out_placed("jnp.repeat", a, out_sharding)
     if not traced:
         source = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats).reshape(-1), (n,)))
         if total_repeat_length is not None:
             total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
-            filler = source[-1] if not n else n - 1
-            source = np.concatenate([source, np.full(max(0, total - source.size), filler)])[:total]
+            source = np.concatenate([source, np.full(max(0, total - source.size), n - 1)])[:total]
         return out_placed("jnp.repeat", _take_static(a, source, axis), out_sharding)
     total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
     counts = _broadcast_to(lax.reshape(repeats, (repeats.size,)), (n,))

@@ -35,6 +35,14 @@ def test_sums_are_converted_to_types_that_cannot_hold_products(given, asked, wan
     assert jnp.matmul(x, x, preferred_element_type=asked).dtype == asked
 
 
+@pytest.mark.parametrize(("lhs", "rhs"), [("int8", "float32"), ("float32", "complex64"), ("float16", "float32")])
+def test_operands_of_two_types_are_converted_before_they_are_multiplied(lhs, rhs):
+    x, y = jnp.array([[3, -2]]).astype(lhs), jnp.array([[1.5], [2.75]]).astype(rhs)
+    f = lambda x, y: lax.dot(x, y, preferred_element_type="int32")
+    for run in (f, pullback.jit(f)):
+        np.testing.assert_array_equal(run(x, y), np.array([[3 * 1 - 2 * 2]], np.int32))
+
+
 def test_their_derivative_is_zero():
     f = lambda x: lax.dot(x, x, preferred_element_type="int32").astype("float32").sum()
     np.testing.assert_array_equal(pullback.grad(f)(jnp.ones((2, 2))), np.zeros((2, 2)))

@@ -95,17 +95,14 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
     aval = _predicate_aval("switch", index)
     if not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(f"Index type must be an integer, got {aval.short()}.")
-    if control.python_control_flow() and control.concrete_bool(index) is not None:
-        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     if len(branches) == 1:
         return branches[0](*operands)
-    if aval.weak_type:
-        index = hooks.convert(index, aval.dtype, False)
-    last = min(len(branches) - 1, int(dtypes.iinfo(aval.dtype).max))
-    clamped = hooks.clamp(aval.dtype.type(0), index, aval.dtype.type(last))
+    index = hooks.convert(index, np.dtype(np.int32), False)  # before it is clamped: 2**32 + 1 is 1
+    if control.python_control_flow() and control.concrete_bool(index) is not None:
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     return _choose(
         "switch",
-        hooks.convert(clamped, np.dtype(np.int32), False),
+        hooks.clamp(np.int32(0), index, np.int32(len(branches) - 1)),
         branches,
         operands,
         tuple(f"branches[{i}]" for i in range(len(branches))),

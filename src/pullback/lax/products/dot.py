@@ -425,10 +425,16 @@ def dot_general(
         computed = max(kinds[:2], key="buifc".index)
         if (computed == "f" and kinds[2] in "iub") or (computed == "c" and kinds[2] in "iuf"):
             # A type that cannot hold the products: their sums are converted to it, of complex ones the real parts.
+            # Operands of two types are converted before, as XLA does it.
             whole = _product_dtype(lhs.dtype, rhs.dtype)
             if computed == "f" or preferred_element_type.itemsize >= _number_bytes(whole):
+                if lhs.dtype != rhs.dtype:
+                    lhs, rhs = (
+                        convert(real(x) if dtypes.kind_of(x.dtype) == "c" else x, preferred_element_type)
+                        for x in (lhs, rhs)
+                    )
                 out = dot_general(lhs, rhs, dimension_numbers, precision, out_sharding=out_sharding)
-                return convert(real(out) if computed == "c" else out, preferred_element_type)
+                return convert(real(out) if dtypes.kind_of(out.dtype) == "c" else out, preferred_element_type)
     check_terms(lhs, rhs, numbers[0], out_sharding)
     return out_placed(
         "dot_general",

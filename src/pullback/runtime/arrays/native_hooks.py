@@ -123,13 +123,24 @@ class Shard:
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
 
 
+def _check_there(self: Any) -> None:
+    """RuntimeError for an array that has been deleted."""
+    if self.is_deleted():
+        self.block_until_ready()  # which says so
+
+
+@api_boundary
 def devices_of(self: Any) -> set[Any]:
-    """The devices that the array lies on."""
+    """The devices that the array lies on. RuntimeError for an array that has been deleted."""
+    _check_there(self)
     return set(self.sharding.device_set)
 
 
 def shards_of(self: Any) -> list[Shard]:
-    """The parts of the array, one a device; the data of those on other processes is None."""
+    """The parts of the array, one a device; the data of those on other processes is None. RuntimeError for an array
+    that has been deleted.
+    """
+    _check_there(self)
     sharding = self.sharding
     holders = None
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:

@@ -235,7 +235,7 @@ def with_held_arrays(x: Any) -> Any:
 def explained(fun: Callable[..., Any], kinds: Kinds, name: str | None = None) -> Callable[..., Any]:
     """`fun`, whose mistakes with arguments that the table knows are named."""
     name = name or fun.__name__
-    shown_as = re.sub("^_(?!_)", "", name)  # a method's function is private
+    shown_as = name[1:] if name[:1] == "_" != name[1:2] else name  # a method's function is private
 
     def mend(error: Exception, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The call again, with the arrays that objects hold, or else raises what the user is to see."""

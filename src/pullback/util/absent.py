@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from .absent_table import REASONS, TABLE
 from .elsewhere import advice
 from .tracebacks import api_boundary
 
@@ -83,6 +82,8 @@ def _function(name: str, parameters: str, why: str) -> Callable[..., NoReturn]:
 def _make(module: str, entry: str, reason: str) -> Any:
     name, parenthesis, parameters = entry.partition("(")
     place = module.removeprefix("pullback.")
+    from .absent_table import REASONS
+
     why = f"{place}.{name}: {REASONS[reason]}"
     if parenthesis:
         return _function(name, parameters.removesuffix(")"), why)
@@ -123,16 +124,21 @@ def listed(module: str) -> Callable[[], list[str]]:
 
 def absent_names(module: str) -> Callable[[str], Any]:
     """The `__getattr__` of a module some of whose names are not here."""
-    rows = TABLE.get(module.removeprefix("pullback."), ())
-    entries = {entry.partition("(")[0]: (entry, reason) for reason, entry in rows}
     made: dict[str, Any] = {}
+
+    @functools.cache
+    def entries() -> dict[str, tuple[str, str]]:
+        from .absent_table import TABLE  # a millisecond, which most programs need not spend
+
+        rows = TABLE.get(module.removeprefix("pullback."), ())
+        return {entry.partition("(")[0]: (entry, reason) for reason, entry in rows}
 
     @api_boundary
     def __getattr__(name: str) -> Any:
-        if name not in entries:
+        if name not in entries():
             raise no_attribute(module, name)
         if name not in made:
-            made[name] = _make(module, *entries[name])
+            made[name] = _make(module, *entries()[name])
         return made[name]
 
     return __getattr__

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pullback.loops.ir import Buffer, Builder, Const, Expr, Op
+from pullback.loops.ir import ITEMSIZE, Buffer, Builder, Const, Expr, Op
 
 Shape = tuple[int, ...]
 
@@ -44,6 +44,11 @@ class Storage:
     def dtype(self) -> str:
         """The loop IR type of the elements."""
         return self.buffer.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return ITEMSIZE[self.dtype]
 
     @property
     def size(self) -> int:

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from pullback.lax.records.nests import loops, two_sum, with_lost
-from pullback.loops.ir.types import ITEMSIZE
 
 SHORT = 128  # updates that are added one by one in pairwise sums, too
 CROWD = 4  # updates of a place, on the average, from which on wider sums cost little
@@ -63,6 +62,12 @@ def _nominal() -> Any:
     return NOMINAL
 
 
+def _itemsize(dtype: str) -> int:
+    from pullback.loops.ir.types import ITEMSIZE  # which loads the loop IR
+
+    return ITEMSIZE[dtype]
+
+
 def wide_dtype(dtype: Any, places: int, updates: int) -> Any:
     """The dtype in which NumPy adds so many updates to so many places."""
     return dtype if updates <= SHORT or CROWD * places > updates else np.dtype(_NUMPYS.get(dtype.name, dtype))
@@ -72,7 +77,7 @@ def _crowded(out: Any, updates: Any, loop_op: str) -> bool:
     """Whether updates of an array are added in double the precision."""
     if out.dtype not in _SUMMED or loop_op not in ("add", "sub") or updates.size <= SHORT:
         return False
-    many = out.size * ITEMSIZE[_SUMMED[out.dtype]] > _nominal().second.bytes and ITEMSIZE[out.dtype] >= 4
+    many = out.size * _itemsize(_SUMMED[out.dtype]) > _nominal().second.bytes and out.itemsize >= 4
     costly = many or _SUMMED[out.dtype] == out.dtype
     return (CROWD_OF_MANY if costly else CROWD) * out.size <= updates.size
 
@@ -88,7 +93,7 @@ def shares(out: Any, updates: Any, shape: tuple[int, ...], loop_op: str | None) 
         return 0
     crowded = _crowded(out, updates, loop_op)
     places = out.size * (2 if crowded else 1)
-    far = out.size * ITEMSIZE[out.dtype] > machine.second.bytes
+    far = out.size * out.itemsize > machine.second.bytes
     each = _UPDATE * (2 if crowded and _SUMMED[out.dtype] == out.dtype else 1)
     each += machine.last.line_ns * machine.far if far else 0.0
     time = math.prod(shape) * each + updates.size * _ELEMENT
@@ -113,7 +118,7 @@ def emit_shares(
     crowded = _crowded(out, updates, loop_op)
     wide = _SUMMED[out.dtype] if crowded else out.dtype
     # Lines of the cache between the parts: threads that write to one line wait for each other.
-    apart = -(-2 * _nominal().line // (ITEMSIZE[wide] * max(math.prod(out.shape[1:]), 1))) if parts > 1 else 0
+    apart = -(-2 * _nominal().line // (_itemsize(wide) * max(math.prod(out.shape[1:]), 1))) if parts > 1 else 0
     shape_of_sums = (parts, out.shape[0] + apart, *out.shape[1:]) if out.shape else (parts,)
     sums = ctx.temporary(wide, shape_of_sums)
     size = shape[axis] // parts

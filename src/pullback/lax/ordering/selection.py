@@ -16,7 +16,6 @@ from pullback.lax.ordering.row_calls import as_rows, call_rows, result_rows
 from pullback.lax.ordering.sort import sort_p, take_along
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
-from pullback.loops.ir import ITEMSIZE
 from pullback.util.errors import ArgumentError
 
 __all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "top_k", "top_k_p"]
@@ -301,7 +300,7 @@ def _partition_emit(ctx):
         return
     source = as_rows(ctx, x, axis)
     with result_rows(ctx, [ctx.result(0)], axis) as (target,):
-        scratch = ctx.temporary("u8", (24 if ITEMSIZE[x.dtype] == 8 else 12, x.size))
+        scratch = ctx.temporary("u8", (24 if x.itemsize == 8 else 12, x.size))
         numbers = ctx.eqn.primitive is argpartition_p
         call_rows(ctx, "pb_partition", source, (int(numbers), kth), (source, target, scratch))
 
@@ -375,7 +374,7 @@ def _statistics_emit(ctx):
         return
     source = as_rows(ctx, x, axis)
     with result_rows(ctx, [ctx.result(0)], axis) as (target,):
-        scratch = ctx.temporary("u8", (16 if ITEMSIZE[x.dtype] == 8 else 8, x.size))
+        scratch = ctx.temporary("u8", (16 if x.itemsize == 8 else 8, x.size))
         wanted = ctx.constant(np.array(places, np.int64), "places")
         call_rows(ctx, "pb_select", source, (len(places),), (wanted, source, target, scratch))
 

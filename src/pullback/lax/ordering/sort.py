@@ -12,7 +12,6 @@ from pullback.lax.ordering.ordering import sortable, stable_order
 from pullback.lax.ordering.row_calls import KINDS, as_rows, call_rows, result_rows
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
-from pullback.loops.ir import ITEMSIZE
 
 __all__ = ["sort", "sort_key_val", "sort_p"]
 
@@ -105,9 +104,9 @@ def _sort_emit(ctx):
     sources = [as_rows(ctx, x, dimension) for x in operands]
     with result_rows(ctx, results, dimension) as targets:
         if count == 1:
-            scratch = ctx.temporary("u8", (sources[0].size * _SCRATCH.get(ITEMSIZE[sources[0].dtype], 0) + 1,))
+            scratch = ctx.temporary("u8", (sources[0].size * _SCRATCH.get(sources[0].itemsize, 0) + 1,))
             call_rows(ctx, "pb_sort", sources[0], (), (sources[0], targets[0], scratch))
-        elif count == 2 and num_keys == 1 and ITEMSIZE[sources[1].dtype] in (4, 8):
+        elif count == 2 and num_keys == 1 and sources[1].itemsize in (4, 8):
             (keys, payloads), (sorted_keys, sorted_payloads) = sources, targets
             _sort_pairs(ctx, keys, payloads, sorted_keys, sorted_payloads, ctx.is_read(0))
         else:
@@ -121,8 +120,8 @@ _SCRATCH = {2: 8, 4: 4, 8: 8}  # bytes for each element of so many bytes
 
 def _sort_pairs(ctx, keys, payloads, sorted_keys, sorted_payloads, want_keys):
     """Keys in order, if wanted, and other numbers in the order of their keys."""
-    size = ITEMSIZE[payloads.dtype]
-    scratch = ctx.temporary("u8", (keys.size * (32 if max(size, ITEMSIZE[keys.dtype]) == 8 else 16),))
+    size = payloads.itemsize
+    scratch = ctx.temporary("u8", (keys.size * (32 if max(size, keys.itemsize) == 8 else 16),))
     call_rows(
         ctx, "pb_sort_pairs", keys, (size, int(want_keys)), (keys, payloads, sorted_keys, sorted_payloads, scratch)
     )

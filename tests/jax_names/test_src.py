@@ -50,6 +50,17 @@ def test_names_of_modules_that_have_more_than_the_public_ones():
         _ = linalg.no_such_name
 
 
+def test_keys_are_taken_apart():
+    keys = pb.random.split(pb.random.key(3), 2)
+    prng = private("random.prng")
+    assert isinstance(keys, prng.PRNGKeyArray) and isinstance(keys.dtype, prng.KeyTy)
+    words = prng.random_unwrap(keys)
+    np.testing.assert_array_equal(words, pb.random.key_data(keys))
+    assert prng.random_wrap(words, impl=prng.prngs["threefry2x32"]).dtype == keys.dtype
+    names = [eqn.primitive for eqn in pb.make_jaxpr(pb.random.split)(pb.random.key(0)).eqns]
+    assert prng.random_split_p in names
+
+
 def test_rules_are_written_with_functions_of_arrays():
     """pyscfad's rules put NaN where a routine has failed."""
     p = pb.extend.core.Primitive("halved_or_nan")

@@ -117,3 +117,10 @@ def test_switches():
         assert switches.check == 2
     with pytest.raises(TypeError, match="unknown switch 'chekc'"), switches.set(chekc=1):
         pass
+
+
+def test_update_takes_its_arguments_by_name():
+    """klujax writes them so."""
+    before = pb.config.read("jax_log_compiles")
+    pb.config.update(name="jax_log_compiles", val=before)
+    assert pb.config.read("jax_log_compiles") == before

@@ -311,7 +311,7 @@ class Config:
     """JAX's `config` object: `update(name, value)`, `read(name)`, and one attribute per option."""
 
     @api_boundary
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, val: Any) -> None:
         """Set option `name` for the whole process.
 
         Raises AttributeError for an unknown name, ValueError for a value that the option does not accept, RuntimeError
@@ -320,7 +320,7 @@ class Config:
         flag = options.get(name)
         if flag is None:
             raise AttributeError(f"Unrecognized config option: {name}{_near(name)}")
-        value = flag.validate(value)
+        value = flag.validate(val)
         if flag.guard is not None and value != flag.get_global():
             flag.guard(value)
         set_globally(flag, value)

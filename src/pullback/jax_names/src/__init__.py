@@ -59,6 +59,7 @@ ELSEWHERE = {
     "ops": "pullback.ops",
     "profiler": "pullback.profiler",
     "random": "pullback.random",  # numpyro
+    "random.prng": "pullback.jax_names.src.prng",
     "random.threefry2x32": "pullback.jax_names.src.threefry",  # quax
     "scipy": "pullback.scipy",  # numpyro, jaxopt
     "scipy.sparse.linalg": "pullback.jax_names.src.krylov",

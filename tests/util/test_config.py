@@ -121,6 +121,6 @@ def test_switches():
 
 def test_update_takes_its_arguments_by_name():
     """klujax writes them so."""
-    before = pb.config.read("jax_log_compiles")
-    pb.config.update(name="jax_log_compiles", val=before)
-    assert pb.config.read("jax_log_compiles") == before
+    before = config.read("jax_log_compiles")
+    config.update(name="jax_log_compiles", val=before)
+    assert config.read("jax_log_compiles") == before

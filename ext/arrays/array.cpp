@@ -324,7 +324,13 @@ PyObject* places_of(PyObject*, PyObject* args) {
 
 PyObject* set_array_attribute(PyObject*, PyObject* args) {
     PyObject *name, *value;
-    if (!PyArg_ParseTuple(args, "UO:set_array_attribute", &name, &value)) return nullptr;
+    int only_shown = 0;
+    if (!PyArg_ParseTuple(args, "UO|p:set_array_attribute", &name, &value, &only_shown)) return nullptr;
+    if (only_shown) {
+        if (PyDict_SetItem(array_type->tp_dict, name, value) < 0) return nullptr;
+        PyType_Modified(array_type);
+        Py_RETURN_NONE;
+    }
     if (PyObject_SetAttr(reinterpret_cast<PyObject*>(array_type), name, value) < 0) return nullptr;
     Py_RETURN_NONE;
 }
@@ -353,7 +359,8 @@ PyMethodDef functions[] = {
      "places_of(args)\n--\n\nThe Device or Sharding that each of a tuple of arguments is committed to, or None; None "
      "if none is and no mesh is in force."},
     {"set_array_attribute", set_array_attribute, METH_VARARGS,
-     "set_array_attribute(name, value)\n--\n\nPuts a function, property or other descriptor on the type Array."},
+     "set_array_attribute(name, value, only_shown=False)\n--\n\nPuts a function, property or other descriptor on the type "
+     "Array. `only_shown`: who asks the type finds it, the operator itself stays what it is."},
     {"set_operators", reinterpret_cast<PyCFunction>(set_operators), METH_O,
      "set_operators(table)\n--\n\nSets the functions behind the operators of Array, by names such as 'add', 'radd', "
      "'getitem'; returns "

@@ -61,7 +61,11 @@ class Ref(Cell, metaclass=_Class):
         return self.shown().unsafe_buffer_pointer()
 
     def __repr__(self) -> str:
-        return "Ref(<freed>)" if self.is_freed else f"Ref({repr(self._value).removeprefix('Array(').removesuffix(')')})"
+        if self.is_freed:
+            return "Ref(<freed>)"
+        text = repr(self._value).removeprefix("Array(").removesuffix(")")
+        # As in JAX: what is read keeps the weak type that the reference was made with, its text does not.
+        return f"Ref({text.removesuffix(', weak_type=True') if self._was_written else text})"
 
 
 class Row:

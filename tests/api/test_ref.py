@@ -384,6 +384,12 @@ def test_pullbacks_add_to_references():
     weights, nothing = of_product.with_refs(jax.ad.GradValue(), jax.ad.DontWant())(one)
     np.testing.assert_array_equal(weights, of_product(one)[0])
     assert repr(nothing) == "DidntWant()"
+    # Nor where rules have been seen before, and are recorded as calls of what was traced then.
+    for _ in range(3):
+        _, of_product = jax.vjp(lambda w, x: jnp.sin(w @ x), jnp.eye(2), x)
+    text = str(jax.make_jaxpr(lambda: of_product.with_refs(jax.ad.GradValue(), jax.ad.DontWant())(one))())
+    assert text.count("dot_general[") == 1
+    assert [e.primitive.name for e in of_product.jaxpr.eqns] == ["dot_general", "dot_general", "add_any", "mul"]
     # What is kept: the primals are told from the rest, can be taken out, and put back.
     assert pull.opaque_residuals == [] and pull.args_res[0][0] is x and pull.args_res[1] is y
     pull.args_res[1] = None
@@ -696,3 +702,12 @@ def test_references_are_arguments_of_shard_map():
 def test_what_makes_a_reference_prints_with_its_parameters():
     text = str(jax.make_jaxpr(lambda x: jax.new_ref(x)[...])(1.0))
     assert "new_ref[kind=None memory_space=None] a" in text, text
+
+
+def test_text_of_a_reference_that_was_written():
+    """As in JAX: it is weakly typed as before, which its text does not say any more."""
+    for write in (lambda r: jax.ref.set(r, (), 2.0), lambda r: jax.jit(lambda: jax.ref.set(r, (), 2.0))()):
+        r = jax.new_ref(0.0)
+        assert repr(r) == "Ref(0., dtype=float32, weak_type=True)" and r[...] == 0
+        write(r)
+        assert repr(r) == "Ref(2., dtype=float32)" and r[...].weak_type

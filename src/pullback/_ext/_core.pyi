@@ -79,8 +79,9 @@ def places_of(args: tuple[Any, ...], /) -> tuple[Any, ...] | None:
     """The Device or Sharding that each of some arguments is committed to, or None; None if none is and no mesh is in
     force."""
 
-def set_array_attribute(name: str, value: Any) -> None:
-    """Puts a function (as method), property or other descriptor on the type Array."""
+def set_array_attribute(name: str, value: Any, only_shown: bool = False, /) -> None:
+    """Puts a function (as method), property or other descriptor on the type Array. `only_shown`: who asks the type finds
+    it, the operator itself stays what it is."""
 
 def set_hooks(
     *,

@@ -8,9 +8,10 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api._arguments import as_array
-from pullback.core import Tracer, hooks
+from pullback.core import Jaxpr, Tracer, hooks
 from pullback.core.references import Reference
 from pullback.core.types import in_use, lie_alike, type_of
+from pullback.transforms.remembered import Tape
 from pullback.transforms.transpose import backward_pass
 from pullback.transforms.zeros import instantiate
 from pullback.util import dtypes
@@ -91,7 +92,12 @@ class VJP:
 
     in_tree = property(lambda self: self.fun.in_tree, doc="The structure of the tuple of primals.")
     out_tree = property(lambda self: self.fun.out_tree, doc="The structure of the result.")
-    jaxpr = property(lambda self: self.fun.jaxpr, doc="The linear program that is run in reverse.")
+
+    @property
+    def jaxpr(self) -> Jaxpr:
+        """The linear program that is run in reverse."""
+        jaxpr = self.fun.jaxpr
+        return jaxpr.spelled_out()[0] if type(jaxpr) is Tape else jaxpr
 
     def _consts(self) -> list[Any]:
         flat: list[Any] = []

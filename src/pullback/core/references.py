@@ -40,6 +40,7 @@ class Cell(Reference):
         self._value: Any = value
         self._interpreter = current_interpreter()
         self._is_lent = False  # to a function, as an argument
+        self._was_written = False
 
     @property
     def is_freed(self) -> bool:
@@ -60,6 +61,7 @@ class Cell(Reference):
     def put(self, value: Any) -> None:
         """Set the value, None to free the reference, by who has asked `owner`."""
         self._value = value
+        self._was_written = True
 
 
 def owner(ref: Any, written: Sequence[Any] | None = None) -> Interpreter:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Primitive, Var, hooks, types
+from pullback.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Primitive, Var, hooks, trace, types
 from pullback.core.interpreter import current_interpreter
 from pullback.core.jaxpr import eval_jaxpr
 from pullback.core.primitive import registry
@@ -193,7 +193,7 @@ class Tape(Jaxpr):
     `key` tells it apart from others, but for the values of constants.
     """
 
-    __slots__ = ("calls", "key", "_eqns")
+    __slots__ = ("calls", "key", "_eqns", "_spelled_out")
     effects = frozenset()
 
     def __init__(
@@ -202,6 +202,7 @@ class Tape(Jaxpr):
         self.constvars, self.invars, self.outvars = constvars, invars, outvars
         self.calls, self.key = calls, key
         self._eqns: list[JaxprEqn] | None = None
+        self._spelled_out: tuple[Jaxpr, list[Any]] | None = None
         self.debug_info = _LINEAR
 
     @property
@@ -210,6 +211,18 @@ class Tape(Jaxpr):
         if self._eqns is None:
             self._eqns = list(map(_as_eqn, self.calls))
         return self._eqns
+
+    def spelled_out(self) -> tuple[Jaxpr, list[Any]]:
+        """(the program of the equations that the functions are made of, the values of constvars that it has more)."""
+        if self._spelled_out is None:
+            n = len(self.constvars)
+            avals = [v.aval for v in (*self.constvars, *self.invars)]
+            closed = trace(lambda *given: eval_jaxpr(self, given[:n], *given[n:]), avals, self.debug_info)
+            inside = closed.jaxpr
+            constvars = [*inside.invars[:n], *inside.constvars]
+            made = Jaxpr(constvars, inside.invars[n:], inside.outvars, inside.eqns, debug_info=self.debug_info)
+            self._spelled_out = made, list(closed.consts)
+        return self._spelled_out
 
 
 _Transpose = tuple[ClosedJaxpr, list[bool]]

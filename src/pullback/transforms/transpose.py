@@ -49,6 +49,9 @@ def backward_pass(
         found = _from_memory(jaxpr, consts, cotangents)
         if found is not None:
             return found
+    if wanted is not None and type(jaxpr) is Tape:  # what is left out is a part of a function
+        jaxpr, more = jaxpr.spelled_out()
+        consts = [*consts, *more]
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, consts))
     linear: set[Var] = set(jaxpr.invars) if args is None else set()
     for var, arg in zip(jaxpr.invars, args or ()):

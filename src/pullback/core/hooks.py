@@ -64,7 +64,7 @@ def install_operators(table: dict[str, Callable]) -> None:
         setattr(Tracer, f"__{name}__", operator)
         if name != "iter":  # the class of all arrays is not iterable: those without axes are not
             setattr(Array, f"__{name}__", operator)
-        if name not in ("iter", "getitem"):  # of the class of concrete ones libraries take operators for traced ones, too
+        if name not in ("iter", "getitem"):  # libraries take them from the class of concrete arrays for traced ones
             _core.set_array_attribute(f"__{name}__", operator, True)
 
 

@@ -80,8 +80,8 @@ def places_of(args: tuple[Any, ...], /) -> tuple[Any, ...] | None:
     force."""
 
 def set_array_attribute(name: str, value: Any, only_shown: bool = False, /) -> None:
-    """Puts a function (as method), property or other descriptor on the type Array. `only_shown`: who asks the type finds
-    it, the operator itself stays what it is."""
+    """Puts a function (as method), property or other descriptor on the type Array. `only_shown`: who asks the type
+    finds it, the operator itself stays what it is."""
 
 def set_hooks(
     *,

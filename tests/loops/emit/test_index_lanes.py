@@ -104,3 +104,26 @@ def test_places_of_32_bits_are_widened_by_addresses(dtype, row):
     data = rng.integers(0, 2 if dtype == "bool" else 100, 100).astype(NP_DTYPE[dtype])
     ((got, want),) = both(function, [data, places])
     np.testing.assert_array_equal(got, want)
+
+
+def shifted_rows(dtype: str, rows: int, columns: int):
+    """Row i of the result is row i - 1 of x, of which there is none for the first, plus row i + 1."""
+    b = Builder()
+    x, y = b.input("x", dtype, rows * columns), b.output("y", dtype, rows * columns)
+    zero = b.const(dtype, 0)
+    with b.loop(rows, "parallel") as i, b.loop(columns, "vector") as j:
+        at = i * columns + j
+        above = b.op("select", b.ge(i, 1), b.load(x, at - columns), zero)
+        below = b.op("select", b.lt(i, rows - 1), b.load(x, at + columns), zero)
+        b.store(y, at, b.add(above, below))
+    return b.function("f")
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "f16", "bf16", "f32", "i32", "f64", "c64"])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 64), (1, 16), (3, 7), (4, 33)])
+def test_lanes_that_all_need_a_load_or_none_have_no_masks(dtype, rows, columns):
+    function = shifted_rows(dtype, rows, columns)
+    assert rows == 1 or "masked" not in compile_function(function).llvm
+    data = np.arange(1, rows * columns + 1).astype(NP_DTYPE[dtype])
+    ((got, want),) = both(function, [data])
+    np.testing.assert_array_equal(got, want)

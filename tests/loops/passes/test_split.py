@@ -128,3 +128,21 @@ def test_the_middle_of_windows_that_reach_over_edges_asks_nothing(stride, dtype)
     wide = np.pad(x, 1)
     want = np.max([wide[i : i + 150, j : j + 140] for i in range(3) for j in range(3)], 0)[::stride, ::stride]
     np.testing.assert_array_equal(program(x), want)
+
+
+@pytest.mark.parametrize(("height", "width", "channels"), [(40, 33, 24), (17, 64, 3), (33, 40, 1), (3, 40, 16)])
+def test_ends_of_rows_and_columns_are_one_nest_where_all_channels_ask_alike(height, width, channels):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, height, width, channels)).astype("f4")
+    w = rng.standard_normal((3, 3, channels)).astype("f4")
+
+    def depthwise(x, w):
+        wide = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        return sum(w[i, j] * wide[:, i : i + height, j : j + width] for i in range(3) for j in range(3))
+
+    text = pullback.jit(depthwise).lower(x, w).as_text("nests")
+    if (height, channels) == (40, 24):
+        assert text.count("y0[") == 3, text  # rows at the ends, the first and last elements of others, and the rest
+    wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    want = sum(w[i, j] * wide[:, i : i + height, j : j + width] for i in range(3) for j in range(3))
+    np.testing.assert_allclose(pullback.jit(depthwise)(x, w), want, rtol=1e-4, atol=1e-4)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import gcd
 
 from pullback.loops.ir.affine import stride
-from pullback.loops.ir.ir import RARE, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
+from pullback.loops.ir.ir import RARE, RIM, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.vectors import repeatable, varying_vars
 from pullback.loops.ir.visit import expressions, function_of, outside_indices, statements, subexpressions
 
@@ -132,7 +132,7 @@ def _reads_each(loop: Loop) -> bool:
 def is_straight(loop: Loop, turns: int, target: Target) -> bool:
     """Whether the turns of a loop in another, and of loops inside, are so few that counting them is much of the work:
     they are written one after the other. Rows of 7 bytes are 2 turns of 4."""
-    if loop.role == "sequential" or not 1 < turns <= FEW_TURNS:
+    if loop.role == "sequential" or not 1 < turns <= FEW_TURNS or RIM in loop.attrs:
         return False
     if turns > 2 and all(_copies(stmt, target) for stmt in loop.body):
         return False

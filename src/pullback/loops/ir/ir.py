@@ -197,7 +197,7 @@ class Loop(Stmt):
 # (0 and 1 if they are not said).
 STEPS, STEPS_EACH, STEPS_FROM = "steps", "steps_each", "steps_from"
 STREAMED = ("streamed", True)  # attr of a vector loop whose contiguous stores need not stay in the caches
-RIM = ("rim", True)  # attr of a parallel loop over the ends of rows, one vector, in which conditions change
+RIM = ("rim", True)  # attr of parallel loops over the ends of others, where conditions change: not cut, not written out
 SQUARE = ("square", True)  # attr of a parallel loop that is alone in a vector loop, and has Lets and Stores only
 
 

@@ -13,7 +13,9 @@ would be too much code, the longest stretch is cut out: the middle of a sum of 2
                                                                y[i + 1500] = z[i]
 
 Where conditions change at the first and last few elements alone, as those of a stencil do, the parts are a vector at
-each end that asks for each lane, and what is between them.
+each end that asks for each lane, and what is between them. Where all lanes ask alike, as in images whose channels are
+last, both ends are one nest, which is not cut further: a depthwise convolution over 8 x 64 x 56 x 56 has three bodies
+in place of nine, and compiles in 32 ms, before 55.
 
 Measured: a stencil of 25 points on 512 x 512 pixels, padded by those of its edges, took 2 ms, now 0.35. Two joined
 draws of 10,000 random words took 90 us where lanes did both, now 36. Concatenations and stacks of 10 to 32 pieces of
@@ -84,6 +86,8 @@ MASKED = 7  # loads in whose time a lane asks whether it may load: 5 to 10
 TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
 LONGEST = 4  # one stretch is most of a loop if what is left is at most one such part
 Ranges = Mapping[Var, tuple[int, int]]  # of indices of loops
+# Iterations at each end of a loop that are one nest, in which conditions change, and how many times those are all.
+ENDS, MIDDLE = 4, 16
 LONG = 16  # ops that only one side of a choice needs, from which it is not computed in vain
 
 
@@ -146,6 +150,8 @@ class _Split:
     def parts(self, loop: Loop, cuts: _Cuts) -> list[Stmt]:
         """One loop for each stretch between points; carried values go from one to the next."""
         assert isinstance(loop.extent, Const)
+        if cuts.both:
+            return self.both_ends(loop, cuts.rim)
         edges = [0, *cuts.points, loop.extent.value]
         result: list[Stmt] = []
         carry = [tuple(group.inits) for group in loop.carried]
@@ -173,6 +179,26 @@ class _Split:
             result.append(Loop(var, const("i64", stop - start), loop.role, body, tuple(groups), attrs))
         return result
 
+    def both_ends(self, loop: Loop, rim: int) -> list[Stmt]:
+        """What is between `rim` iterations at each end, and one nest of these, in which conditions still change."""
+        n = extent_of(loop)
+        own = self._own(loop)
+        result: list[Stmt] = []
+        end, at = self.new.var(Var("end", "i64")), self.new.var(loop.var)
+        ends = make("add", (make("mul", (Read(end), const("i64", n - rim))), Read(at)))
+        middle = self.new.var(loop.var)
+        for index in (make("add", (Read(middle), const("i64", rim))), ends):
+            others = {b: self.new.buffer(b.name, b.dtype, b.size, "local") for b in own} if result else {}
+            here = {loop.var: index}
+            copy = OnOtherBuffers(others, here, self.new.var) if others else Substitute(here, self.new.var)
+            body = copy.block(loop.body)
+            if not result:
+                result.append(Loop(middle, const("i64", n - 2 * rim), loop.role, body, (), loop.attrs))
+                continue
+            inner = Loop(at, const("i64", rim), loop.role, tuple(map(_at_the_rim, body)), (), (*loop.attrs, RIM))
+            result.append(Loop(end, const("i64", 2), loop.role, (inner,), (), (RIM,)))
+        return result
+
     def _own(self, loop: Loop) -> list[Buffer]:
         """Scratch space that iterations of a parallel loop have to themselves: of each part, or threads could not share
         the parts out.
@@ -188,6 +214,7 @@ class _Cuts(NamedTuple):
 
     points: Sequence[int] = ()
     rim: int = 0  # extent of parts, at the ends, in which conditions still change
+    both: bool = False  # whether these are one nest
 
 
 _NONE = _Cuts()
@@ -237,6 +264,12 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
         middle = operations(_kept(roots, (_Part(loop.var, conditions, n // 2, ranges),)))
         if work * len(found) + middle <= MAX_OPS:
             return _Cuts(found, rim)
+    ends = max(min(p, n - p) for p in points)
+    if len(points) > 1 and ends <= ENDS and MIDDLE * ends <= n and not long and _all_lanes_alike(loop, loops, order):
+        parts = [_Part(loop.var, conditions, start, ranges) for start in (0, *sorted(points))]
+        middle = operations(_kept(roots, (_Part(loop.var, conditions, ends, ranges),)))
+        if work + middle < sum(operations(_kept(roots, (part,))) for part in parts):
+            return _Cuts((ends, n - ends), ends, True)
     for found in (sorted(points) if len(points) < MAX_PARTS else [], _around_longest(sorted(points), n)):
         parts = [_Part(loop.var, conditions, start, ranges) for start in (0, *found)]
         kept = sum([operations(_kept(roots, (part,))) for part in parts])
@@ -248,6 +281,14 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
     if found and kept <= MOST_OPS and _steps(roots, parts[:0]) >= 2 * _steps(roots, parts):
         return _Cuts(found)
     return _NONE
+
+
+def _all_lanes_alike(loop: Loop, loops: Sequence[Loop], order: Sequence[Expr]) -> bool:
+    """Whether iterations may be done in another order, and what they ask does not depend on the innermost loop."""
+    if loop.role != "parallel" or loop.carried or STEPS in dict(loop.attrs) or loops[-1] is loop:
+        return False
+    asked = subexpressions([expr for expr in order if isinstance(expr, Op) and expr.name in COMPARES])
+    return not any(isinstance(expr, Read) and expr.var is loops[-1].var for expr in asked)
 
 
 def _strided(order: Sequence[Expr], loops: Sequence[Loop]) -> bool:
@@ -370,6 +411,14 @@ def _known(condition: Expr, part: _Part) -> bool | None:
         return decided if decided in inner else None if None in inner else not decided
     line = _line(condition, part.var, part.ranges)
     return None if line is None else line.truth(part.start)
+
+
+def _at_the_rim(stmt: Stmt) -> Stmt:
+    """A statement whose loops are not cut: at the ends of a loop around them they take little time."""
+    stmt = with_blocks(stmt, lambda body: tuple(map(_at_the_rim, body)))
+    if isinstance(stmt, Loop) and RIM not in stmt.attrs:
+        return Loop(stmt.var, stmt.extent, stmt.role, stmt.body, stmt.carried, (*stmt.attrs, RIM))
+    return stmt
 
 
 @fact

@@ -105,3 +105,43 @@ def test_zeros_are_cut_as_their_primals():
         curvature = jax.jit(jax.hessian(lambda x: (2 * x).sum()))(x[:, 0])
     assert [str(jax.typeof(d)) for d in dots] == ["float32[8@x,8]", "float32[8@x,8@y]"]
     assert str(jax.typeof(curvature)) == "float32[8@x,8]" and not np.any(curvature)
+
+
+IN_VMAP = {  # of a row of columns cut along y, where the mapped axis is cut along x -> the result's spec
+    "chosen": (lambda v: jnp.where(v > 0, v, 0.0), P("x", None, "y")),
+    "numbers": (lambda v: jnp.where(v > 0, 1.0, 0.0), P("x", None, "y")),
+    "like": (lambda v: lax.select(v > 0, v, jnp.zeros_like(v)), P("x", None, "y")),
+    "by a mask": (lambda v: jnp.where(jnp.arange(8) > 0, v, 0.0), P("x", None, "y")),
+    "joined": (lambda v: jnp.concatenate([v, jnp.zeros_like(v)]), P("x", None, "y")),
+    "stacked": (lambda v: jnp.stack([v, jnp.ones_like(v)]), P("x", None, None, "y")),
+    "elu": (jax.nn.elu, P("x", None, "y")),
+    "logsumexp": (lambda v: jax.nn.logsumexp(v, 0), P("x", "y")),
+}
+
+
+@pytest.mark.parametrize("name", IN_VMAP)
+def test_what_vmap_repeats_is_cut_as_the_mapped_axis(name):
+    f, spec = IN_VMAP[name]
+    x = np.linspace(-1, 1, 128, dtype=np.float32).reshape(2, 8, 8)
+    with jax.set_mesh(MESH):
+        out = jax.jit(jax.vmap(f))(jax.device_put(x, P("x", None, "y")))
+        assert jax.typeof(out).sharding.spec == spec
+    np.testing.assert_allclose(out, jax.vmap(f)(x), 1e-6)
+
+
+REFUSED = {
+    "select": lambda x, y: lax.select(x > 0, x, x.T),
+    "stack": lambda x, y: lax.stack([x, y]),
+    "sort": lambda x, y: lax.sort((x, y)),
+    "broadcast_like": lambda x, y: lax.broadcast_like(x, y),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_operands_that_must_be_cut_alike(name):
+    with jax.set_mesh(MESH):
+        x, y = jax.device_put(A, P("x")), jax.device_put(A, P())
+        error = ValueError if name == "broadcast_like" else jax.errors.ShardingTypeError
+        with pytest.raises(error, match=r"same sharding|equal sharding|same shardings|Incompatible types"):
+            jax.jit(REFUSED[name])(x, y)
+        assert jax.typeof(jax.jit(lax.broadcast_like)(A, x)).sharding.spec == P("x", None)

@@ -11,6 +11,7 @@ devices, is all that derivatives inside of shard_map need to know; it stands in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr
 from pullback.core.primitive import Primitive, registry
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._shardings import ArrayCopySemantics, MemorySpace
-from pullback.sharding._specs import of_cotangents, state_of
+from pullback.sharding._specs import names_of, of_cotangents, state_of
 from pullback.util.errors import ShardingTypeError
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
@@ -123,6 +124,37 @@ def cut_as(x: Any, aval: Any, cotangent: bool = False) -> Any:
     elif found is not None and found.spec == placing.spec:
         return x
     return resharded(x, placing)
+
+
+_mapped: ContextVar[Any] = ContextVar("pullback_mapped_axis", default=None)
+
+
+class mapping:
+    """Context manager: a rule of `vmap` runs, along an axis that explicit axes cut so (a NamedSharding of a vector)."""
+
+    def __init__(self, placing: Any) -> None:
+        self.placing = placing
+
+    def __enter__(self) -> None:
+        self.token = _mapped.set(self.placing)
+
+    def __exit__(self, *exc: Any) -> None:
+        _mapped.reset(self.token)
+
+
+def cut_as_mapped(rows: Any, axis: int = 0) -> Any:
+    """What a rule of `vmap` has repeated along the mapped axis, cut as that is."""
+    placing = _mapped.get()
+    if placing is None:
+        return rows
+    have = type_on_mesh(rows)
+    parts = [None] * have.ndim if have.placing is None else list(have.placing.spec)
+    (names,) = placing.spec
+    size = math.prod(dict(placing.mesh.shape)[n] for n in names_of(names))
+    if have.shape[axis] % size or set(names_of(names)) & {n for part in parts for n in names_of(part)}:
+        return rows
+    parts[axis] = names
+    return resharded(rows, placing.update(spec=PartitionSpec(*parts)))
 
 
 def rows_cut_as(rows: Any, x: Any) -> Any:

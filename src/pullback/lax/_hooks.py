@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.types import resharded
+from pullback.core.types import cut_as_mapped, resharded
 from pullback.lax.elementwise import arithmetic, bits, compare
 from pullback.lax.movement import creation, joining
 from pullback.lax.movement import shape as shapes
@@ -46,7 +46,8 @@ def broadcast(x: Any, size: int, axis: int) -> Any:
     """`x` repeated along a new axis."""
     shape = np.shape(x)
     new = (*shape[:axis], size, *shape[axis:])
-    return broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=tuple(i for i in range(len(new)) if i != axis))
+    kept = tuple(i for i in range(len(new)) if i != axis)
+    return cut_as_mapped(broadcast_in_dim_p.bind(x, shape=new, broadcast_dimensions=kept), axis)
 
 
 def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:

@@ -57,7 +57,7 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
     if inner is not None and len(inner) >= len(outs):
         return [_of_stack(a, out) for a, out in zip(inner, outs)]
     mesh = _mesh(name, in_avals)
-    if mesh is None:
+    if mesh is None or not outs:
         return [None] * len(outs)
     state = result_state(primitive, in_avals)
     try:
@@ -174,6 +174,8 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
     if name.startswith("all_gather"):
         place = params["all_gather_dimension"] % len(outs[0].shape)
         return [(*cut[:place], (), *cut[place:]) for cut in cuts]
+    if name == "stack" and types.is_strict():
+        _check_alike(name, list(cuts))
     if name in _RESIZED:
         return _resized(name, in_avals, cuts, outs, sizes)
     return _by_factors(name, in_avals, params, outs, mesh, primitive, cuts)
@@ -375,6 +377,13 @@ def _convolved(
     return [tuple(found)]
 
 
+def _check_alike(name: str, cuts: Sequence[Cut]) -> None:
+    if any(cut != cuts[0] for cut in cuts):
+        raise ShardingTypeError(
+            f"All operands should have the same sharding. Got shardings {_specs(cuts)} of operands of {name}"
+        )
+
+
 def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Sizes) -> list[Cut]:
     """The operands' cut, whose parts must be equal in the results, too."""
     if name == "dynamic_update_slice":
@@ -393,16 +402,13 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
         arrays = [(a, c) for a, c in arrays if any(c)][:1]
     said = [c for _, c in arrays if any(c) or types.is_strict()]
     cut = said[0] if said else arrays[0][1]
-    if any(c != cut for c in said):
-        raise ShardingTypeError(
-            f"All operands should have the same sharding. Got shardings {_specs([c for _, c in arrays])} of operands "
-            f"of {name}"
-        )
+    _check_alike(name, said)
     doing = {"slice": "slicing", "pad": "padding"}.get(name, name)
     for out in outs:
         for n, axes in zip(out.shape, cut):
             if n % extent(axes, sizes):
-                raise ShardingTypeError(
+                kind = ValueError if name == "fft" else ShardingTypeError
+                raise kind(
                     f"{doing} on sharded dims where out dim ({n}) is not divisible by mesh axes "
                     f"({extent(axes, sizes)}) with spec ({','.join(map(str, axes))}) is not implemented. Got input "
                     f"type={in_avals[0].short()} and output shape={tuple(out.shape)}"

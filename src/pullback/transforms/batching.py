@@ -5,6 +5,7 @@ vmap(f)(xs)[i] = f(xs[i])
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._specs import says_something
 from pullback.util import config
 from pullback.util.errors import UnexpectedTracerError
+
+_NOTHING: contextlib.nullcontext[None] = contextlib.nullcontext()
 
 
 class AxisData(NamedTuple):
@@ -193,7 +196,7 @@ class BatchInterpreter(Interpreter):
         )
         if not collective and all(d is None for d in dims) and not self.acts_inside(params):
             return self.parent.process(primitive, values, params)
-        with using(self.parent):
+        with using(self.parent), types.mapping(self.axis.placing) if types.in_use() else _NOTHING:
             if primitive.batch_axis is not None:
                 out, out_dims = primitive.batch_axis(self.axis, values, dims, **params)
             else:

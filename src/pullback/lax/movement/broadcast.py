@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.dimensions import index as size_of
+from pullback.core.types import cut_as, place_of_type, type_of
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.records.families import *
 
@@ -188,9 +189,19 @@ def broadcast_to_rank(x: Any, rank: int) -> Array:
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Array:
-    """`arr` broadcast to the shape of `like_arr` by NumPy's rules."""
+    """`arr` broadcast to the shape of `like_arr` by NumPy's rules, cut along explicit axes as that is; ValueError where
+    `arr` is cut otherwise.
+    """
     arr, like_arr = as_arrays("broadcast_like", arr, like_arr)
-    return broadcast_in_dim(arr, like_arr.shape, tuple(range(like_arr.ndim - arr.ndim, like_arr.ndim)))
+    out = broadcast_in_dim(arr, like_arr.shape, tuple(range(like_arr.ndim - arr.ndim, like_arr.ndim)))
+    have, wanted = type_of(arr), type_of(like_arr)
+    parts, like = (place_of_type(a) or (None,) * a.ndim for a in (have, wanted))
+    if any(part not in (None, to) for part, to in zip(parts, like[like_arr.ndim - arr.ndim :])):
+        raise ValueError(
+            f"Incompatible types for broadcasting: input type={have.str_short()} and requested "
+            f"type={wanted.str_short()}"
+        )
+    return cut_as(out, wanted) if place_of_type(wanted) else out
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from pullback.core.dimensions import min_dim
 from pullback.core.lowering import Nest
+from pullback.core.types import in_use, is_strict, place_of_type, type_of
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode, gather_p
 from pullback.lax.ordering.ordering import sortable, stable_order
 from pullback.lax.ordering.row_calls import KINDS, as_rows, call_rows, result_rows
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.errors import ShardingTypeError
 
 __all__ = ["sort", "sort_key_val", "sort_p"]
 
@@ -211,6 +214,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
             raise TypeError("Sort requires at least one operand")
         operands = as_arrays("sort", *operand)
         dimension = canonical_axis(dimension, operands[0].ndim, "sort")
+        _check_cut_alike(operands)
         return tuple(
             sort_p.bind(*operands, dimension=dimension, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
         )
@@ -219,6 +223,14 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     operand = as_array(operand, "sort")
     dimension = canonical_axis(dimension, operand.ndim, "sort")
     return sort_p.bind(operand, dimension=dimension, is_stable=bool(is_stable), num_keys=1)[0]
+
+
+def _check_cut_alike(operands: Sequence[Any]) -> None:
+    if not in_use():
+        return
+    specs = [place_of_type(type_of(x)) or (None,) * x.ndim for x in operands]
+    if is_strict() and any(spec != specs[0] for spec in specs):
+        raise ShardingTypeError(f"Arguments to sort must have equal shardings, got: {', '.join(map(str, specs))}")
 
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:

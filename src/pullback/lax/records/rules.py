@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import NoRule, UndefinedPrimal, Zero, hooks, tangent_aval, typeof
+from pullback.core.types import cut_as_mapped
 from pullback.lax.records.operands import broadcast_two
 from pullback.util import dtypes
 
@@ -116,7 +117,8 @@ def batch_front(x: Any, d: int | None, size: int) -> Any:
     """`x` with its batch axis first, broadcast if it has none."""
     if d is None:
         shape = (size, *np.shape(x))
-        return lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(1, len(shape))))
+        rows = lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(1, len(shape))))
+        return cut_as_mapped(rows)
     return move_batch_axis(x, d, 0)
 
 
@@ -158,6 +160,7 @@ def batch_nary(bind, same_shapes: bool = False):
                 sizes = dict(zip(kept, x.shape))
                 shape = out if same_shapes else tuple(sizes.get(k, 1) for k in range(len(out)))
                 x = lax.broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=kept)
+                x = cut_as_mapped(x) if 0 not in kept else x
             operands.append(x)
         return bind(*operands, **params), 0
 

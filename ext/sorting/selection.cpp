@@ -529,7 +529,7 @@ void pb_partition(int64_t number, int64_t numbers, int64_t rows, int64_t n, int6
 void pb_top_k(int64_t number, int64_t rows, int64_t n, int64_t k, const void* x, void* values, void* numbers) {
     using namespace pb;
     if (k == 0 || n == 0) return;
-    with_kind(number, [&](auto kind) {
+    with_total_kind(number, [&](auto kind) {
         using Kind = decltype(kind);
         using Raw = typename Kind::Raw;
         auto row = [&](int64_t r, Chunks chunks, auto& found) {

@@ -13,6 +13,7 @@ void pb_select(int64_t kind, int64_t rows, int64_t n, int64_t count, const int64
 // much again.
 void pb_partition(int64_t kind, int64_t numbers, int64_t rows, int64_t n, int64_t place, const void* x, void* result,
                   void* scratch);
-// The k largest of each row, from the largest on, and their numbers (int32); the first of equal ones first.
+// The k largest of each row, from the largest on, and their numbers (int32); the first of equal ones first. Floats are
+// in their total order, -NaN first and NaN last, -0 before 0.
 void pb_top_k(int64_t kind, int64_t rows, int64_t n, int64_t k, const void* x, void* values, void* numbers);
 }

@@ -48,12 +48,22 @@ struct FloatKind {
     bool is_special(Raw x) const { return (x == kSign) | (Raw(x & Raw(~kSign)) > infinity); }
 };
 
+// Floats in their total order, which is that of their bits: -NaN, -inf, ..., -0, 0, ..., inf, NaN.
+template <class RawT>
+struct TotalKind {
+    using Raw = RawT;
+    using Key = key_type<Raw>;
+    static constexpr int kSignBit = 8 * sizeof(Raw) - 1;
+    static constexpr Raw kSign = Raw(Raw(1) << kSignBit);
+    Key encode(Raw x) const { return Raw(x ^ Raw(Raw(-Raw(x >> kSignBit)) | kSign)); }
+};
+
 // The numbers by which compiled programs name the types of elements.
 enum : int64_t { kU8, kU16, kU32, kU64, kI8, kI16, kI32, kI64, kF16, kBF16, kF32, kF64 };
 
-// function(kind) for the kind of that number.
-template <class Function>
-void with_kind(int64_t number, Function function) {
+// function(kind) for the kind of that number; of_floats(bits of infinity) is the kind of floats.
+template <class Function, class OfFloats>
+void with_kind(int64_t number, Function function, OfFloats of_floats) {
     const bool is_signed = number >= kI8;
     const auto integers = [&](auto zero) {
         using Kind = IntegerKind<decltype(zero)>;
@@ -69,10 +79,20 @@ void with_kind(int64_t number, Function function) {
         case kU64:
         case kI64: return integers(uint64_t(0));
         case kF16:
-        case kBF16: return function(FloatKind<uint16_t>{uint16_t(number == kF16 ? 0x7c00 : 0x7f80)});
-        case kF32: return function(FloatKind<uint32_t>{0x7f800000});
-        case kF64: return function(FloatKind<uint64_t>{0x7ff0000000000000});
+        case kBF16: return function(of_floats(uint16_t(number == kF16 ? 0x7c00 : 0x7f80)));
+        case kF32: return function(of_floats(uint32_t(0x7f800000)));
+        case kF64: return function(of_floats(uint64_t(0x7ff0000000000000)));
     }
+}
+
+template <class Function>
+void with_kind(int64_t number, Function function) {
+    with_kind(number, function, [](auto infinity) { return FloatKind<decltype(infinity)>{infinity}; });
+}
+
+template <class Function>
+void with_total_kind(int64_t number, Function function) {
+    with_kind(number, function, [](auto infinity) { return TotalKind<decltype(infinity)>{}; });
 }
 
 }  // namespace pb

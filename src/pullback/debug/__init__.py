@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import string
 import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from pullback.core import ShapedArray
 from pullback.core.explain import explain_all as _explain_all
 from pullback.debug._visualize import inspect_array_sharding, visualize_array_sharding, visualize_sharding
-from pullback.lax.control.callback import DebugEffect, OrderedDebugEffect, debug_callback
+from pullback.lax.control.callback import DebugEffect, OrderedDebugEffect, debug_callback, debug_print
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.debug import PAGES as _PAGES
-from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
 from pullback.util.static import check_flags
 
@@ -90,14 +85,7 @@ def print(
     if not skip_format_check:
         _formatter.format(fmt, *[_Any()] * len(args), **dict.fromkeys(kwargs, _Any()))
 
-    def write(*values, **names):
-        text = fmt.format(*map(_readable, values), **{k: _readable(v) for k, v in names.items()})
-        if _use_logging:
-            logging.getLogger("pullback.debug").info(text)
-        else:
-            sys.stdout.write(text + "\n")
-
-    debug_callback(write, *args, ordered=ordered, **kwargs)
+    debug_print(fmt, *args, ordered=ordered, logs=_use_logging, **kwargs)
 
 
 class _Any:
@@ -111,14 +99,6 @@ class _Any:
 
     def __getitem__(self, key: Any) -> _Any:
         return self
-
-
-def _readable(value: Any) -> Any:
-    """A value whose format codes work: NumPy scalars for arrays without axes."""
-    if dtypes.is_extended(getattr(value, "dtype", None)) or not isinstance(getattr(value, "aval", None), ShapedArray):
-        return value
-    array = np.asarray(value)
-    return array[()] if isinstance(array, np.ndarray) and array.ndim == 0 else array
 
 
 def log(

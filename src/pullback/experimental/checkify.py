@@ -107,10 +107,11 @@ def _inlined(avals: Sequence[Any], params: Any) -> ClosedJaxpr:
     return trace(lambda *_: [], list(avals))
 
 
+_EFFECTS = frozenset({"check"})
 check_p = Primitive(
     "check", abstract_eval=lambda *avals, message: [], reference=_unused, evaluate=_evaluate, jvp=_jvp, batch=_batch,
     transpose=NoRule("a check has no results"), lower=InlineFunction(trace=_inlined),
-    multiple_results=True, effects=lambda params: frozenset({"check"}), doc="States that a condition holds.",
+    multiple_results=True, effects=lambda params: _EFFECTS, doc="States that a condition holds.",
 )  # fmt: skip
 
 
@@ -301,10 +302,9 @@ class _Functionalizer:
         if name == "while":
             return self._while(params, state, values)
         closed = eqn.primitive.lower.body(eqn)
-        if name not in ("custom_jvp_call", "custom_vjp_call"):
+        if name not in _CUSTOM:
             return self.run(closed.jaxpr, closed.consts, state, values)
-        rules = {key: _quiet(rule) for key, rule in params.items() if key in ("jvp", "fwd", "bwd")}
-        outs = eqn.primitive.bind(*values, **{**params, **rules, "call_jaxpr": _without_checks(closed)})
+        outs = eqn.primitive.bind(*values, **{**params, **_quiet_rules(params), "call_jaxpr": _without_checks(closed)})
         state, _ = self.run(closed.jaxpr, closed.consts, state, [lax.stop_gradient(x) for x in values])
         return state, list(outs)
 
@@ -398,10 +398,22 @@ def _without_checks(closed: ClosedJaxpr) -> ClosedJaxpr:
 
     eqns = []
     for eqn in closed.jaxpr.eqns:
-        if eqn.primitive is not check_p:
-            eqns.append(eqn.replace(params={name: cut(value) for name, value in eqn.params.items()}))
+        if eqn.primitive is check_p:
+            continue
+        if any(map(_has_user_checks, jaxprs_in_params(eqn.params))):
+            rules = _quiet_rules(eqn.params) if eqn.primitive.name in _CUSTOM else {}
+            params = {**{name: cut(value) for name, value in eqn.params.items()}, **rules}
+            eqn = eqn.replace(params=params, effects=eqn.effects - _EFFECTS)
+        eqns.append(eqn)
     effects = frozenset().union(*(eqn.effects for eqn in eqns)) if eqns else frozenset()
     return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns, effects=effects), closed.consts)
+
+
+_CUSTOM = ("custom_jvp_call", "custom_vjp_call")
+
+
+def _quiet_rules(params: dict[str, Any]) -> dict[str, Any]:
+    return {key: _quiet(rule) for key, rule in params.items() if key in ("jvp", "fwd", "bwd")}
 
 
 def _quiet(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -531,6 +543,8 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
             return outs
 
         closed = discharge_program(trace(flat, [typeof(x) for x in given]))
+        if FailedCheckError not in errors:
+            closed = _without_checks(closed)
         work = _Functionalizer(frozenset(errors))
         work.collect(closed.jaxpr)
         blank = [tuple(jnp.zeros(a.shape, a.dtype) for a in site.avals) for site in work.sites]

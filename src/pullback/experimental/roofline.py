@@ -196,7 +196,7 @@ def _running(context: RooflineRuleContext, x: RooflineShape, *, axis: int, **par
     return _moved(context, x.shape[axis] * (2 if context.primitive.name == "cumlogsumexp" else 1))
 
 
-@_rule("pure_callback", "io_callback", "debug_callback")
+@_rule("pure_callback", "io_callback", "debug_callback", "debug_print")
 def _callback(context: RooflineRuleContext, *operands: RooflineShape, **params: Any) -> RooflineResult:
     return _moved(context)
 

@@ -6,6 +6,8 @@ those with effects in the order of the program. While one runs, the program hold
 
 from __future__ import annotations
 
+import logging
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -50,8 +52,12 @@ class IOEffect(Effect):
     must_run_once = True
 
 
+class OrderedIOEffect(IOEffect):
+    """Of io_callback with `ordered=True`."""
+
+
 DEBUG, ORDERED_DEBUG = DebugEffect("Debug"), OrderedDebugEffect("OrderedDebug")
-IO, ORDERED_IO = IOEffect("IO"), IOEffect("OrderedIO")
+IO, ORDERED_IO = IOEffect("IO"), OrderedIOEffect("OrderedIO")
 
 
 def _check_sharding(name: str, sharding: Any) -> None:
@@ -132,7 +138,27 @@ def debug_callback(
         raise TypeError(f"debug.callback: first argument 'callback' must be callable, but got {callback!r}")
     leaves, in_tree = tree_flatten((args, kwargs))
     flat = _Ignored(callback, in_tree, leaves)
-    debug_callback_p.bind(*[as_operand(leaves[i]) for i in flat.positions], callback=flat, ordered=bool(ordered))
+    effect = ORDERED_DEBUG if ordered else DEBUG
+    debug_callback_p.bind(*[as_operand(leaves[i]) for i in flat.positions], callback=flat, effect=effect)
+
+
+def debug_print(fmt: str, *args: Any, ordered: bool = False, logs: bool = False, **kwargs: Any) -> None:
+    """Print `fmt.format(*args, **kwargs)` each time the program runs, with NumPy's print options of now; `logs`: to the
+    logger `pullback.debug`. Transformations do what they do with `debug_callback`.
+    """
+    leaves, in_tree = tree_flatten((args, kwargs))
+    operands = [leaf for leaf in leaves if _is_operand(leaf)]
+    kinds = [getattr(leaf, "dtype", None) for leaf in operands]
+    debug_print_p.bind(
+        *map(as_operand, operands),
+        fmt=fmt,
+        in_tree=in_tree,
+        static_args=tuple((i, leaf) for i, leaf in enumerate(leaves) if not _is_operand(leaf)),
+        key_types=tuple(kind if dtypes.is_extended(kind) else None for kind in kinds),
+        np_printoptions=tuple(np.get_printoptions().items()),
+        ordered=bool(ordered),
+        logs=bool(logs),
+    )
 
 
 class _Ignored:
@@ -354,26 +380,60 @@ def _debug_call(*arrays, callback, **_params):
     return []
 
 
+def _with_keys(arrays: Sequence[Any], kinds: Sequence[Any]) -> list[Any]:
+    """Operands as the user gave them: words as the keys that they are of."""
+    return [a if kind is None else extended.of_words(kind, a) for a, kind in zip(arrays, kinds)]
+
+
 def _debug_evaluate(*arrays, callback, **_params):
-    callback(*[a if kind is None else extended.of_words(kind, a) for a, kind in zip(arrays, callback.kinds)])
+    callback(*_with_keys(arrays, callback.kinds))
     return []
 
 
-def _debug_jvp(primals, _tangents, **params):
-    return debug_callback_p.bind(*primals, **params), []
+def _print_call(*arrays, **params):
+    return _print_evaluate(*_owned(arrays), **{**params, "key_types": (None,) * len(arrays)})
 
 
-def _debug_batch(axis, args, dims, **params):
-    _one_by_one(debug_callback_p, axis, args, dims, params)
-    return [], []
-
-
-def _debug_effects(params):
-    return frozenset({ORDERED_DEBUG if params["ordered"] else DEBUG})
+def _print_evaluate(*arrays, fmt, in_tree, static_args, key_types, np_printoptions, logs, **_params):
+    values = iter(_with_keys(arrays, key_types))
+    fixed = dict(static_args)
+    args, kwargs = tree_unflatten(in_tree, [fixed[i] if i in fixed else next(values) for i in range(in_tree.num_leaves)])
+    with np.printoptions(**dict(np_printoptions)):
+        text = fmt.format(*args, **kwargs)
+    if logs:
+        logging.getLogger("pullback.debug").info(text)
+    else:
+        sys.stdout.write(text + "\n")
+    return []
 
 
 def _debug_transpose(_outs_bar, *args, **_params):
     return [None] * len(args)
+
+
+def _debug_primitive(name: str, doc: str, **rules: Any) -> Primitive:
+    """A primitive that shows its operands and gives nothing."""
+
+    def jvp(primals, _tangents, **params):
+        return primitive.bind(*primals, **params), []
+
+    def batch(axis, args, dims, **params):
+        _one_by_one(primitive, axis, args, dims, params)
+        return [], []
+
+    primitive = Primitive(
+        name,
+        doc=doc,
+        multiple_results=True,
+        abstract_eval=_debug_rule,
+        jvp=jvp,
+        transpose=_debug_transpose,
+        batch=NoRule("use batch_axis"),
+        batch_axis=batch,
+        lower=HostCall(),
+        **rules,
+    )
+    return primitive
 
 
 pure_callback_p = Primitive(
@@ -402,19 +462,22 @@ io_callback_p = Primitive(
     lower=HostCall(),
     effects=_io_effects,
 )
-debug_callback_p = Primitive(
+debug_callback_p = _debug_primitive(
     "debug_callback",
-    doc="A Python function called for its side effect.",
-    multiple_results=True,
+    "A Python function called for its side effect.",
     evaluate=_debug_evaluate,
-    abstract_eval=_debug_rule,
     reference=_debug_call,
-    jvp=_debug_jvp,
-    transpose=_debug_transpose,
-    batch=NoRule("use batch_axis"),
-    batch_axis=_debug_batch,
-    lower=HostCall(),
-    effects=_debug_effects,
+    effects=lambda params: frozenset({params["effect"]}),
+)
+debug_print_p = _debug_primitive(
+    "debug_print",
+    "A line of text with the values of operands.",
+    evaluate=_print_evaluate,
+    reference=_print_call,
+    effects=lambda params: frozenset({ORDERED_DEBUG if params["ordered"] else DEBUG}),
 )
 
-__all__ = ["debug_callback", "debug_callback_p", "io_callback", "io_callback_p", "pure_callback", "pure_callback_p"]
+__all__ = [
+    "debug_callback", "debug_callback_p", "debug_print_p", "io_callback", "io_callback_p", "pure_callback",
+    "pure_callback_p",
+]  # fmt: skip

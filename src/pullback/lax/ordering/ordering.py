@@ -59,9 +59,21 @@ def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     return np.argsort(x, axis, kind="stable") if np.any(ties) else order
 
 
+def total_order(x: np.ndarray) -> np.ndarray:
+    """Integers in the total order of floats, which is that of their bits but for the order of negative ones."""
+    if dtypes.kind_of(x.dtype) != "f":
+        return x
+    if x.dtype.itemsize == 1:  # of which not all have a sign, or as many bits as a byte
+        x = x.astype(np.float32)
+    bits = x.view(f"int{8 * x.dtype.itemsize}")
+    return np.where(bits < 0, bits ^ dtypes.iinfo(bits.dtype).max, bits)
+
+
 def largest(x: np.ndarray, k: int, axis: int) -> np.ndarray:
-    """The places of the k largest elements along an axis, descending; NaN before all, the first of equal ones first."""
-    x = sortable(x)
+    """The places of the k largest elements along an axis, descending; the first of equal ones first. Floats are in
+    their total order: -NaN, -inf, ..., -0, 0, ..., inf, NaN.
+    """
+    x = sortable(total_order(x))
     n = x.shape[axis]
     if x.size >= SMALL and x.dtype.itemsize <= 4 and x.dtype.kind != "c" and k:
         keys = _placed_keys(np.moveaxis(x, axis, -1), True)

@@ -116,20 +116,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     if not hasattr(k, "__index__") and not isinstance(k, Dimension):
         raise TypeError(f"top_k: argument 'k' must be an integer, got {k!r}")
     k, axis = size_of(k), canonical_axis(axis, operand.ndim, "top_k")
-    if not dtypes.issubdtype(operand.dtype, np.floating):
-        return list(top_k_p.bind(operand, k=k, axis=axis))
-    _, places = top_k_p.bind(_total_order(lax.stop_gradient(operand)), k=k, axis=axis)
-    return [take_along(operand, places, axis), places]
-
-
-def _total_order(x: Any) -> Array:
-    """Integers in the total order of floats, which is that of their bits but for the order of negative ones."""
-    if x.dtype.itemsize == 1:  # of which not all have a sign, or as many bits as a byte
-        x = lax.convert_element_type(x, np.dtype(np.float32))
-    bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
-    return lax.select(
-        lax.lt(bits, constant(bits, 0)), lax.bitwise_xor(bits, constant(bits, dtypes.iinfo(bits.dtype).max)), bits
-    )
+    return list(top_k_p.bind(operand, k=k, axis=axis))
 
 
 def _approx_shape(

@@ -5,7 +5,7 @@
 The function is documented to be associative and the start to be its neutral element, which is tried on numbers. What
 starts elsewhere, or has anything in it that is not elementwise, stays a loop in the order of the elements.
 
-    top_k(x, 1)    the place of the largest key, where keys of whole numbers lie in the order of top_k
+    top_k(x, 1)    the place of the largest key, where keys lie in the order of top_k
 """
 
 from __future__ import annotations
@@ -146,13 +146,30 @@ def _numbers(dtype: Any, rng: np.random.Generator) -> np.ndarray:
 
 
 def _largest(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """The largest of whole numbers and its place are two reductions."""
+    """The largest element and its place are two reductions."""
     x, axis = eqn.invars[0], eqn.params["axis"] % max(eqn.invars[0].aval.ndim, 1)
-    if eqn.params["k"] != 1 or dtypes.kind_of(x.aval.dtype) not in "iu" or not x.aval.size:
+    if eqn.params["k"] != 1 or dtypes.kind_of(x.aval.dtype) not in "iuf" or not x.aval.size:
         return None
+    if dtypes.kind_of(x.aval.dtype) == "f":
+        return largest_by_keys(r, eqn)
     value = r.emit("reduce_max", x, axes=(axis,))
     place = r.emit("argmax", x, axes=(axis,), index_dtype=np.dtype(np.int32))
     return [r.reshape(found, out.aval.shape) for found, out in zip((value, place), eqn.outvars)]
+
+
+def largest_by_keys(r: Rewriter, eqn: JaxprEqn) -> list[Any]:
+    """top_k of floats, as that of integers in their total order."""
+    dtype = eqn.invars[0].aval.dtype
+    bits = r.emit("bitcast_convert_type", eqn.invars[0], new_dtype=np.dtype(f"int{8 * dtype.itemsize}"))
+    keys, places = r.emit("top_k", _reordered(r, bits), **eqn.params)
+    return [r.emit("bitcast_convert_type", _reordered(r, keys), new_dtype=dtype), places]
+
+
+def _reordered(r: Rewriter, bits: Any) -> Any:
+    """The bits of floats as integers in the floats' total order, or these as bits."""
+    is_negative = r.emit("lt", bits, r.full(bits.aval, 0))
+    turned = r.emit("xor", bits, r.full(bits.aval, np.iinfo(bits.aval.dtype).max))
+    return r.emit("select_n", is_negative, bits, turned)
 
 
 FOLD_RULES: dict[str, tuple[Rule, ...]] = {"reduce": (_reduce,), "top_k": (_largest,)}

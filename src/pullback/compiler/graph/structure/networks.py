@@ -22,6 +22,7 @@ import numpy as np
 
 from pullback.compiler.graph.fuse.access import ir_dtype
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.compiler.graph.structure.folds import largest_by_keys
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.ordering.row_calls import KINDS
 from pullback.util import dtypes
@@ -54,8 +55,10 @@ def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
 def _largest(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, k, axis = eqn.invars[0], eqn.params["k"], eqn.params.get("axis", -1)
     axis %= x.aval.ndim
-    if not _is_short(eqn, axis) or dtypes.kind_of(x.aval.dtype) not in "iu" or not k:
-        return None  # of floats the order is that of their bits, which are integers (lax.top_k)
+    if not _is_short(eqn, axis) or not k:
+        return None
+    if dtypes.kind_of(x.aval.dtype) == "f":
+        return largest_by_keys(r, eqn)
     places = r.emit("iota", dtype=np.dtype(np.int32), shape=x.aval.shape, dimension=axis, sharding=None)
     made = _exchanged(r, [x, places], axis, lambda r, x, y: r.emit("lt", x, y))
     return [r.emit("concatenate", *parts[:k], dimension=axis) for parts in made]

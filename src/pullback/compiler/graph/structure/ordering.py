@@ -140,10 +140,7 @@ def _ends(r: Rewriter, eqn: JaxprEqn) -> Any:
     n, low, high = x.aval.shape[axis], list(eqn.params["start_indices"]), list(eqn.params["limit_indices"])
     is_last = (n - low[axis] < high[axis]) != (turned is not None)
     k = min(n - low[axis], high[axis])
-    # Of one element all keys are whole numbers, whose largest is a reduction.
-    keys = r.emit("rev", x, dimensions=(axis,)) if is_last else x
-    if k == 1 or not is_last:
-        keys = _keys(r, keys, falls=not is_last)
+    keys = _keys(r, r.emit("rev", x, dimensions=(axis,)) if is_last else x, falls=not is_last)
     _, places = r.emit("top_k", keys, k=k, axis=axis)
     if is_last:
         places = r.emit("sub", r.full(places.aval, n - 1), places)

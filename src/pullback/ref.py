@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 import pullback.numpy as jnp
 from pullback.api.shapes import ShapeDtypeStruct, eval_shape
 from pullback.core import current_interpreter, hooks, typeof
@@ -20,6 +18,7 @@ from pullback.core.avals import AbstractRef, Reference
 from pullback.core.explain import explain_all as _explain_all
 from pullback.core.references import Cell
 from pullback.core.staging import StagedReference
+from pullback.lax.records.operands import as_array
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.ref import PAGES as _PAGES
 from pullback.transforms.state import (
@@ -31,6 +30,7 @@ from pullback.transforms.state import (
     split_index,
     swap_p,
 )
+from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
 from pullback.util.tracebacks import api_boundary
 
@@ -129,7 +129,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         raise NotImplementedError(f"new_ref: argument 'kind' must be None, got {kind!r}")
     if isinstance(init_val, Reference):
         raise TypeError("new_ref: argument 'init_val' is a Ref itself; use its value, ref[...]")
-    return new_ref_p.bind(jnp.asarray(init_val))
+    return new_ref_p.bind(as_array(init_val, "new_ref"))
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
@@ -199,19 +199,18 @@ def swap(ref: Ref | Row | TransformedRef, idx: Any, value: Any) -> Any:
     return swap_p.bind(held, _fitting("swap", value, before.shape, held.ref_aval.dtype), *arrays, index=index)
 
 
-def _fitting(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The value as an array that fits a part of a reference; ValueError if it does not. Numbers of Python's do, where
-    nothing is lost.
+def _fitting(name: str, value: Any, shape: tuple[int, ...], dtype: Any, is_converted: bool = True) -> Any:
+    """The value as an array that fits a part of a reference; ValueError if it does not, TypeError if it is none. Weakly
+    typed ones of the same kind do, where they are converted.
     """
-    new = jnp.asarray(value)
-    is_number = isinstance(value, (bool, int, float, complex))
-    if new.shape != shape and not is_number:
+    new = as_array(value, name)
+    if new.shape != shape:
         raise ValueError(f"Invalid shape for `{name}`: the part of the Ref has shape {shape}, not {new.shape}")
-    if new.dtype != dtype:
-        if not (is_number and isinstance(dtype, np.dtype) and np.can_cast(new.dtype, dtype, "same_kind")):
-            raise ValueError(f"Invalid dtype for `{name}`: the Ref has dtype {dtype}, the value {new.dtype}")
-        new = new.astype(dtype)
-    return new if new.shape == shape else jnp.broadcast_to(new, shape)
+    if new.dtype == dtype:
+        return new
+    if is_converted and new.aval.weak_type and dtypes.kind_of(new.dtype) == dtypes.kind_of(dtype):
+        return new.astype(dtype)
+    raise ValueError(f"Invalid dtype for `{name}`: the Ref has dtype {dtype}, the value {new.dtype}")
 
 
 def addupdate(ref: Ref | Row | TransformedRef, idx: Any, x: Any) -> None:
@@ -222,7 +221,7 @@ def addupdate(ref: Ref | Row | TransformedRef, idx: Any, x: Any) -> None:
         return
     held, index, arrays = _where(ref, ... if idx is None else idx)
     part = get_p.abstract_eval(held.ref_aval, *map(typeof, arrays), index=index)
-    addupdate_p.bind(held, _fitting("addupdate", x, part.shape, held.ref_aval.dtype), *arrays, index=index)
+    addupdate_p.bind(held, _fitting("addupdate", x, part.shape, held.ref_aval.dtype, False), *arrays, index=index)
 
 
 def _add_to(self: Any, x: Any, idx: Any = ()) -> None:

@@ -14,17 +14,17 @@ from pullback import ref as refs
 def test_reads_and_writes():
     r = jax.new_ref(jnp.arange(3.0))
     assert isinstance(r, jax.Ref) and r.shape == (3,) and r.dtype == np.float32 and r.ndim == 1 and r.size == 3
-    r[0] = 5
+    r[0] = 5.0
     r[...] += 1
     r[1:] *= 2
     np.testing.assert_array_equal(r[...], [6, 4, 6])
     np.testing.assert_array_equal(r[jnp.array([2, 0])], [6, 6])
     assert float(refs.swap(r, 1, 9.0)) == 4
     refs.set(r, None, jnp.ones(3))
-    refs.addupdate(r, jnp.array([0, 0]), 1.0)
+    refs.addupdate(r, jnp.array([0, 0]), jnp.ones(2))
     np.testing.assert_array_equal(refs.get(r), [3, 1, 1])
     kept = r[...]
-    r[...] = 0
+    r[...] = jnp.zeros(3)
     assert kept[0] == 3 and "Ref(" in repr(r)
     np.testing.assert_array_equal(jax.freeze(r), [0, 0, 0])
     with pytest.raises(ValueError, match="freed"):
@@ -527,7 +527,7 @@ def test_every_transformation_of_a_program_with_references():
 
 def test_masks_keys_and_scalars():
     r = jax.new_ref(jnp.arange(4.0))
-    r[np.array([True, False, True, False])] = 9.0
+    r[np.array([True, False, True, False])] = np.float32([9, 9])
     np.testing.assert_array_equal(r[...], [9, 1, 9, 3])
     keys = jax.new_ref(jax.random.key(0))
 
@@ -672,12 +672,21 @@ def test_what_does_not_fit():
     r = jax.new_ref(jnp.zeros(3))
     for bad in (lambda: r.__setitem__(0, jnp.int32(2)), lambda: r.__setitem__(slice(0, 2), jnp.ones(1)),
                 lambda: refs.addupdate(r, 0, jnp.int32(1)), lambda: refs.addupdate(r, ..., jnp.ones(1)),
-                lambda: jax.new_ref(jnp.float16(3)).__setitem__(..., jnp.float32(1))):  # fmt: skip
+                lambda: jax.new_ref(jnp.float16(3)).__setitem__(..., jnp.float32(1)), lambda: r.__setitem__(..., 1.0),
+                lambda: r.__setitem__(0, 1), lambda: jax.new_ref(jnp.complex64(3)).__setitem__(..., 1.0),
+                lambda: refs.addupdate(jax.new_ref(jnp.float16(3)), ..., 1.0)):  # fmt: skip
         with pytest.raises(ValueError, match=r"Invalid (shape|dtype)"):
             bad()
-    r[...] = 1
+    for bad in ([1.0, 2.0, 3.0], None, "a"):
+        for use in (jax.new_ref, lambda x: r.__setitem__(..., x), lambda x: refs.addupdate(r, ..., x)):
+            with pytest.raises(TypeError):
+                use(bad)
+    r[0] = 1.0
     r[0] += 1
-    np.testing.assert_array_equal(r[...], [2, 1, 1])
+    np.testing.assert_array_equal(r[...], [2, 0, 0])
+    half = jax.new_ref(jnp.bfloat16(3))
+    half[...] = jnp.asarray(2.0)  # weakly typed, of the same kind
+    assert half[...] == 2 and half[...].dtype == jnp.bfloat16
 
 
 def test_references_are_arguments_of_shard_map():

@@ -217,3 +217,18 @@ def test_effects_of_io_are_neither_repeated_nor_run_where_they_are_not_asked_for
 def test_callbacks_record_their_sharding():
     for eqn in jax.make_jaxpr(lambda x: (jax.pure_callback(np.sin, x, x), io_callback(np.sin, x, x)))(1.0).eqns:
         assert eqn.params["sharding"] is None
+
+
+def test_what_is_printed_is_an_equation(capsys):
+    def f(x):
+        jax.debug.print("{} {n} {s}", x, n=3, s="text")
+        jax.debug.print("{:.1f}", x[0], ordered=True)
+
+    with np.printoptions(precision=2):
+        closed = jax.make_jaxpr(f)(jnp.full(2, 1.2345))
+    first, second = [eqn for eqn in closed.jaxpr.eqns if eqn.primitive.name == "debug_print"]
+    assert (first.params["fmt"], first.params["ordered"], second.params["ordered"]) == ("{} {n} {s}", False, True)
+    jax.core.jaxpr_as_fun(closed)(jnp.full(2, 1.2345))  # with the options of where it was traced
+    assert capsys.readouterr().out == "[1.23 1.23] 3 text\n1.2\n"
+    eqn = jax.make_jaxpr(lambda x: jax.debug.callback(print, x, ordered=True))(1.0).eqns[0]
+    assert isinstance(eqn.params["effect"], jax.debug.OrderedDebugEffect) and eqn.params["effect"] in eqn.effects

@@ -167,3 +167,27 @@ def test_of_mapped_checks_the_last_that_fails_is_shown():
 
     assert found(jax.vmap(each), np.array([1.0, -2.0, -3.0, 4.0])) == "-3.0 fails (`check` failed)"
     assert found(jax.vmap(jax.vmap(each)), np.array([[1.0, -2.0], [-3.0, 4.0]])) == "-3.0 fails (`check` failed)"
+
+
+@pytest.mark.parametrize("wrap", [jax.jit, jax.checkpoint, lambda f: lambda x: lax.cond(x > 0, f, lambda x: x, x)])
+def test_checks_of_users_are_left_out_where_others_are_asked_for(wrap):
+    def f(x):
+        checkify.check(x < 0, "too large: {}", x)
+        return jnp.log(x)
+
+    for errors in (checkify.index_checks, checkify.nan_checks, checkify.div_checks):
+        error, value = checkify.checkify(wrap(f), errors=errors)(jnp.float32(2))
+        assert error.get() is None and float(value) == pytest.approx(0.693, rel=1e-2)
+
+
+def test_rules_of_users_are_without_checks_where_others_are_asked_for():
+    def f(x):
+        checkify.check(x < 0, "too large: {}", x)
+        return x * 2
+
+    g = jax.custom_vjp(f)
+    g.defvjp(lambda x: (f(x), None), lambda _, bar: (bar * 7,))
+    error, slope = jax.value_and_grad(
+        lambda x: checkify.checkify(g, errors=checkify.nan_checks)(x)[::-1], has_aux=True
+    )(jnp.float32(2))
+    assert error[1].get() is None and float(slope) == 7

@@ -171,7 +171,7 @@ def test_callbacks_are_refused_with_the_users_line(tmp_path):
     with pytest.raises(NotImplementedError) as error:
         to_c({"f": (f, X)}, path=tmp_path / "lib")
     text = str(error.value)
-    assert "'f' calls Python" in text and "debug_callback" in text
+    assert "'f' calls Python" in text and "debug_print" in text
     assert f"pure_callback of {look_up.__qualname__} at {__file__}:{f.__code__.co_firstlineno + 1}" in text
     assert not (tmp_path / "lib").exists()
 

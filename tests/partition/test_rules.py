@@ -25,7 +25,7 @@ WITHOUT = {
         *("check", "remat2", "remembered", "tile"),
     },
     "what is wanted of it is computed on each device": {"dim_as_value", "empty", "iota"},
-    "the host is given all of it": {"buffer_callback", "debug_callback", "ffi_call", "io_callback", "pure_callback"},
+    "the host is given all of it": {"buffer_callback", "debug_callback", "debug_print", "ffi_call", "io_callback", "pure_callback"},
     "each device draws the same bits": {"rng_bit_generator", "rng_uniform"},
     "over manual axes, where nothing is partitioned": {"axis_index"},
     "not in programs that are compiled": {"custom_lin", "dce_sink"},

@@ -465,3 +465,17 @@ def test_dtypes_that_are_equal_but_other_objects(dtype, size):
         np.testing.assert_array_equal(jnp.sort(given), np.sort(x))
         np.testing.assert_array_equal(jnp.argsort(given), np.argsort(x, kind="stable"))
         np.testing.assert_array_equal(order_statistics(given, [3, 70], 0), np.sort(x)[[3, 70]])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_top_k_of_floats_is_one_equation_in_their_total_order(dtype, k):
+    x = np.float32([0.0, -0.0, np.nan, 1, -np.nan, -1, 1])
+    x = np.stack([x, x[::-1]]).astype(pb.numpy.dtype(dtype))
+    order = np.array([[2, 3, 6, 0, 1, 5, 4], [4, 0, 3, 6, 5, 1, 2]])[:, :k]
+    top_k = lambda x: lax.top_k(x, k)
+    assert [eqn.primitive.name for eqn in pb.make_jaxpr(top_k)(x).eqns] == ["top_k"]
+    for run in (top_k, pb.jit(top_k)):
+        found, places = run(x)
+        np.testing.assert_array_equal(places, order)
+        np.testing.assert_array_equal(bits(np.asarray(found)), bits(np.take_along_axis(x, order, -1)))

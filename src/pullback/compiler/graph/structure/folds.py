@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
+from pullback.compiler.graph.structure.ordering import largest_by_keys
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Reduction
@@ -155,21 +156,6 @@ def _largest(r: Rewriter, eqn: JaxprEqn) -> Any:
     value = r.emit("reduce_max", x, axes=(axis,))
     place = r.emit("argmax", x, axes=(axis,), index_dtype=np.dtype(np.int32))
     return [r.reshape(found, out.aval.shape) for found, out in zip((value, place), eqn.outvars)]
-
-
-def largest_by_keys(r: Rewriter, eqn: JaxprEqn) -> list[Any]:
-    """top_k of floats, as that of integers in their total order."""
-    dtype = eqn.invars[0].aval.dtype
-    bits = r.emit("bitcast_convert_type", eqn.invars[0], new_dtype=np.dtype(f"int{8 * dtype.itemsize}"))
-    keys, places = r.emit("top_k", _reordered(r, bits), **eqn.params)
-    return [r.emit("bitcast_convert_type", _reordered(r, keys), new_dtype=dtype), places]
-
-
-def _reordered(r: Rewriter, bits: Any) -> Any:
-    """The bits of floats as integers in the floats' total order, or these as bits."""
-    is_negative = r.emit("lt", bits, r.full(bits.aval, 0))
-    turned = r.emit("xor", bits, r.full(bits.aval, np.iinfo(bits.aval.dtype).max))
-    return r.emit("select_n", is_negative, bits, turned)
 
 
 FOLD_RULES: dict[str, tuple[Rule, ...]] = {"reduce": (_reduce,), "top_k": (_largest,)}

@@ -22,7 +22,7 @@ import numpy as np
 
 from pullback.compiler.graph.fuse.access import ir_dtype
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.compiler.graph.structure.folds import largest_by_keys
+from pullback.compiler.graph.structure.ordering import largest_by_keys
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.ordering.row_calls import KINDS
 from pullback.util import dtypes

@@ -285,10 +285,22 @@ def _keys(r: Rewriter, x: Any, falls: bool) -> Any:
         missing = r.emit("ne", x, x)
         x = r.emit("select_n", r.emit("eq", x, r.full(x.aval, 0)), x, r.full(x.aval, 0))  # zeros are equal
         x = r.emit("select_n", missing, x, r.full(x.aval, np.nan))  # and so is what is no number
-        bits = r.emit("bitcast_convert_type", x, new_dtype=np.dtype(f"int{8 * x.aval.dtype.itemsize}"))
-        other = r.emit("xor", bits, r.full(bits.aval, np.iinfo(bits.aval.dtype).max))
-        x = r.emit("select_n", r.emit("lt", bits, r.full(bits.aval, 0)), bits, other)
+        x = _total_order(r, x)
     return r.emit("not", x) if falls else x
+
+
+def _total_order(r: Rewriter, x: Any) -> Any:
+    """Whole numbers in the total order of floats."""
+    bits = r.emit("bitcast_convert_type", x, new_dtype=np.dtype(f"int{8 * x.aval.dtype.itemsize}"))
+    other = r.emit("xor", bits, r.full(bits.aval, np.iinfo(bits.aval.dtype).max))
+    return r.emit("select_n", r.emit("lt", bits, r.full(bits.aval, 0)), bits, other)
+
+
+def largest_by_keys(r: Rewriter, eqn: JaxprEqn) -> list[Any]:
+    """top_k of floats, by that of whole numbers."""
+    x = eqn.invars[0]
+    _, places = r.emit("top_k", _total_order(r, x), **eqn.params)
+    return [_taken(r, x, places, eqn.params["axis"] % x.aval.ndim), places]
 
 
 def _taken(r: Rewriter, x: Any, places: Any, axis: int) -> Any:

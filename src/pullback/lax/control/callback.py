@@ -397,7 +397,8 @@ def _print_call(*arrays, **params):
 def _print_evaluate(*arrays, fmt, in_tree, static_args, key_types, np_printoptions, logs, **_params):
     values = iter(_with_keys(arrays, key_types))
     fixed = dict(static_args)
-    args, kwargs = tree_unflatten(in_tree, [fixed[i] if i in fixed else next(values) for i in range(in_tree.num_leaves)])
+    leaves = [fixed[i] if i in fixed else next(values) for i in range(in_tree.num_leaves)]
+    args, kwargs = tree_unflatten(in_tree, leaves)
     with np.printoptions(**dict(np_printoptions)):
         text = fmt.format(*args, **kwargs)
     if logs:

@@ -1,10 +1,12 @@
 """What lanes need of indices is made in narrow registers, and without gathers where elements lie together."""
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from pullback.loops.emit.cpu.target import host_target
+from pullback.loops.emit.cpu.target import Target, host_target, target_scope
 from pullback.loops.emit.jit import compile_function
+from pullback.loops.emit.module import build_module
 from pullback.loops.ir import NP_DTYPE, Builder
 
 from .kit import both
@@ -127,3 +129,17 @@ def test_lanes_that_all_need_a_load_or_none_have_no_masks(dtype, rows, columns):
     data = np.arange(1, rows * columns + 1).astype(NP_DTYPE[dtype])
     ((got, want),) = both(function, [data])
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("columns", "gathered"), [(1_000, False), (1_000_000, True)])
+def test_lanes_that_reach_little_of_a_large_array_are_loaded_one_by_one(columns, gathered):
+    n, rows = 77, 4_000_000 // columns
+    b = Builder()
+    x, p, y = b.input("x", "f32", rows * columns), b.input("p", "i32", n), b.output("y", "f32", rows * n)
+    with b.loop(rows, "parallel") as k, b.loop(n, "vector") as i:
+        place = b.op("min", b.op("max", b.load(p, i), b.const("i32", 0)), b.const("i32", columns - 1))
+        b.store(y, k * n + i, b.load(x, k * columns + b.convert(place, "i64")))
+    zen = Target(llvm.get_process_triple(), "znver4", "", 64)
+    with target_scope(zen):
+        text = build_module(b.function("f"), {}, zen).text
+    assert ("gather" in text) == gathered

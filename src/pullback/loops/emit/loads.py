@@ -26,9 +26,9 @@ from .types import alignment, memory_type, splat, suffix, whole_type
 from .values import Asm, Value, broadcast, constant
 
 HARDWARE_GATHERS = 64  # bytes of a register from which processors gather faster than by a load for each lane
-# Bytes of an array between which some do not, and from which on both wait for memory. Measured (Zen 4, one core): 1000
-# columns of 300 x 401, chosen by an array, 150 us by gathers, 108 by loads; 100,000 of as many numbers looked up 2.3 ms
-# and 1.4; in 1000 numbers gathers take 0.8 of the time.
+# Bytes of an array from which some do not, and that lanes reach at most, or both wait for memory. Measured (Zen 4, one
+# core): 1000 columns of 300 x 401, chosen by an array, 150 us by gathers, 108 by loads; of 3000 x 3000 on two cores 10.3
+# ms and 7.2; 100,000 of as many numbers looked up 2.3 ms and 1.4; in 1000 numbers gathers take 0.8 of the time.
 NEAR, FAR = 1 << 15, 1 << 21
 
 
@@ -363,16 +363,18 @@ def _run(ev: Access, node: Load, along: int, clamp: bool, mask: str | None) -> V
 
 def short_place(ev: Access, node: Load) -> Expr | None:
     """The part of a gather's index that differs between lanes, in 32 bits, if each lane is better loaded by itself."""
-    size = node.buffer.size * ITEMSIZE[node.dtype]
-    gathers = current_target().gathers or not NEAR < size <= FAR
-    if (ev.register_bytes >= HARDWARE_GATHERS and gathers) or ev.mask is not None or node in ev.guards:
+    vector, size = ev.vector, ITEMSIZE[node.dtype]
+    gathers = ev.register_bytes >= HARDWARE_GATHERS
+    near = current_target().gathers or node.buffer.size * size <= NEAR
+    if (gathers and near) or ev.mask is not None or node in ev.guards:
         return None
-    vector = ev.vector
     assert vector is not None
     differ = [term for term in terms(node.index)[0] if vector.depends(term)]
-    if len(differ) == 1 and isinstance(part := differ[0], Op) and part.name == "convert":
-        return part.args[0] if part.args[0].dtype == "i32" else None
-    return None
+    if len(differ) != 1 or not isinstance(part := differ[0], Op) or part.name != "convert":
+        return None
+    bounds = ev.interval(part)
+    reach = node.buffer.size if bounds is None else min(node.buffer.size, bounds[1] - bounds[0] + 1)
+    return part.args[0] if part.args[0].dtype == "i32" and (not gathers or reach * size <= FAR) else None
 
 
 def _one_by_one(ev: Access, node: Load, place: Expr) -> Value:

@@ -159,3 +159,17 @@ def test_complex_results_are_those_of_code_in_place(dtype, n, monkeypatch):
     (want,) = interpret(function, [x, x[-1:]])
     tolerance = 2e-5 if name == "c64" else 1e-13
     np.testing.assert_allclose(results[0], want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_exponents_that_a_loop_outside_gives_are_products(dtype):
+    x = np.random.default_rng(0).standard_normal((37, 29)).astype(dtype)
+
+    def features(x):
+        return x[:, None, :] ** (1 + jnp.arange(4))[None, :, None]
+
+    with jax.enable_x64(True):
+        program = jax.jit(features)
+        assert "floor" not in program.lower(x).as_text("nests")  # of the exponent, which any number might be
+        want = np.stack([x, x**2, x**3, x**4], 1)
+        np.testing.assert_allclose(program(x), want, rtol=1e-6 if dtype == "f4" else 1e-14)

@@ -84,11 +84,14 @@ def expand_math(function: Function, known: Container[str] = ()) -> Function:
     ):
         return function
     rewriter = _Expand(known)
+    rewriter.powers = any(isinstance(x, Op) and x.name == "pow" for s in statements(function.body) for x in nodes(s))
     body = rewriter.block(function.body)
     return Function(function.name, function.buffers, body)
 
 
 class _Expand(Rewriter):
+    powers = False  # whether there are any, whose exponents are looked for
+
     def __init__(self, known: Container[str]) -> None:
         super().__init__()
         self.b = Builder()
@@ -100,6 +103,7 @@ class _Expand(Rewriter):
         self._functions: dict[_Key, Lambda | None] = {}
         self._writes: dict[_Key, bool] = {}
         self._ranges: dict[Var, Interval] = {}
+        self._converted: dict[Var, Op] = {}  # integers that have names as floats
 
     def enter(self, var: Var, extent: Expr) -> None:
         bounds = interval(extent, self._ranges)
@@ -124,6 +128,8 @@ class _Expand(Rewriter):
     def _of_index(self, expr: Op) -> Expr | None:
         """A power whose exponent is a small whole number that indices give."""
         x, y = expr.args
+        if isinstance(y, Read):
+            y = self._converted.get(y.var, y)
         if not (isinstance(y, Op) and y.name == "convert" and is_int(y.args[0].dtype)) or x.dtype not in FORMATS:
             return None
         bounds = interval(y.args[0], self._ranges)
@@ -241,7 +247,17 @@ class _Expand(Rewriter):
             if ahead and isinstance(stmt, While):
                 raise NotImplementedError("a math kernel that writes statements, in the condition of a loop")
             result += [*ahead, inside]
+            if isinstance(inside, Let) and self.powers:
+                self._name(inside.var, inside.value)
         return tuple(result)
+
+    def _name(self, var: Var, value: Expr) -> None:
+        """Remembers what is known of an integer, or which one a float is."""
+        if is_int(var.dtype):
+            if (bounds := interval(value, self._ranges)) is not None:
+                self._ranges[var] = bounds
+        elif isinstance(value, Op) and value.name == "convert" and is_int(value.args[0].dtype):
+            self._converted[var] = value
 
 
 class _Lets(Rewriter):

@@ -1,7 +1,8 @@
 """Measures what the schedule reckons with on this machine; `python -m pullback tune` keeps it on disk.
 
 Lines of the caches and of memory are timed by copies of arrays that fit each of them, on one core, and from memory on
-all cores at once; operations by a program of elementary functions, a quotient and a root whose arrays fit the first.
+all cores at once; operations by a program of elementary functions, a quotient and a root whose arrays fit the first;
+columns taken from a matrix of the second cache by a loop that gathers its lanes, and by one that loads them singly.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def measure(report: Callable[[str], None] = lambda text: None) -> dict[str, floa
     report(_said("shared_ns", times))
     times["op_ns"] = _operation(machine)
     report(_said("op_ns", times))
+    times["gathered"] = _gathered(machine)
+    report(_said("gathered", times))
     return times
 
 
@@ -44,11 +47,12 @@ WORDS = {
     "memory_ns": "a line from memory, by one core",
     "shared_ns": "a line from memory, by all cores at once",
     "op_ns": "an operation on a vector",
+    "gathered": "lanes that an instruction gathers, to lanes that are loaded one by one",
 }
 
 
 def _said(name: str, times: dict[str, float]) -> str:
-    return f"{name:9} {times[name]:5.2f} ns  {WORDS[name]}"
+    return f"{name:9} {times[name]:5.2f} {'ns' if name.endswith('_ns') else 'x '}  {WORDS[name]}"
 
 
 def _operation(machine: Machine) -> float:
@@ -65,14 +69,41 @@ def _operation(machine: Machine) -> float:
     nests = choices(pipelines.order_loops(mixed.lower(*arrays).compiler_ir("loops")))
     with using(replace(machine, op_ns=1.0)):
         units = sum(price(stmt, host()).compute for nest in nests for stmt in nest.body)
-    mixed(*arrays)
-    best = float("inf")
-    until = time.perf_counter() + LEAST
+    return _least(lambda: mixed(*arrays)) * 1e9 / units
+
+
+def _gathered(machine: Machine) -> float:
+    """Times as long that numbers take which are gathered, as those that are loaded one by one."""
+    from pullback.loops.emit.jit import compile_function
+    from pullback.loops.ir import Builder
+    from pullback.loops.ir.ir import SINGLY
+
+    columns = 500
+    rows = max(1, machine.second.bytes // 8 // columns)
+    taken = np.random.default_rng(0).integers(0, columns, columns, "i4")
+    inputs, output = [np.ones(rows * columns, "f4"), taken], np.empty(rows * columns, "f4")
+    best = []
+    for attrs in ((), (SINGLY,)):
+        b = Builder()
+        x, y = b.input("x", "f32", rows * columns), b.output("y", "f32", rows * columns)
+        places = b.input("places", "i32", columns)
+        with b.loop(rows) as k, b.loop(columns, "vector", attrs=attrs) as i:
+            place = b.op("min", b.op("max", b.load(places, i), b.const("i32", 0)), b.const("i32", columns - 1))
+            b.store(y, k * columns + i, b.load(x, k * columns + b.convert(place, "i64")))
+        take = compile_function(b.function("take"))
+        best.append(_least(lambda take=take: take(inputs, [output])))  # type: ignore[misc]
+    return best[0] / best[1]
+
+
+def _least(call: Callable[[], object]) -> float:
+    """Seconds that a call takes at least."""
+    call()
+    best, until = float("inf"), time.perf_counter() + LEAST
     while time.perf_counter() < until:
         started = time.perf_counter()
-        mixed(*arrays)
+        call()
         best = min(best, time.perf_counter() - started)
-    return best * 1e9 / units
+    return best
 
 
 def _line(size: int, machine: Machine, threads: int = 1) -> float:

@@ -53,6 +53,7 @@ from pullback.loops.passes.unroll_scatters import unroll_scatters
 from pullback.loops.schedule.choose import schedule
 from pullback.loops.schedule.interchange import interchange
 from pullback.loops.schedule.item_loops import item_loops
+from pullback.loops.schedule.lookups import lookups
 from pullback.loops.schedule.overlap import overlap
 from pullback.loops.schedule.row_blocks import row_blocks
 from pullback.loops.schedule.stream import stream
@@ -135,6 +136,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
     Pass("schedule", "order, lanes, tiles and threads of each nest, by what they are expected to take", schedule),
     Pass("stream", "what the caches cannot keep does not go through them", stream),
+    Pass("lookups", "elements at places that data give are gathered where that is quicker", lookups),
     Pass("unroll_scatters", "iterations are so short that counting them is half the work", unroll_scatters),
 )
 

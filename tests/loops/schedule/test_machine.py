@@ -72,9 +72,9 @@ def test_another_machine_for_a_while():
 
 
 def test_measured_times_are_kept_for_this_machine_only(folder):
-    path = machines.keep_measured({"memory_ns": 123.0, "second_ns": 1.5})
+    path = machines.keep_measured({"memory_ns": 123.0, "second_ns": 1.5, "gathered": 7.0})
     assert path.parent == folder
-    assert host().memory_ns == 123.0 and host().second.line_ns == 1.5
+    assert host().memory_ns == 123.0 and host().second.line_ns == 1.5 and host().gathered == 7.0
     path.write_text(json.dumps(json.loads(path.read_text()) | {"of": "another"}))
     machines._host.cache_clear()
     assert host().memory_ns == NOMINAL.memory_ns
@@ -93,7 +93,7 @@ def test_tuning(folder, monkeypatch, capsys):
     assert tune.main() == 0
     assert "memory_ns" in capsys.readouterr().out
     kept = json.loads((folder / machines.FILE).read_text())
-    assert all(kept[name] > 0 for name in ("second_ns", "last_ns", "memory_ns", "shared_ns"))
+    assert all(kept[name] > 0 for name in ("second_ns", "last_ns", "memory_ns", "shared_ns", "gathered"))
 
 
 def test_the_schedule_as_text():

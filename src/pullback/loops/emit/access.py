@@ -25,8 +25,11 @@ from .values import Asm, Value, from_bits, from_half, to_bits, to_half
 class VectorIndex:
     """The vector loop being emitted: its variable at lane 0 is `base`; `varying` variables differ between lanes."""
 
-    def __init__(self, var: Var, base: str, lanes: int, varying: set[Var], body: Sequence[Stmt] = ()) -> None:
+    def __init__(
+        self, var: Var, base: str, lanes: int, varying: set[Var], body: Sequence[Stmt] = (), singly: bool = False
+    ) -> None:
         self.var = var
+        self.singly = singly  # lanes are loaded one by one that instructions would gather from far
         self.body = body
         self.base = base
         self.lanes = lanes

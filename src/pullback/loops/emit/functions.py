@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import Any, Protocol
 
 from pullback.loops.ir.ir import (
+    SINGLY,
     SQUARE,
     STEPS,
     STEPS_EACH,
@@ -410,7 +411,7 @@ class FunctionEmitter:
 
     def instance(self, loop: Loop, base: str, lanes: int) -> None:
         """Makes `loop.var` stand for `lanes` iterations from `base`."""
-        self.eval.vector = VectorIndex(loop.var, base, lanes, varying_vars(loop), loop.body)
+        self.eval.vector = VectorIndex(loop.var, base, lanes, varying_vars(loop), loop.body, SINGLY in loop.attrs)
 
     def branch(self, cond: str, then: Callable[[], None], orelse: Callable[[], None]) -> None:
         """if (cond) then() else orelse()."""

@@ -17,7 +17,6 @@ from pullback.loops.ir.ir import Buffer, Const, Expr, Load, Op, Read
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
 
 from .access import Access, VectorIndex
-from .cpu.target import current_target
 from .guards import Guard
 from .runs import direction, last_lane
 from .shuffles import deinterleaved, joined, read_in_turns, shuffled
@@ -26,9 +25,9 @@ from .types import alignment, memory_type, splat, suffix, whole_type
 from .values import Asm, Value, broadcast, constant
 
 HARDWARE_GATHERS = 64  # bytes of a register from which processors gather faster than by a load for each lane
-# Bytes of an array from which some do not, and that lanes reach at most, or both wait for memory. Measured (Zen 4, one
-# core): 1000 columns of 300 x 401, chosen by an array, 150 us by gathers, 108 by loads; of 3000 x 3000 on two cores 10.3
-# ms and 7.2; 100,000 of as many numbers looked up 2.3 ms and 1.4; in 1000 numbers gathers take 0.8 of the time.
+# Bytes of an array from which some do not (schedule/lookups.py), and that lanes reach at most, or both wait for memory:
+# 3000 columns of 3000 x 3000 take two cores of a Zen 4 10.3 ms by gathers, 7.2 one by one. In 1000 numbers gathers take
+# 0.8 of the time.
 NEAR, FAR = 1 << 15, 1 << 21
 
 
@@ -365,10 +364,10 @@ def short_place(ev: Access, node: Load) -> Expr | None:
     """The part of a gather's index that differs between lanes, in 32 bits, if each lane is better loaded by itself."""
     vector, size = ev.vector, ITEMSIZE[node.dtype]
     gathers = ev.register_bytes >= HARDWARE_GATHERS
-    near = current_target().gathers or node.buffer.size * size <= NEAR
+    assert vector is not None
+    near = not vector.singly or node.buffer.size * size <= NEAR
     if (gathers and near) or ev.mask is not None or node in ev.guards:
         return None
-    assert vector is not None
     differ = [term for term in terms(node.index)[0] if vector.depends(term)]
     if len(differ) != 1 or not isinstance(part := differ[0], Op) or part.name != "convert":
         return None

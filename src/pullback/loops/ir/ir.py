@@ -198,6 +198,7 @@ class Loop(Stmt):
 STEPS, STEPS_EACH, STEPS_FROM = "steps", "steps_each", "steps_from"
 STREAMED = ("streamed", True)  # attr of a vector loop whose contiguous stores need not stay in the caches
 RIM = ("rim", True)  # attr of parallel loops over the ends of others, where conditions change: not cut, not written out
+SINGLY = ("singly", True)  # attr of a loop whose lanes load one by one what instructions would gather from far
 SQUARE = ("square", True)  # attr of a parallel loop that is alone in a vector loop, and has Lets and Stores only
 
 

@@ -76,6 +76,7 @@ class Machine:
     cores: int
     wake_ns: float  # until a sleeping thread works
     operations: Operations = Operations()
+    gathered: float = 1.0  # times as long that lanes take which an instruction gathers from the second cache on
 
     @property
     def task_ns(self) -> float:
@@ -101,7 +102,12 @@ AVX2_SERVER = Machine(
 # Xeon with AMX, two cores of a larger one.
 AVX512_SERVER = Machine(
     "AVX-512 server", Cache(3 << 14, 12, 0.35), Cache(1 << 21, 16, 0.6), Cache(1 << 25, 16, 3.3), 64, 6.4, 3.0, 32, 4.0,
-    2048, 3.0, 0.3, 64, 32, 2, 11_000.0,
+    2048, 3.0, 0.3, 64, 32, 2, 11_000.0, gathered=0.6,
+)  # fmt: skip
+# EPYC with Zen 4, two cores of a larger one.
+ZEN4_SERVER = replace(
+    AVX512_SERVER, name="AVX-512 server, 32 KB", first=Cache(1 << 15, 8, 0.3), second=Cache(1 << 20, 8, 0.6),
+    gathered=1.3,
 )  # fmt: skip
 LAPTOP = replace(AVX2_SERVER, name="laptop", last=Cache(1 << 23, 16, 1.6), shared_ns=2.0, cores=4)
 # Everything is large on it: tests reach what takes large arrays elsewhere.
@@ -164,7 +170,9 @@ def _said(name: str) -> str:
 
 
 def of_system() -> Machine:
-    """The sizes of this machine's caches and its cores as the system says them; all else is the nominal one's."""
+    """The sizes of this machine's caches and its cores as the system says them; how it gathers, as that of the fixed
+    ones with as wide registers whose second cache is nearest to its own; all else is the nominal one's.
+    """
     flags = _said("flags").split()
     found = replace(NOMINAL, name="host", cores=_cores())
     if flags:
@@ -183,12 +191,15 @@ def of_system() -> Machine:
             before = {1: found.first, 2: found.second, 3: found.last}.get(level)
             if before is not None:
                 levels[level] = replace(before, bytes=size, ways=ways)
-    return replace(
+    found = replace(
         found,
         first=levels.get(1, found.first),
         second=levels.get(2, found.second),
         last=levels.get(3, levels.get(2, found.last)),
     )
+    alike = [m for m in (AVX2_SERVER, AVX512_SERVER, ZEN4_SERVER) if m.vector_bytes == found.vector_bytes]
+    nearest = min(alike, key=lambda m: abs(m.second.bytes - found.second.bytes), default=found)
+    return replace(found, gathered=nearest.gathered)
 
 
 def _cores() -> int:
@@ -198,7 +209,7 @@ def _cores() -> int:
         return os.cpu_count() or 1
 
 
-_TIMES = ("memory_ns", "shared_ns", "page_ns", "op_ns", "wake_ns")  # as a file may have them
+_TIMES = ("memory_ns", "shared_ns", "page_ns", "op_ns", "wake_ns", "gathered")  # as a file may have them
 
 
 def with_measured(machine: Machine, kept: Mapping[str, Any]) -> Machine:

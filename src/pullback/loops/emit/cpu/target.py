@@ -65,13 +65,6 @@ class Target:
         return self.vector_bytes == 64 and all(f"+amx-{name}" in features for name in ("tile", "bf16", "int8"))
 
     @property
-    def gathers(self) -> bool:
-        """Whether an instruction gathers a register of 64 bytes sooner than a load for each lane does, whatever cache
-        holds them.
-        """
-        return self.vector_bytes == 64 and not self.cpu.startswith("znver")
-
-    @property
     def attributes(self) -> str:
         """Function attributes of everything emitted: without the second, LLVM splits 512-bit vectors on many CPUs."""
         width = 8 * self.vector_bytes

@@ -145,3 +145,18 @@ def test_operands_that_must_be_cut_alike(name):
         with pytest.raises(error, match=r"same sharding|equal sharding|same shardings|Incompatible types"):
             jax.jit(REFUSED[name])(x, y)
         assert jax.typeof(jax.jit(lax.broadcast_like)(A, x)).sharding.spec == P("x", None)
+
+
+@pytest.mark.parametrize("names", [("y",), ("x", "y")])
+def test_shard_map_in_vmap_along_an_explicit_axis(names):
+    def f(r):
+        inner = jax.shard_map(lambda v: lax.psum(jnp.sin(v), "y"), in_specs=P("y"), out_specs=P(), axis_names={*names})
+        return inner(r)
+
+    with jax.set_mesh(MESH):
+        x = jax.device_put(A, P("x", "y"))
+        out = jax.jit(jax.vmap(f))(x)
+        bar = jax.jit(jax.grad(lambda x: jax.vmap(f)(x).sum()))(x)
+        assert jax.typeof(out).sharding.spec == P("x", None) and jax.typeof(bar).sharding.spec == P("x", "y")
+    np.testing.assert_allclose(out, np.sin(A).reshape(8, 2, 4).sum(1), 1e-5, 1e-5)
+    np.testing.assert_allclose(bar, np.cos(A), 1e-5, 1e-5)

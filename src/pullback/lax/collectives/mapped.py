@@ -26,7 +26,7 @@ from pullback.lax.collectives.vectorized import vectorized, vectorized_jaxpr
 from pullback.lax.records.families import *
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import use_abstract_mesh
-from pullback.sharding._specs import all_names_of, parts_of, spec_in_full
+from pullback.sharding._specs import all_names_of, names_of, parts_of, spec_in_full
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.call import call_effects
 from pullback.transforms.jvp import jvp_jaxpr
@@ -305,10 +305,16 @@ def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params:
     spmd = axis.spmd if isinstance(axis.spmd, tuple) else () if axis.spmd is None else (axis.spmd,)
     if taken := [n for n in spmd if n in used]:
         raise ValueError(f"vmap spmd_axis_name cannot appear in shard_map in_specs, but {taken[0]!r} is in {specs}")
-    along = tuple(n for n in spmd if n in params["newly_manual_axes"] and n not in used)
+    cut = spmd if axis.placing is None else names_of(axis.placing.spec[0])  # explicit axes cut the mapped one
+    along = tuple(n for n in cut if n in params["newly_manual_axes"] and n not in used)
     if unknown := [n for n in spmd if n not in mesh.axis_names]:
         raise KeyError(f"shard_map: vmap's spmd_axis_name {unknown[0]!r} is not among the axes {mesh.axis_names}")
-    inner = axis._replace(size=axis.size // math.prod(dict(mesh.shape)[n] for n in along), placing=None)
+    size = axis.size // math.prod(dict(mesh.shape)[n] for n in along)
+    left = [n for n in cut if n not in params["newly_manual_axes"]]
+    placing = None
+    if axis.placing is not None and left:
+        placing = axis.placing.update(spec=PartitionSpec(left[0] if len(left) == 1 else tuple(left)))
+    inner = axis._replace(size=size, placing=placing)
     front = None if not along else along if len(along) > 1 else along[0]
 
     def in_front(specs: Sequence[Any], chosen: Sequence[bool]) -> tuple[Any, ...]:

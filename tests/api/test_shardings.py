@@ -644,3 +644,13 @@ def test_shardings_of_keys_speak_of_each_axis():
         np.testing.assert_array_equal(words, jax.random.key_data(keys))
         assert len(placed[0].sharding.spec) == 1 and placed[0, 0].shape == ()
         assert len(placed.reshape(4, 8).sharding.device_set) == GRID.size
+
+
+def test_arguments_on_the_devices_of_in_shardings_in_another_order():
+    devices = np.array(jax.devices()[:4])
+    one, other = (NamedSharding(jax.sharding.Mesh(d.reshape(2, 2), ("x", "y")), P("x")) for d in (devices, devices[::-1]))
+    x = jax.device_put(np.arange(8.0, dtype=np.float32), one)
+    out = jax.jit(lambda x: x * 2, in_shardings=other)(x)
+    np.testing.assert_array_equal(out, 2 * np.arange(8.0))
+    with pytest.raises(ValueError, match="does not match the sharding on the respective arg"):
+        jax.jit(lambda x: x, in_shardings=other.update(spec=P("y")))(x)

@@ -94,3 +94,12 @@ def test_parts_of_gmres(method):
     np.testing.assert_array_equal(krylov._normalize_matvec(matrix)(b["x"]), matrix @ b["x"])
     with pytest.raises(TypeError):
         krylov._normalize_matvec(3)
+
+
+def test_names_of_meshes_and_shardings():
+    mesh, pjit, shardings = private("mesh"), private("pjit"), private("sharding_impls")
+    auto, explicit = pb.sharding.AxisType.Auto, pb.sharding.AxisType.Explicit
+    assert mesh.all_axis_types_match((auto, auto), auto) and not mesh.all_axis_types_match((), auto)
+    assert mesh.any_axis_types_match((auto, explicit), explicit)
+    assert shardings.make_mesh is pb.make_mesh and pjit.UNSPECIFIED is private("named_sharding").UNSPECIFIED
+    assert private("dispatch").device_put_p is pb.lax.device_put_p and private("partition_spec").P is pb.P

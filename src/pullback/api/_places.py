@@ -206,11 +206,19 @@ def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
             )
         if s is None or not isinstance(place, (Device, Sharding)) or (isinstance(place, Device) and s.num_devices == 1):
             continue
-        if not x.sharding.is_equivalent_to(s, x.ndim):
+        if not x.sharding.is_equivalent_to(s, x.ndim) and not _cuts_alike(x.sharding, s):
             raise ValueError(
                 f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
                 f"arg sharding: {x.sharding} for arg type: {type_of_operand(x).str_short()}"
             )
+
+
+def _cuts_alike(have: Sharding, wanted: Any) -> bool:
+    """Whether two meshes have the same devices in another order, and arrays are cut over them in the same way."""
+    if not isinstance(have, NamedSharding) or not isinstance(wanted, NamedSharding):
+        return False
+    same = have.device_set == wanted.device_set and have.mesh.shape_tuple == wanted.mesh.shape_tuple
+    return same and have.update(mesh=wanted.mesh) == wanted
 
 
 def layout_said(x: Any) -> Any:

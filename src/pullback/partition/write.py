@@ -24,6 +24,7 @@ from pullback.core.staging import trace
 from pullback.core.types import CONSTRAINTS, asked, untyped
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.moves import combine, combine_price, move, price
+from pullback.partition.neighbours import accumulated, accumulates, rotated, with_rotations
 from pullback.partition.propagate import (
     CONTROL,
     Known,
@@ -89,7 +90,8 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
     """
     flat = inline(closed)
     words = replace_keys(flat)
-    jaxpr = words.jaxpr
+    rotated_ = with_rotations(words)
+    jaxpr = rotated_.jaxpr
     given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
     known = propagate(jaxpr, given, mesh)
     cuts = [cut_or_whole(known.get(v), v.aval) for v in jaxpr.invars]
@@ -98,7 +100,7 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
         for a in jaxpr.outvars
     ]
     with axes_of(mesh):
-        found = _traced(words, cuts, wanted, mesh, known)
+        found = _traced(rotated_, cuts, wanted, mesh, known)
         if words is not flat:
             cuts = [cut[: a.ndim] for cut, a in zip(cuts, flat.in_avals, strict=True)]
             wanted = [cut[: a.ndim] for cut, a in zip(wanted, flat.out_avals, strict=True)]
@@ -123,7 +125,7 @@ def _of_keys(words: ClosedJaxpr, whole_: ClosedJaxpr, cuts: Sequence[Cut], mesh:
 def result_cuts(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, int]) -> list[Cut]:
     """How the results of a program are cut, without writing it."""
     flat = inline(closed)
-    jaxpr = replace_keys(flat).jaxpr
+    jaxpr = with_rotations(replace_keys(flat)).jaxpr
     given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
     found = [cut_or_whole(c, a.aval) for c, a in zip(results_of(jaxpr, given, mesh), jaxpr.outvars)]
     return [cut[: len(a.shape)] for cut, a in zip(found, flat.out_avals, strict=True)]
@@ -143,6 +145,10 @@ def _traced(
     local = [local_aval(aval, cut, mesh) for aval, cut in zip(avals, cuts, strict=True)]
     with asked(mesh):  # types of parts say nothing of the mesh
         return untyped(trace(part, local, DebugInfo("partition", closed.jaxpr.debug_info.func_name)))
+
+
+def _rotated(x: _Value, axis: int, shift: int, mesh: Sizes) -> _Value:
+    return _Value(rotated(x.part, x.cut[axis], axis, shift, mesh), x.cut, x.aval)
 
 
 class _Writer:
@@ -177,6 +183,10 @@ class _Writer:
             return [_Value(x.moved(x.cut if cut is None else cut, self.mesh), cut or x.cut, x.aval)]
         if name == "shard_map":
             return self.mapped(eqn, operands)
+        if name == "rotate":
+            return [_rotated(operands[0], mesh=self.mesh, **eqn.params)]
+        if accumulates(eqn, operands[0].cut if operands else ()):
+            return [self.accumulated(eqn, operands[0])]
         if name in CONTROL:
             return getattr(self, "_" + name)(eqn, operands, wishes)
         factors = factors_of(eqn)
@@ -185,6 +195,13 @@ class _Writer:
         return self.by_parts(eqn, operands, wishes, factors)
 
     # ---- operations
+
+    def accumulated(self, eqn: Any, x: _Value) -> _Value:
+        """Running sums along a dimension that is cut."""
+        axis = eqn.params["axis"]
+        (y,) = self.bound(eqn, [x.part], eqn.params)
+        y = accumulated(eqn.primitive.name, y, x.cut[axis], axis, eqn.params["reverse"])
+        return _Value(y, x.cut, eqn.outvars[0].aval)
 
     def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
         """What no rule cuts: on all of every operand, the same on all devices."""

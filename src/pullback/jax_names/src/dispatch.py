@@ -10,6 +10,7 @@ from typing import Any
 
 from pullback.api import effects_barrier, jit
 from pullback.interpreters.xla import apply_primitive
+from pullback.lax import device_put_p
 
 # Primitives whose lowering asks for the devices: here a program always knows them.
 prim_requires_devices_during_lowering: set[Any] = set()
@@ -41,6 +42,6 @@ def xla_primitive_callable(prim: Any, **params: Any) -> Any:
 
 
 __all__ = [
-    "apply_primitive", "prim_requires_devices_during_lowering", "runtime_tokens", "wait_for_tokens",
+    "apply_primitive", "device_put_p", "prim_requires_devices_during_lowering", "runtime_tokens", "wait_for_tokens",
     "xla_primitive_callable",
 ]  # fmt: skip

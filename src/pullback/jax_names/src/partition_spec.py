@@ -2,4 +2,6 @@
 
 from pullback.sharding import PartitionSpec
 
-__all__ = ["PartitionSpec"]
+P = PartitionSpec
+
+__all__ = ["P", "PartitionSpec"]

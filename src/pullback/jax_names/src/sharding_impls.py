@@ -3,7 +3,18 @@
 `GSPMDSharding`, which only XLA makes, is there for those who ask whether a sharding is one.
 """
 
-from pullback.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, get_abstract_mesh, set_mesh
+from pullback.api.mesh import make_mesh
+from pullback.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    SingleDeviceSharding,
+    get_abstract_mesh,
+    get_mesh,
+    set_mesh,
+)
 from pullback.sharding._shardings import UNSPECIFIED, IndivisibleError, Sharding, UnspecifiedValue
 from pullback.util.absent import absent_names
 
@@ -29,8 +40,9 @@ def canonicalize_sharding(
 
 
 __all__ = [
-    "UNSPECIFIED", "IndivisibleError", "NamedSharding", "Sharding", "SingleDeviceSharding", "UnspecifiedValue",
-    "canonicalize_sharding", "set_mesh",
+    "UNSPECIFIED", "AbstractMesh", "AxisType", "IndivisibleError", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
+    "SingleDeviceSharding", "UnspecifiedValue", "canonicalize_sharding", "get_abstract_mesh", "get_mesh", "make_mesh",
+    "set_mesh",
 ]  # fmt: skip
 
 __getattr__ = absent_names(__name__)

@@ -146,5 +146,5 @@ RULES = {
     **dict.fromkeys(["optimization_barrier", "keep_apart"], each_by_itself),
     "bitcast_convert_type": _bitcast,
     **dict.fromkeys(["name", "copy", "copy_p", "pvary", "stage", "state_cast"], elementwise),
-    **dict.fromkeys(["random_clone", "shard_alike"], elementwise),
+    **dict.fromkeys(["random_clone", "shard_alike", "rotate"], elementwise),
 }

@@ -648,7 +648,8 @@ def test_shardings_of_keys_speak_of_each_axis():
 
 def test_arguments_on_the_devices_of_in_shardings_in_another_order():
     devices = np.array(jax.devices()[:4])
-    one, other = (NamedSharding(jax.sharding.Mesh(d.reshape(2, 2), ("x", "y")), P("x")) for d in (devices, devices[::-1]))
+    meshes = [jax.sharding.Mesh(d.reshape(2, 2), ("x", "y")) for d in (devices, devices[::-1])]
+    one, other = (NamedSharding(mesh, P("x")) for mesh in meshes)
     x = jax.device_put(np.arange(8.0, dtype=np.float32), one)
     out = jax.jit(lambda x: x * 2, in_shardings=other)(x)
     np.testing.assert_array_equal(out, 2 * np.arange(8.0))

@@ -25,7 +25,12 @@ _ONLY_HERE = NoRule("stands only in programs that are being partitioned")
 rotate_p = Primitive(
     "rotate",
     doc="out[i] = x[(i + shift) % n] along an axis.",
-    **dict.fromkeys(("abstract_eval", "reference", "jvp", "transpose", "batch", "lower"), _ONLY_HERE),
+    abstract_eval=_ONLY_HERE,
+    reference=_ONLY_HERE,
+    jvp=_ONLY_HERE,
+    transpose=_ONLY_HERE,
+    batch=_ONLY_HERE,
+    lower=_ONLY_HERE,
     register=False,
 )
 _BODIES = ("scan", "while", "cond")

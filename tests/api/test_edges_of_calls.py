@@ -14,6 +14,9 @@ def test_nothing_is_traced_or_run_where_that_is_forbidden():
     assert float(known(1.0)) == 3
     with jax.no_tracing(True), pytest.raises(RuntimeError, match=r"re-tracing function .* for `jit`, but 'no_tracing'"):
         jax.jit(lambda x: x * 5)(1.0)
+    for trace in (jax.make_jaxpr, lambda f: lambda x: jax.eval_shape(f, x)):
+        with jax.no_tracing(True), pytest.raises(RuntimeError, match=r"re-tracing function .* 'no_tracing'"):
+            trace(lambda x: x * 5)(1.0)
     x = jnp.ones(2)
     with jax.no_execution(True):
         for run in (lambda: known(1.0), lambda: x + 1, lambda: jnp.sin(x), lambda: jax.jit(lambda x: x * 7)(1.0)):

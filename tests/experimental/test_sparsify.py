@@ -129,3 +129,16 @@ def test_functions_that_keep_zeros_keep_rows():
         np.testing.assert_allclose(found.todense(), f(m), rtol=1e-6)
     assert isinstance(sparse.sparsify(lambda x: x * 2)(rows), sparse.BCOO)
     np.testing.assert_array_equal(sparse.sparsify(lambda x: x @ x.T)(rows).todense(), m @ m.T)
+
+
+@pytest.mark.parametrize("layout", [{}, {"n_batch": 1}, {"n_dense": 1}])
+def test_elements_at_arrays_of_indices(layout):
+    dense = jnp.arange(20.0).reshape(4, 5) * (jnp.arange(20).reshape(4, 5) % 2)
+    mat, rows = sparse.BCOO.fromdense(dense, **layout), jnp.array([0, 2])
+    for f in (lambda m: m[rows], lambda m: m[:, rows], lambda m: m[rows, 1:3], lambda m: m[rows[None], -rows]):
+        found = sparse.sparsify(f)(mat)
+        assert isinstance(found, sparse.BCOO)
+        np.testing.assert_array_equal(found.todense(), f(dense))
+    with pytest.raises(NotImplementedError, match="sparse indices"):
+        at_promised = lambda i: rows.at[i].get(mode="promise_in_bounds", wrap_negative_indices=False)
+        sparse.sparsify(at_promised)(sparse.BCOO.fromdense(rows // 2))

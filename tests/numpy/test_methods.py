@@ -72,7 +72,9 @@ def test_methods_that_differ_from_numpys():
     assert x.compress(jnp.array([False, True]), axis=0).tolist() == [X[1].tolist()]
     assert jnp.arange(3).searchsorted(1) == 1 and jnp.array([2, 0, 1]).argpartition(1).shape == (3,)
     assert jnp.array([0, 1]).choose([jnp.array([1, 2]), jnp.array([3, 4])]).tolist() == [1, 4]
-    assert x.__array_namespace__() is jnp
+    assert x.__array_namespace__() is x.__array_namespace__(api_version=jnp.__array_api_version__) is jnp
+    with pytest.raises(ValueError, match="not available"):
+        x.__array_namespace__(api_version="2023.12")
     assert jnp.ones((1, 1)).reshape().shape == () == pullback.jit(lambda x: x.reshape())(jnp.ones(1)).shape
     with pytest.raises(TypeError, match="reshape"):
         x.reshape()

@@ -400,3 +400,12 @@ def test_nothing_is_left_for_derivatives_that_are_zero(loop):
     jaxpr = jax.make_jaxpr(jax.grad(f))(jnp.ones((4, 5)))
     types = [v.aval for eqn in jaxpr.eqns for v in eqn.outvars if eqn.primitive.name in ("scan", "cond", "jit")]
     assert types and not any(t.dtype == bool and t.size > 1 for t in types), types
+
+
+def test_scans_have_the_parameters_that_jax_reads():
+    f = lambda x: lax.scan(lambda c, a: (jnp.sin(c * a), c), 1.0, x)[0]
+    for traced, x in ((f, XS), (jax.grad(f), XS), (jax.vmap(f), XS[None]), (jax.vmap(jax.grad(f)), XS[None])):
+        eqns = [eqn for eqn in jax.make_jaxpr(traced)(x).eqns if eqn.primitive.name == "scan"]
+        assert eqns
+        for eqn in eqns:
+            assert sorted(eqn.params) == ["jaxpr", "length", "num_carry", "num_consts", "reverse", "unroll"]

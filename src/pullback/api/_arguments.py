@@ -17,7 +17,7 @@ from pullback.core import high, hooks, tangent_aval, typeof
 from pullback.core.explain import type_shown
 from pullback.core.references import Reference
 from pullback.core.source import located
-from pullback.util import dtypes
+from pullback.util import config, dtypes
 from pullback.util.errors import REGISTER
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path
 
@@ -36,6 +36,12 @@ def named_after(wrapper: Callable, fun: Callable) -> Callable:
     if not hasattr(fun, "__name__"):
         wrapper.__name__ = function_name(fun)
     return wrapper
+
+
+def check_tracing(fun: Any) -> None:
+    """RuntimeError where nothing new may be traced."""
+    if config.config.jax_no_tracing:
+        raise RuntimeError(f"re-tracing function {located(fun)} for `jit`, but 'no_tracing' is set")
 
 
 def check_callable(transformation: str, fun: Any) -> None:

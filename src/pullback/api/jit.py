@@ -451,8 +451,7 @@ class Jit:
             dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
             return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
 
-        if config.config.jax_no_tracing:
-            raise RuntimeError(f"re-tracing function {located(self.fun)} for `jit`, but 'no_tracing' is set")
+        arguments.check_tracing(self.fun)
         if config.config.jax_explain_cache_misses:
             explain(self.name, self.fun, key, self.traces, paths)
         started = time.perf_counter()

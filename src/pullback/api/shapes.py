@@ -292,6 +292,7 @@ def trace_with_tree(fun, args, kwargs, static_nums=(), remember: bool = False) -
     if remember and not static_nums and not any([isinstance(leaf, Reference) for leaf in leaves]):
         again = functools.partial(trace_with_tree, fun, args, kwargs)
         return remembered(fun, ("eval_shape", tree, tuple(avals)), again, _lasts)
+    arguments.check_tracing(fun)
     out_tree: list[Any] = []
 
     def flat(*values):

@@ -32,7 +32,6 @@ _HIDDEN: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("donated_invars", "in_layouts", "out_layouts", "in_shardings", "out_shardings", "ctx_mesh")),
     },
     "all_to_all": {"axis_size": None},
-    "scan": {"linear": None, "_split_transpose": (False,)},
     "custom_jvp_call": {"num_consts": None},
     "custom_vjp_call": {"num_consts": None},
 }

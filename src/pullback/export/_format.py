@@ -16,7 +16,7 @@ from typing import Any
 from pullback.core import ClosedJaxpr
 from pullback.util.pytree import PyTreeDef, default_registry, tree_structure
 
-MAGIC = b"pullback-exported-2\n"
+MAGIC = b"pullback-exported-3\n"
 
 _KNOWN = {
     ("ml_dtypes", None), ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy._core.multiarray", "_reconstruct"),

@@ -77,7 +77,7 @@ Array(2, dtype=int32)
 Arguments:
 {WHICH}
 {IDX}
-    value: array of the shape and dtype of the part, or a number.
+    value: array of the shape and dtype of the part.
 Returns:
     None.
 Raises:
@@ -92,7 +92,7 @@ Array([7, 8, 3], dtype=int32)
 Arguments:
 {WHICH}
 {IDX}
-    value: array of the shape and dtype of the part, or a number.
+    value: array of the shape and dtype of the part.
 Returns:
     Array: the part as it was.
 Raises:
@@ -106,7 +106,7 @@ Raises:
 Arguments:
 {WHICH}
 {IDX}
-    x: array of the shape and dtype of the part, or a number.
+    x: array of the shape and dtype of the part.
 Returns:
     None.
 Raises:

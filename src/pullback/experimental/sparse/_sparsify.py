@@ -209,6 +209,12 @@ def _dynamic_slice(mat: Any, *starts: Any, slice_sizes: Any) -> Any:
     return bcoo_dynamic_slice(mat, starts, slice_sizes)
 
 
+def _gather(mat: Any, indices: Any, *, mode: Any, dimension_numbers: Any, slice_sizes: Any, **options: Any) -> BCOO:
+    if _is_sparse(indices):
+        raise NotImplementedError("sparsify: gather at sparse indices")
+    return indexing.bcoo_gather(mat, indices, dimension_numbers, slice_sizes, mode=mode)
+
+
 _RULES: dict[str, Callable[..., Any]] = {
     "add": _add,
     "broadcast_in_dim": _broadcast_in_dim,
@@ -219,6 +225,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "div": _div,
     "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice,
+    "gather": _gather,
     "jit": _inline("jaxpr"),
     "mul": _mul,
     "reduce_sum": _reduce_sum,

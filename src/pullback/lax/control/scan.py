@@ -79,14 +79,14 @@ def scan(
     if has_references_among(given):
         f, xs, length = _by_rows(f, given, tree, length)
     if not high.types_of:
-        return _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+        return _scan(f, init, xs, length, reverse, unroll)
     if control.python_control_flow():
-        return _of_objects(*_scan(f, init, xs, length, reverse, unroll, _split_transpose))
+        return _of_objects(*_scan(f, init, xs, length, reverse, unroll))
     with high.Captured() as captured:
-        carry, ys = _scan(f, init, xs, length, reverse, unroll, _split_transpose)
+        carry, ys = _scan(f, init, xs, length, reverse, unroll)
     if objects := captured.changed:
         both = init, [high.Lowered.of(x) for x in objects]
-        (carry, after), ys = _scan(high.carrying(f, objects), both, xs, length, reverse, unroll, _split_transpose)
+        (carry, after), ys = _scan(high.carrying(f, objects), both, xs, length, reverse, unroll)
         for x, value in zip(objects, after, strict=True):
             value.update(x)
     return _of_objects(carry, ys)
@@ -140,7 +140,7 @@ def _by_rows(f, given, tree, length):
     return of_rows, (np.arange(size, dtype=np.int32), arrays), size if length is None else length
 
 
-def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
+def _scan(f, init, xs, length, reverse, unroll):
     control.check_callable("scan", "f", f)
     init_leaves, init_tree = tree_flatten(init)
     if has_references_among(init_leaves):
@@ -193,9 +193,7 @@ def _scan(f, init, xs, length, reverse, unroll, _split_transpose):
         reverse=bool(reverse),
         num_consts=len(consts),
         num_carry=n_carry,
-        linear=(False,) * (len(consts) + n_carry + len(xs_leaves)),
         unroll=unroll,
-        _split_transpose=bool(_split_transpose),
     )
     carry = tree_unflatten(carry_tree, outs[:n_carry])
     return carry, tree_unflatten(ys_tree, outs[n_carry:])
@@ -311,7 +309,6 @@ def _jvp(primals, tangents, *, jaxpr, **params):
         | {
             "num_consts": n_consts + sum(consts_nz),
             "num_carry": n_carry + n_carry_dot,
-            "linear": (False,) * len(operands),
         },
     )
     carry, carry_dot, ys, ys_dot = split_list(outs, [n_carry, n_carry_dot, n_ys])
@@ -384,7 +381,6 @@ def _partial_eval(interpreter, args, params):
             "jaxpr": known,
             "num_consts": n_known_consts,
             "num_carry": n_carry - sum(carry_u),
-            "linear": (False,) * len(known_args),
         },
     )
     known_outs, residuals = iter(outs[:n_known_out]), outs[n_known_out:]
@@ -405,7 +401,6 @@ def _partial_eval(interpreter, args, params):
         "jaxpr": rest,
         "num_consts": len(fixed) + n_uc,
         "num_carry": n_ucarry,
-        "linear": (False,) * len(operands),
     }
     recorded = iter(interpreter.emit(scan_p, operands, rest_params, _abstract_eval(**rest_params)))
     return [next(recorded) if u else next(known_outs) for u in u_out]
@@ -462,7 +457,6 @@ def _transpose(outs_bar, *args, jaxpr, **params):
             "reverse": not params["reverse"],
             "num_consts": len(plain_consts),
             "num_carry": len(zeros) + len(carry_avals),
-            "linear": (False,) * len(operands),
         },
     )
     found_consts, found_carry, found_xs = split_list(outs, [len(zeros), n_carry])
@@ -515,7 +509,7 @@ def _dce(eqn, used):
         invars=[a for a, k in zip(eqn.invars, kept_in) if k],
         outvars=[v for v, k in zip(eqn.outvars, kept_out) if k],
         params=eqn.params
-        | {"jaxpr": body, "num_consts": n_kept_consts, "num_carry": n_kept_carry, "linear": (False,) * sum(kept_in)},
+        | {"jaxpr": body, "num_consts": n_kept_consts, "num_carry": n_kept_carry},
     )
 
 
@@ -552,15 +546,15 @@ def _lower(ctx):
 def _outer(args, params):
     body, outer = with_outer(params["jaxpr"], args)
     n = len(outer)
-    changed = {"jaxpr": body, "num_consts": n + params["num_consts"], "linear": (False,) * n + params["linear"]}
+    changed = {"jaxpr": body, "num_consts": n + params["num_consts"]}
     return (*outer, *args), params | changed
 
 
-def _discharge(*args, jaxpr, num_consts, num_carry, linear, **params):
+def _discharge(*args, jaxpr, num_consts, num_carry, **params):
     if rules_get_references(jaxpr):
         body, consts = closing_over(jaxpr, args[:num_consts])
         rest = args[num_consts:]
-        changed = {"jaxpr": body, "num_consts": len(consts), "linear": (False,) * (len(consts) + len(rest))}
+        changed = {"jaxpr": body, "num_consts": len(consts)}
         return current_interpreter().process(scan_p, (*consts, *rest), params | changed | {"num_carry": num_carry})
     body, written = discharged(jaxpr)
     kept = [n for n in range(num_consts) if n not in written]
@@ -574,7 +568,6 @@ def _discharge(*args, jaxpr, num_consts, num_carry, linear, **params):
         jaxpr=body,
         num_consts=len(kept),
         num_carry=num_carry + len(written),
-        linear=(False,) * len(args),
         **params,
     )
     note(args, written, outs[: len(written)])

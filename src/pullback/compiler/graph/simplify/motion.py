@@ -49,8 +49,6 @@ def _from_scan(eqn: JaxprEqn, constvars: list[Var], consts: list[Any]) -> list[J
         return None
     before, body, extra = found
     new = params | {"jaxpr": body, "num_consts": count + len(extra)}
-    if "linear" in new:
-        new["linear"] = (False,) * (len(eqn.invars) + len(extra))
     return [*before, eqn.replace(invars=[*eqn.invars[:count], *extra, *eqn.invars[count:]], params=new)]
 
 

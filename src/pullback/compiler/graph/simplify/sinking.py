@@ -80,8 +80,6 @@ def _sunk(eqn: JaxprEqn, made: dict[Var, tuple[JaxprEqn, float]]) -> JaxprEqn:
             gone.update(places)
     if not gone:
         return eqn
-    if "linear" in params:
-        params["linear"] = tuple(linear for k, linear in enumerate(params["linear"]) if k not in gone)
     return eqn.replace(invars=[atom for k, atom in enumerate(eqn.invars) if k not in gone], params=params)
 
 

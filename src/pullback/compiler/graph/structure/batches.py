@@ -307,9 +307,7 @@ class _Writer:
             reverse=False,
             num_consts=len(self.fixed),
             num_carry=0,
-            linear=(False,) * len(operands),
             unroll=1,
-            _split_transpose=False,
         )
         found = [r.reshape(y, (whole, *y.aval.shape[2:])) for y in found]
         if not rest:

@@ -66,9 +66,7 @@ def _in_blocks(r: Rewriter, eqn: JaxprEqn) -> Any:
         reverse=False,
         num_consts=len(fixed),
         num_carry=0,
-        linear=(False,) * len(operands),
         unroll=1,
-        _split_transpose=False,
     )
     found = [r.reshape(x, (count * size,)) for x in found]
     if rest:

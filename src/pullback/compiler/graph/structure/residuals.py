@@ -70,7 +70,7 @@ class _Loop:
 
     def replace(self, body: ClosedJaxpr, operands: Sequence[Any], outvars: Sequence[Var], consts: int) -> JaxprEqn:
         """The loop with another body."""
-        params = self.eqn.params | {"jaxpr": body, "num_consts": consts, "linear": (False,) * len(operands)}
+        params = self.eqn.params | {"jaxpr": body, "num_consts": consts}
         return self.eqn.replace(invars=operands, outvars=outvars, params=params)
 
 

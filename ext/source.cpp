@@ -31,16 +31,23 @@ PyObject* calling_line(PyObject*, PyObject* const* args, Py_ssize_t count) {
         if (found < 0) return nullptr;
         if (found) {
             auto* type = reinterpret_cast<PyTypeObject*>(args[2]);
-            Ref line = Ref::steal(PyLong_FromLong(PyFrame_GetLineNumber(as_frame(frame))));
+            int at = PyFrame_GetLasti(as_frame(frame));
+            int first = 0, from = 0, last = 0, to = 0;
+            if (!PyCode_Addr2Location(code, at, &first, &from, &last, &to)) first = PyCode_Addr2Line(code, at);
+            Ref line = Ref::steal(PyLong_FromLong(first));
+            Ref column = Ref::steal(PyLong_FromLong(from < 0 ? 0 : from));
+            Ref qualified = Ref::borrow(code->co_qualname);
             PyObject* scopes = nullptr;
-            if (!line || PyContextVar_Get(args[1], nullptr, &scopes) < 0) return nullptr;
+            if (!line || !column || !qualified || PyContextVar_Get(args[1], nullptr, &scopes) < 0) return nullptr;
             Ref names = Ref::steal(scopes ? scopes : Py_NewRef(Py_None));
-            Ref result = Ref::steal(type->tp_alloc(type, 4));
+            Ref result = Ref::steal(type->tp_alloc(type, 6));
             if (!result) return nullptr;
             PyTuple_SET_ITEM(result.get(), 0, Py_NewRef(code->co_filename));
             PyTuple_SET_ITEM(result.get(), 1, line.release());
             PyTuple_SET_ITEM(result.get(), 2, Py_NewRef(code->co_name));
             PyTuple_SET_ITEM(result.get(), 3, names.release());
+            PyTuple_SET_ITEM(result.get(), 4, column.release());
+            PyTuple_SET_ITEM(result.get(), 5, qualified.release());
             return result.release();
         }
         frame = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(as_frame(frame))));
@@ -51,7 +58,7 @@ PyObject* calling_line(PyObject*, PyObject* const* args, Py_ssize_t count) {
 PyMethodDef source_functions[] = {
     {"calling_line", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(calling_line)), METH_FASTCALL,
      "calling_line(is_users, scopes, kind)\n--\n\nThe innermost frame in a file of the user's as kind(file, line, "
-     "function, scopes), or None."},
+     "function, scopes, column, qualified name), or None."},
     {nullptr},
 };
 

@@ -22,7 +22,7 @@ def words(fun, *args):
 def test_lines_of_what_has_no_file():
     scope = {"jnp": jnp}
     exec(compile("\n\ndef typed(x):\n    return jnp.sin(x)", "<cell 7>", "exec"), scope)
-    assert saved_residuals(scope["typed"], 1.0)[0][1] == "output of cos from <cell 7>:4 (typed)"
+    assert saved_residuals(scope["typed"], 1.0)[0][1] == "output of cos from <cell 7>:4:11 (typed)"
 
 
 def test_saved_residuals(capsys):
@@ -44,7 +44,25 @@ def test_saved_residuals(capsys):
     print_saved_residuals(lambda x, y: jnp.sin(x) * y, 1.0, 2.0)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "f32[] from the argument y" and len(lines) == 3
-    assert any(line.startswith("f32[] output of cos from ") and line.endswith("(<lambda>)") for line in lines)
+    assert any(line.startswith("f32[] output of cos from ") and line.endswith("<lambda>)") for line in lines)
+
+
+def test_places_are_columns_of_functions_in_full():
+    def inner(x):
+        return x + (1 + jnp.sin(x))
+
+    (_, text), *_ = saved_residuals(inner, 1.0)
+    assert text.endswith(":24 (test_places_are_columns_of_functions_in_full.<locals>.inner)")
+
+
+def test_policies_say_what_they_keep():
+    """As in JAX; equal ones are one to caches."""
+    policies = jax.checkpoint_policies
+    assert repr(policies.dots_with_no_batch_dims_saveable) == "DotsSaveable(only_if_no_batch_dims=True)"
+    assert repr(policies.save_any_names_but_these("z")) == "SaveAnyNamesButThese(names=frozenset({'z'}))"
+    only = policies.save_only_these_names("z")
+    assert repr(only) == "SaveOnlyTheseNames(saveable_names=frozenset({'z'}))"
+    assert only == policies.save_only_these_names("z") and hash(only) == hash(policies.save_only_these_names("z"))
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit, jax.grad, lambda f: jax.vmap(f)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import numpy as np
@@ -435,7 +436,8 @@ def test_lines_and_scopes_follow_the_equations():
 
     jaxpr = jax.make_jaxpr(scoped)(X)
     assert jaxpr.pretty_print(name_stack=True).endswith("in (b,) } # [outer/inner]")
-    assert "test_print.py:" in jaxpr.pretty_print(source_info=True)
+    place = r"test_print\.py:\d+:19 \(test_lines_and_scopes_follow_the_equations\.<locals>\.scoped\)"
+    assert re.search(place, jaxpr.pretty_print(source_info=True))
 
 
 @pytest.mark.parametrize(

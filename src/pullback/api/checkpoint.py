@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from pullback.api import _arguments as arguments
@@ -211,6 +212,41 @@ class Offloadable(NamedTuple):
 _SPACES = {space.value: space for space in MemorySpace}  # by the names of kinds of memory
 
 
+@dataclass(frozen=True)
+class DotsSaveable:
+    """Keep the results of products; of convolutions, too, unless only of those without batch dimensions."""
+
+    only_if_no_batch_dims: bool
+
+    def __call__(self, primitive, *_, **params) -> bool:
+        if not self.only_if_no_batch_dims:
+            return primitive.name in ("dot_general", "conv_general_dilated", "ragged_dot_general")
+        if primitive.name != "dot_general":
+            return False
+        (_, _), (left, right) = params["dimension_numbers"]
+        return not left and not right
+
+
+@dataclass(frozen=True)
+class SaveOnlyTheseNames:
+    """Keep the values with these names only."""
+
+    saveable_names: frozenset
+
+    def __call__(self, primitive, *_, **params) -> bool:
+        return primitive is name_p and params["name"] in self.saveable_names
+
+
+@dataclass(frozen=True)
+class SaveAnyNamesButThese:
+    """Keep named values, but for these names."""
+
+    names: frozenset
+
+    def __call__(self, primitive, *_, **params) -> bool:
+        return primitive is name_p and params["name"] not in self.names
+
+
 class checkpoint_policies:
     """Policies for `checkpoint`: which intermediate values are kept for the backward pass."""
 
@@ -224,21 +260,8 @@ class checkpoint_policies:
         """Keep nothing: the default."""
         return False
 
-    @staticmethod
-    def dots_saveable(primitive, *_, **__) -> bool:
-        """Keep the results of products and convolutions."""
-        return primitive.name in ("dot_general", "conv_general_dilated", "ragged_dot_general")
-
-    checkpoint_dots = dots_saveable
-
-    @staticmethod
-    def dots_with_no_batch_dims_saveable(primitive, *_, **params) -> bool:
-        """Keep the results of products without batch dimensions."""
-        if primitive.name != "dot_general":
-            return False
-        (_, _), (left, right) = params["dimension_numbers"]
-        return not left and not right
-
+    dots_saveable = checkpoint_dots = DotsSaveable(only_if_no_batch_dims=False)
+    dots_with_no_batch_dims_saveable = DotsSaveable(only_if_no_batch_dims=True)
     checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
     @staticmethod
@@ -249,13 +272,12 @@ class checkpoint_policies:
     @staticmethod
     def save_any_names_but_these(*names) -> Callable:
         """Keep named values, but for these names."""
-        return lambda primitive, *_, **params: primitive is name_p and params["name"] not in names
+        return SaveAnyNamesButThese(frozenset(names))
 
     @staticmethod
     def save_only_these_names(*names) -> Callable:
         """Keep the values with these names only."""
-        kept = frozenset(names)  # TypeError for what is no name
-        return lambda primitive, *_, **params: primitive is name_p and params["name"] in kept
+        return SaveOnlyTheseNames(frozenset(names))  # TypeError for what is no name
 
     @staticmethod
     def offload_dot_with_no_batch_dims(offload_src, offload_dst) -> Callable:

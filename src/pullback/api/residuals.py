@@ -48,7 +48,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
 
 def _of_equation(eqn: Any) -> str:
     name = eqn.params.get("name")
-    where = f" from {eqn.source}" if eqn.source is not None else ""
+    where = f" from {eqn.source.in_full}" if eqn.source is not None else ""
     if eqn.primitive.name == "name":
         return f"named '{name}'{where}"
     if eqn.primitive.name in ("jit", "pjit"):

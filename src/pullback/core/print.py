@@ -229,7 +229,7 @@ class _Printer:
         if self.name_stack and eqn.source is not None and eqn.source.name_stack:
             parts.append(f"[{eqn.source.name_stack}]")
         if self.source_info and eqn.source is not None:
-            parts.append(str(eqn.source))
+            parts.append(eqn.source.in_full)
         return (_Note(" ".join(parts)),) if parts else ()
 
     def carry_names(self, eqn) -> None:
@@ -348,7 +348,7 @@ class _Marking(_Printer):
     """Puts a mark and the place in the user's code behind each equation."""
 
     def remarks(self, eqn):
-        return () if eqn.source is None else (_Note(_MARK + str(eqn.source)),)
+        return () if eqn.source is None else (_Note(_MARK + eqn.source.in_full),)
 
 
 _MARK = "\uf8ff"  # of the private use area: in no name

@@ -87,17 +87,24 @@ def _join(outer: NameStack, items: tuple) -> NameStack:
 
 
 class SourceInfo(NamedTuple):
-    """A line of the user's code, and the scopes around it."""
+    """A line of the user's code, the scopes around it, and where in it."""
 
     file: str
     line: int
     function: str
     name_stack: NameStack = _no_names
+    column: int = 0
+    qualified: str = ""  # the name of the function with those that it is in
 
     @property
     def traceback(self) -> SourceInfo | None:
         """The line, which is what is kept of a traceback: for `user_context`."""
         return None if self.file == UNKNOWN.file else self
+
+    @property
+    def in_full(self) -> str:
+        """The place as JAX writes it beside equations."""
+        return f"{self.file}:{self.line}:{self.column} ({self.qualified or self.function})"
 
     def __str__(self):
         return f"{self.file}:{self.line} ({self.function})"
@@ -206,7 +213,7 @@ def user_source() -> SourceInfo | None:
         return found
     if source is ANY_CALLERS:
         return None
-    return SourceInfo(source.file, source.line, source.function, found.name_stack)
+    return source._replace(name_stack=found.name_stack)
 
 
 # The fix of an assignment to an element, in the user's own words.

@@ -69,8 +69,8 @@ def user_context(traceback: SourceInfo | None, *, name_stack: NameStack | None =
 
 
 def summarize(source_info: SourceInfo | None, num_frames: int = 1) -> str:
-    """'file:line (function)', or 'unknown'."""
-    return "unknown" if source_info is None else str(source_info)
+    """'file:line:column (function)', or 'unknown'."""
+    return "unknown" if source_info is None else source_info.in_full
 
 
 __all__ = [

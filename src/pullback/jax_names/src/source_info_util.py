@@ -7,7 +7,7 @@ from pullback.jax_names.src import names_of
 
 
 class Frame(NamedTuple):
-    """A place in a file; columns are not kept."""
+    """A place in a file: where the call begins."""
 
     file_name: str
     function_name: str
@@ -20,7 +20,10 @@ class Frame(NamedTuple):
 def user_frame(traceback: Any) -> Frame | None:
     """The user's frame that an equation comes from, by its `source_info` or the `traceback` in it, if that is known."""
     source = getattr(traceback, "traceback", None)
-    return None if source is None else Frame(source.file, source.function, source.line, 0, source.line, 0)
+    if source is None:
+        return None
+    function = source.qualified or source.function
+    return Frame(source.file, function, source.line, source.column, source.line, source.column)
 
 
 __getattr__ = names_of(__name__, source_info_util)

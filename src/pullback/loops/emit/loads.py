@@ -299,8 +299,13 @@ def _known(vector: VectorIndex, expr: Expr, at: int) -> int | None:
             given = vector.definitions.get(expr.var)
             return None if given is None else _known(vector, given, at)
         case Load():
-            place = None if expr.buffer.data is None else _known(vector, expr.index, at)
-            return None if place is None else int(expr.buffer.data.reshape(-1)[place])  # type: ignore[union-attr]
+            if expr.buffer.data is None or (place := _known(vector, expr.index, at)) is None:
+                return None
+            inside = 0 <= place < expr.buffer.size  # what no select chooses may be outside
+            return int(expr.buffer.data.reshape(-1)[place]) if inside else None
+        case Op(name="select"):
+            chosen = _known(vector, expr.args[0], at)
+            return None if chosen is None else _known(vector, expr.args[1 if chosen else 2], at)
         case Op():
             args: list[Expr] = []
             for arg in expr.args:

@@ -1,0 +1,28 @@
+"""Places of elements that are known while code is written, from indices and constants."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+
+
+@pytest.mark.parametrize("count, more, size", [(8, 8, 40), (4, 4, 7), (12, 4, 16)])
+@pytest.mark.parametrize("form", ["joined", "chosen"])
+def test_places_in_tables_that_are_not_read_may_lie_outside(count, more, size, form):
+    """A choice between a table and something else asks for the table's elements at places that it has not."""
+    table = np.random.default_rng(0).integers(0, size, count)
+    x = np.arange(size, dtype=np.float32)
+    along = np.arange(count + more)
+
+    def joined(x):
+        return 2 * x[jnp.concatenate([jnp.asarray(table), jnp.arange(more) % size])]
+
+    def chosen(x):
+        return jnp.where(along < count, x[jnp.asarray(table)[jnp.minimum(jnp.arange(count + more), count - 1)]], 0.0)
+
+    want = {
+        "joined": 2 * x[np.concatenate([table, np.arange(more) % size])],
+        "chosen": np.where(along < count, x[table[np.minimum(along, count - 1)]], 0),
+    }
+    np.testing.assert_array_equal(jax.jit({"joined": joined, "chosen": chosen}[form])(x), want[form])

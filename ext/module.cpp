@@ -156,6 +156,7 @@ NB_MODULE(_core, m) {
     m.attr("SUM_STEPS") = pb::kSumSteps;
     m.attr("LARGE") = pb::AnySize::kLarge;
     m.attr("PAYS") = int64_t(pb::AnySize::kPays);
+    m.attr("COMPILATION") = pb::Entry::kCompilation;
     m.attr("BLOCK_ARENA") = pb::Blocks::kMaxArena;
 #if defined(__x86_64__)
     m.attr("CPU_LEVEL") = pb::cpu_features.level;

@@ -183,6 +183,12 @@ PyObject* run_sized(const Entry* e, const CallKey& key, const AvalInfo* like) {
     return assemble(e, outputs.data(), count);
 }
 
+bool has_taken_long(const Entry* e) {
+    if (!is_executable(e->run)) return false;
+    const Plan* plan = reinterpret_cast<const Executable*>(e->run)->program->plan.get();
+    return plan && plan->host_ns.load(std::memory_order_relaxed) > Entry::kCompilation;
+}
+
 PyObject* run_entry(const Entry* e, const CallKey& key) {
     return is_executable(e->run) ? run_program(e, key) : run_callable(e, key);
 }

@@ -10,6 +10,9 @@ struct Entry {
     size_t* kept;                                         // null: all leaves
     size_t kept_count;
     size_t uses;  // how many hits before miss is asked again; 0: never
+    // Nanoseconds that compiling takes. When Python functions of a plan have taken as long, which compiled code saves,
+    // miss is asked again before: how long they take is not known beforehand.
+    static constexpr int64_t kCompilation = 10'000'000;
     // What the result is: the only output, a tuple of all outputs, None, or something to be put together by the
     // treedef.
     enum Shape : uint8_t { single, flat_tuple, none, general } shape;
@@ -20,6 +23,9 @@ inline Entry* as_entry(PyObject* object) { return reinterpret_cast<Entry*>(objec
 
 // Runs the program on the leaves of a call and puts its outputs together. Null with an error set.
 PyObject* run_entry(const Entry* entry, const CallKey& key);
+
+// Whether Python functions of the entry's plan have taken as long as compiling does.
+bool has_taken_long(const Entry* entry);
 
 // The same for an entry whose program has blocks, on large arrays of the shape of `like`, whatever it was made for.
 PyObject* run_sized(const Entry* entry, const CallKey& key, const AvalInfo* like);

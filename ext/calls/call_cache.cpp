@@ -118,7 +118,7 @@ PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObjec
     if (found.slot && found.slot->entry) {
         Ref entry = Ref::borrow(reinterpret_cast<PyObject*>(found.slot->entry));
         const Entry* e = as_entry(entry.get());
-        if (++found.slot->calls <= e->uses || !e->uses)
+        if (!e->uses || (++found.slot->calls <= e->uses && !has_taken_long(e)))
             return run_entry(e, key);
     }
     std::vector<uint64_t> words;

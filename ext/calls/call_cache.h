@@ -10,21 +10,22 @@
 //
 // CacheEntry(run, out_tree, kept=None, uses=0)
 //   run       an Executable whose inputs are the kept leaves, in order; or a callable that takes the list of kept
-//   leaves as Arrays (made by
-//             the hook `asarray` where they are something else) and returns the sequence of outputs
+//             leaves as Arrays (made by the hook `asarray` where they are something else) and returns the sequence
+//             of outputs
 //   out_tree  PyTreeDef with as many leaves as there are outputs
 //   kept      the numbers of the leaves that are passed on, ascending or not; None: all of them
-//   uses      after so many hits miss is asked again, e.g. for a compiled program once that pays; 0: never. The entry
-//   stays
-//             in use if miss gives none
+//   uses      after so many hits miss is asked again, e.g. for a compiled program once that pays, or when Python
+//             functions of a plan have taken as long as compiling does; 0: never. The entry stays in use if miss
+//             gives none
 // An entry whose Executable does not fit the leaves of its key raises RuntimeError when it is handed in.
 //
 // With `warmup` (a number of calls) the function is eager: calls that Python must see to, and the first `warmup` calls
 // of each key without arrays of kDecides elements, go to the function itself. Then miss is asked; each time that it has
 // no entry, the wait doubles.
 //
-// named_after(wrapper, fun) gives a function the name, module, docstring, annotations and attributes of another object, as far as that
-// has them, and the attribute __wrapped__; returns it. (What functools.wraps does, which takes as long as some calls.)
+// named_after(wrapper, fun) gives a function the name, module, docstring, annotations and attributes of another object,
+// as far as that has them, and the attribute __wrapped__; returns it. (What functools.wraps does, which takes as long as
+// some calls.)
 //
 // Static arguments belong to the key by their value: those at static_argnums and static_argnames, and those at
 // literal_argnums that are Python ints or bools. With static_keywords all keyword arguments are static.

@@ -1,5 +1,6 @@
 #include "programs/plan.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "gil.h"
@@ -221,8 +222,14 @@ std::unique_ptr<Plan> read_plan(PyObject* steps) {
 
 bool run_plan(const Plan& plan, void** pointers) {
     for (const PlanStep& step : plan.steps) {
-        if (step.loop) run_loop(step, pointers);
-        else if (!run_host(step, pointers)) return false;
+        if (step.loop) {
+            run_loop(step, pointers);
+            continue;
+        }
+        const auto begin = std::chrono::steady_clock::now();
+        if (!run_host(step, pointers)) return false;
+        const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+        plan.host_ns.fetch_add(took.count(), std::memory_order_relaxed);
     }
     return true;
 }

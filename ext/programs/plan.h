@@ -9,6 +9,7 @@
 // constants, outputs, and last the arena. Nothing checks that they stay inside their memory: plans come from
 // runtime/eager/plan.py alone.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct PlanStep {
 struct Plan {
     std::vector<PlanStep> steps;
     bool has_host = false;
+    mutable std::atomic<int64_t> host_ns = 0;  // that its Python functions have taken so far
     ~Plan();
 };
 

@@ -159,6 +159,7 @@ SUM_CHAIN: int
 SUM_STEPS: int
 FEWEST: int  # elements that must fit where a kernel of a function reads and writes: no vector has more
 LARGE: int  # elements from which on eager elementwise work is done by kernels for blocks
+COMPILATION: int  # nanoseconds that a compilation takes, about (ext/calls/cache_entry.h)
 PAYS: int  # elements that NumPy handles in about the time that one compilation takes
 BLOCK_ARENA: int  # bytes of scratch memory that a kernel for blocks may need
 

@@ -1,5 +1,7 @@
 """Plans: the same results as the references, whatever the layout of operands; memory, views, errors."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -260,3 +262,59 @@ def test_signs_remainders_and_rounding_are_loops(dtype):
                 kept = ~np.isnan(want)
                 assert (np.signbit(got) == np.signbit(want))[kept].all()
             np.testing.assert_array_equal(np.asarray(got), pb.jit(f)(x))
+
+
+WHOLE = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", WHOLE)
+@pytest.mark.parametrize("name", ["div", "rem", "shift_left", "shift_right_logical", "shift_right_arithmetic"])
+def test_integers_have_the_results_of_the_reference(name, dtype):
+    with pb.enable_x64(True):
+        info = np.iinfo(dtype)
+        edges = [0, 1, 2, 7, 8, 31, 63, 64, 100, info.max, info.min, info.min + 1]
+        if info.min < 0:
+            edges += [-1, -2, -7, -100]
+        x, y = (v.astype(dtype) for v in np.meshgrid(np.array(edges, object), np.array(edges, object)))
+        function = lambda x, y: getattr(lax, name)(x, y)
+        (got,) = planned(function, x, y)
+        with np.errstate(all="ignore"):
+            want = getattr(lax, f"{name}_p").reference(x, y)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(got), want)
+        np.testing.assert_array_equal(np.asarray(pb.jit(function)(x, y)), want)
+        (turned,) = planned(lambda x, y: function(x.T, y.T), x, y)
+        np.testing.assert_array_equal(np.asarray(turned), want.T)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_parts_of_complex_numbers(dtype):
+    with pb.enable_x64(True):
+        x = (RNG.normal(size=(3, 5)) + 1j * RNG.normal(size=(3, 5))).astype(dtype)
+        x[0, 0], x[1, 1] = complex(np.nan, -0.0), complex(-np.inf, 1)
+        real, imag, joined, turned = planned(
+            lambda x: (lax.real(x), lax.imag(x) * 2, lax.complex(lax.imag(x), lax.real(x)), lax.imag(x.T)), x
+        )
+        np.testing.assert_array_equal(np.asarray(real), x.real)
+        np.testing.assert_array_equal(np.asarray(imag), x.imag * 2)
+        np.testing.assert_array_equal(np.asarray(joined).real, x.imag)
+        np.testing.assert_array_equal(np.asarray(joined).imag, x.real)
+        np.testing.assert_array_equal(np.asarray(turned), x.imag.T)
+
+
+def test_what_takes_long_is_asked_for_again_before_its_calls_are_used_up():
+    def slow(x):
+        time.sleep(_core.COMPILATION * 1e-9 / 3)
+        return x
+
+    aval, leaf, asked = jnp.zeros(3).aval, pb.tree_util.tree_structure(0), []
+
+    def miss(args, kwargs):
+        asked.append(args)
+        step = (slow, 1, ((0, 0, (3,), (4,), aval.dtype), (1, 0, (3,), (4,), aval.dtype)))
+        return args[0], _core.CacheEntry(_core.Executable(0, [aval], [aval], plan=[step]), leaf, None, 1000)
+
+    function = _core.JitFunction(lambda x: x, miss)
+    for _ in range(12):
+        function(jnp.ones(3))
+    assert len(asked) > 2

@@ -84,9 +84,82 @@ def _neg(b: Any, eqn: Any, x: Value) -> Value:
 
 @_rule("div")
 def _div(b: Any, eqn: Any, x: Value, y: Value) -> Value:
-    if x.dtype.kind in "iuc":
-        raise NotImplementedError("plan: division towards zero, and of infinite complex numbers")
-    return b.ufunc(np.divide, [x, y], b.target(eqn.outvars[0]), 0.8)
+    out = b.target(eqn.outvars[0])
+    if x.dtype.kind == "c":
+        raise NotImplementedError("plan: division of infinite complex numbers")
+    if x.dtype.kind in "iu":
+        return _quotient(b, x, y, out)
+    return b.ufunc(np.divide, [x, y], out, 0.8)
+
+
+def _quotient(b: Any, x: Value, y: Value, out: Value) -> Value:
+    """Of integers towards zero; -1 over zero. NumPy's goes down: it is one less where signs differ and something is
+    left."""
+    dtype = out.dtype
+
+    def test(ufunc: np.ufunc, *operands: Value) -> Value:
+        return b.ufunc(ufunc, operands, b.temporary(out.shape, BOOL))
+
+    def step(ufunc: np.ufunc, *operands: Value) -> Value:
+        return b.ufunc(ufunc, operands, b.temporary(out.shape, dtype))
+
+    def select(which: Value, no: Value, yes: Value, to: Value) -> Value:
+        return b.elementwise(("select", dtype.itemsize), [which, no, yes], to, 0.8)
+
+    zero, one = (b.constant(np.asarray(n, dtype)) for n in (0, 1))
+    is_zero = test(np.equal, y, zero)
+    safe = select(is_zero, y, one, b.temporary(out.shape, dtype))
+    quotient = b.ufunc(np.floor_divide, [x, safe], b.temporary(out.shape, dtype), 2.0)
+    if dtype.kind == "i":
+        is_inexact = test(np.not_equal, step(np.multiply, quotient, safe), x)
+        differs = test(np.not_equal, test(np.less, x, zero), test(np.less, y, zero))
+        up = b.convert(test(np.logical_and, is_inexact, differs), b.temporary(out.shape, dtype))
+        quotient = step(np.add, quotient, up)
+    return select(is_zero, quotient, b.constant(np.asarray(-1).astype(dtype)), out)
+
+
+def _shift(ufunc: np.ufunc, by_zeros: bool) -> Rule:
+    """Of all bits and more, as of negative amounts, NumPy's loops leave zeros, or the sign where that fills up."""
+
+    def rule(b: Any, eqn: Any, x: Value, y: Value) -> Value:
+        if x.dtype.char not in "bBhHiIlL":
+            raise NotImplementedError("plan: shifts of integers of less than a byte")
+        out, kind = b.target(eqn.outvars[0]), "u" if by_zeros else "i"
+        as_kind = [replace(v, dtype=np.dtype(f"{kind}{v.dtype.itemsize}")) for v in (x, y, out)]
+        b.ufunc(ufunc, as_kind[:2], as_kind[2])
+        return out
+
+    return rule
+
+
+RULES |= {
+    "shift_left": _shift(np.left_shift, True),
+    "shift_right_logical": _shift(np.right_shift, True),
+    "shift_right_arithmetic": _shift(np.right_shift, False),
+}
+
+
+def _part(x: Value, number: int) -> Value:
+    """The real parts (0) or the imaginary ones of complex numbers, where they are."""
+    dtype = np.dtype(x.dtype.char.lower())
+    return replace(x, dtype=dtype, offset=x.offset + number * dtype.itemsize)
+
+
+@_rule("real", "imag")
+def _part_of(b: Any, eqn: Any, x: Value) -> Value:
+    if x.dtype.kind != "c":
+        raise NotImplementedError("plan: parts of real numbers")
+    return b.copy(_part(x, int(eqn.primitive.name == "imag")), b.target(eqn.outvars[0]))
+
+
+@_rule("complex")
+def _complex(b: Any, eqn: Any, x: Value, y: Value) -> Value:
+    out = b.target(eqn.outvars[0])
+    if out.dtype.kind != "c" or {x.dtype.char, y.dtype.char} != {out.dtype.char.lower()}:
+        raise NotImplementedError("plan: complex numbers of floats of 16 bits")
+    for number, part in enumerate((x, y)):
+        b.copy(part, _part(out, number))
+    return out
 
 
 @_rule("square")

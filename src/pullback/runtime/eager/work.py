@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pullback._ext import _core
 from pullback.core.primitive import Primitive
 
 BLAS = "fdFD"  # types of products that NumPy leaves to a library
-COMPILATION = 10e6  # nanoseconds that one takes
+COMPILATION = _core.COMPILATION  # nanoseconds that one takes
 GAIN = 0.5  # the part of a plan's time that compiled code is likely to save
 HOST_CALL = 36_000  # a reference takes about 20,000, of which compiled code saves nine tenths, not half
 DECOMPOSITION = 30_000  # what NumPy does around LAPACK for one matrix
@@ -35,6 +36,7 @@ def is_too_long(nanoseconds: float) -> bool:
 # What NumPy does for a term of a product or window, as a part of what it does for an element of an array. The routines
 # of LAPACK take from 1 / 40 to 1 / 2 of it for each of the n^3 of a matrix.
 TERM, TERM_OF_BLAS, TERM_OF_LAPACK = 1.0, 0.02, 0.02
+GATHERED = 5.0  # the same of an element that is gathered for a convolution: 110,000 of them take 0.7 ms
 
 
 def work(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> float:
@@ -46,7 +48,9 @@ def work(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], params
         ((contracted, _), _) = params["dimension_numbers"]
         terms = math.prod([avals[0].shape[d] for d in contracted])
     elif "product" in primitive.traits and len(avals) == 2:  # convolutions
-        terms = avals[1].size // max(1, outs[0].shape[params["dimension_numbers"].out_spec[1]])
+        features = max(1, outs[0].shape[params["dimension_numbers"].out_spec[1]])
+        terms = avals[1].size // features
+        size = max(size, GATHERED * outs[0].size // features * terms)
     elif "window_dimensions" in params:
         return max(size, TERM * size * math.prod(params["window_dimensions"]))
     else:

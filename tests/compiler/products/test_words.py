@@ -49,3 +49,53 @@ def test_the_kernel_is_used():
     x = np.zeros((64, 64), "i1")
     text = jax.jit(lambda x: lax.dot(x, x, preferred_element_type=jnp.int32)).lower(x).as_text("loops")
     assert "words" in text or "tile_dot" in text or "tiles" in text
+
+
+def convolved(x, w, strides, dilation, groups):
+    """The convolution of x[n, c, h, w] and w[f, c, i, j] that keeps its size but for strides, in int64."""
+    x, w = x.astype(np.int64), w.astype(np.int64)
+    reach = [(k - 1) * dilation for k in w.shape[2:]]
+    x = np.pad(x, ((0, 0), (0, 0), *((r // 2, r - r // 2) for r in reach)))
+    height, width = (n - r for n, r in zip(x.shape[2:], reach))
+    out = 0
+    for i, j in np.ndindex(*w.shape[2:]):
+        part = x[:, :, i * dilation :, j * dilation :][:, :, :height:strides, :width:strides]
+        sides = zip(np.split(part, groups, 1), np.split(w[:, :, i, j], groups, 0))
+        out = out + np.concatenate([np.einsum("nchw,fc->nfhw", *both) for both in sides], 1)
+    return out
+
+
+@pytest.mark.parametrize("types", ["int8 int32", "uint8 int32", "int16 int32", "int16 uint32"])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(("channels", "features", "strides", "dilation", "groups"),
+                         [(5, 9, 1, 1, 1), (6, 40, 2, 1, 1), (8, 16, 1, 2, 2), (2, 17, 1, 1, 1)])  # fmt: skip
+def test_convolutions(types, last, channels, features, strides, dilation, groups):
+    given, result = types.split()
+    rng = np.random.default_rng(2)
+    x, w = numbers(rng, given, (2, channels, 14, 11)), numbers(rng, given, (features, channels // groups, 3, 3))
+    want = convolved(x, w, strides, dilation, groups).astype(result)
+    orders = ("NHWC", "HWIO", "NHWC") if last else ("NCHW", "OIHW", "NCHW")
+    if last:
+        x, w, want = x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0), want.transpose(0, 2, 3, 1)
+    padding = [(dilation, dilation)] * 2
+
+    def conv(x, w):
+        return lax.conv_general_dilated(
+            x, w, (strides, strides), padding, rhs_dilation=(dilation, dilation), dimension_numbers=orders,
+            feature_group_count=groups, preferred_element_type=result,
+        )  # fmt: skip
+
+    np.testing.assert_array_equal(jax.jit(conv)(x, w), want)
+
+
+@pytest.mark.parametrize("cpu", cpus())
+def test_convolutions_on_every_cpu(cpu):
+    rng = np.random.default_rng(3)
+    x, w = numbers(rng, "int8", (2, 7, 12, 13)), numbers(rng, "int8", (20, 7, 3, 3))
+    conv = jax.jit(lambda x, w: lax.conv(x, w, (1, 1), [(1, 1), (1, 1)], preferred_element_type="int32"))
+    with switches.set(cpu=cpu):
+        jax.clear_caches()
+        got = conv(x, w)
+        assert "words" in conv.lower(x, w).as_text("loops")
+    jax.clear_caches()
+    np.testing.assert_array_equal(got, convolved(x, w, 1, 1, 1).astype(np.int32))

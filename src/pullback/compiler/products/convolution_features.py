@@ -152,7 +152,7 @@ def _blocks(
                         target = Storage(target.buffer, target.offset, (wide, columns), (step, 1))
                     else:
                         target = tile.at(i)
-                    call_indexed(ctx, target, left, weights, table, table[0].size, rows, columns)
+                    call_indexed(ctx, target, left, weights, table, table[0].size, rows, columns, words=p.words)
                 if tile is not None:
                     tiles.append(tile)
             if tiles:

@@ -88,6 +88,7 @@ class Problem:
     groups: int
     batches: int  # groups of the batch of x
     dimensions: tuple[Dimension, ...]
+    words: bool = False  # elements of x and w are two channels (words.py)
 
     @property
     def features(self) -> int:
@@ -364,8 +365,9 @@ def call_indexed(
     rows: int,
     columns: int,
     panel: int | None = None,
+    words: bool = False,
 ) -> None:
-    """out[i, j] = sum over k of left[i, x_at[k]] * right[y_at[k] + j], or right in panels so far apart."""
+    """out[i, j] = sum over k of left[i, x_at[k]] * right[y_at[k] + j], or right in panels so far apart; of `words`."""
     count = -(-out.shape[1] // columns)
     fields = dict.fromkeys(SIZES, 0) | {
         "rows": out.shape[0],
@@ -379,7 +381,7 @@ def call_indexed(
     }
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))
     addresses = [ctx.address(s) for s in (sizes, *tables, left, right, out)]
-    ctx.b.call(kernel_name(out.dtype, rows, columns, inner, indexed=True), *addresses)
+    ctx.b.call(kernel_name(out.dtype, rows, columns, inner, indexed=True, words=words), *addresses)
 
 
 def fill_part(p: Problem, parts: Sequence[Taps]) -> None:

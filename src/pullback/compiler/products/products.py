@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.compiler.lower.storage import Storage, merged_stride
 from pullback.compiler.products import gram, panels, tiles, vector_products
+from pullback.compiler.products.words import HALF_WORDS, in_words
 from pullback.loops.ir import ITEMSIZE, NP_DTYPE, Address, Const, Expr
 from pullback.loops.ir.types import is_int
 from pullback.util import dtypes
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 SMALL = 16 * 16 * 16  # multiply-adds below which a loop nest beats the call
 THIN, SHORT = 4, 32  # results in a row or column, and contracted elements, below which the same holds,
 WORTH_SHARING = 1 << 16  # from as many multiply-adds on
-HALF_WORDS = ("i8", "u8", "i16")
 WIDE = {"f16": "f32", "bf16": "f32"}  # in which products of these are computed
 PREFIX = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 
@@ -407,26 +407,9 @@ def _by_words(
         return True
     x3, y3, out3 = _matrices(ctx, out, x, y, contracting, batch)
     last = x3.ndim - 1
-    x3, y3 = _in_words(ctx, x3, last), _in_words(ctx, y3, last - 1)
+    x3, y3 = in_words(ctx, x3, last, panels.WORDS), in_words(ctx, y3, last - 1, panels.WORDS)
     (panels.batch if out3.ndim > 2 else panels.multiply)(ctx, out3, x3, y3)
     return True
-
-
-def _in_words(ctx: NestContext, s: Storage, axis: int) -> Storage:
-    """Two neighbours along an axis in one word each; a zero after an odd number of them."""
-    b, extent = ctx.b, s.shape[axis]
-    words = ctx.temporary(panels.WORDS, (*s.shape[:axis], -(-extent // 2), *s.shape[axis + 1 :]), "words")
-    with ctx.loops(words.shape) as index:
-        halves = []
-        for place in range(2):
-            at = index[axis] * 2 + place
-            inside = b.lt(at, b.index(extent)) if place and extent % 2 else None
-            held = at if inside is None else b.op("min", at, b.index(extent - 1))
-            half = b.convert(b.convert(ctx.load(s, (*index[:axis], held, *index[axis + 1 :])), "i32"), panels.WORDS)
-            halves.append(half if inside is None else b.select(inside, half, b.const(panels.WORDS, 0)))
-        lower = b.op("and", halves[0], b.const(panels.WORDS, 0xFFFF))
-        ctx.store(words, index, b.op("or", lower, b.shl(halves[1], 16)))
-    return words
 
 
 def _by_tiles(

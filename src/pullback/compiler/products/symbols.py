@@ -36,13 +36,17 @@ def kernel_of(name: str) -> Function:
 
 
 def usual_kernels(vector_bytes: int) -> list[str]:
-    """Symbols of the kernels of products of floats and of integers of up to 32 bits, and of convolutions of floats, for
-    CPUs with vectors of so many bytes."""
+    """Symbols of the kernels of products of floats and of integers of up to 32 bits, and of convolutions of floats and
+    of integers of up to 16 bits, for CPUs with vectors of so many bytes."""
     found = [
         kernel_name("i32", rows, columns, 1, near=near, words=words)
         for rows, columns in block_sizes("i32", vector_bytes)
         for near in (False, True)
         for words in (False, True)
+    ]
+    found += [
+        kernel_name("i32", rows, columns, 1, indexed=True, words=True)
+        for rows, columns in block_sizes("i32", vector_bytes)
     ]
     for dtype in ("f32", "f64"):
         for rows, columns in block_sizes(dtype, vector_bytes):

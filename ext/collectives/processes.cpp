@@ -407,13 +407,14 @@ PyObject* process_failure(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
-PyObject* fail_processes(PyObject*, PyObject* reason) {
-    const char* text = PyUnicode_AsUTF8(reason);
-    if (!text) return nullptr;
+PyObject* fail_processes(PyObject*, PyObject* args) {
+    const char* text;
+    int tell = 1;
+    if (!PyArg_ParseTuple(args, "s|p", &text, &tell)) return nullptr;
     Py_BEGIN_ALLOW_THREADS;
     Processes& p = Processes::all();
     std::unique_lock lock(p.mutex());
-    p.fail(text);
+    p.fail(text, tell != 0);
     lock.unlock();
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
@@ -439,7 +440,8 @@ PyMethodDef functions[] = {
      "cannot be done."},
     {"process_failure", process_failure, METH_NOARGS,
      "process_failure()\n--\n\nWhy the processes cannot go on together; None if they can."},
-    {"fail_processes", fail_processes, METH_O, "fail_processes(reason)\n--\n\nGives up, and tells the other processes."},
+    {"fail_processes", fail_processes, METH_VARARGS,
+     "fail_processes(reason, tell=True)\n--\n\nGives up, and tells the other processes."},
     {"part_processes", part_processes, METH_O,
      "part_processes(seconds)\n--\n\nSays that this process ends after a failure, and waits for the others to say so."},
     {nullptr},

@@ -54,6 +54,12 @@ def test_an_exception_on_one_process_reaches_all():
     assert found[0] == found[1] == "RuntimeError: distributed: process 2 ended with ArithmeticError: the loss is nan"
 
 
+def test_after_shutdown_nothing_is_sent():
+    done = launch(2, "faults.py", "after shutdown")
+    assert done.returncode != 0 and done.stdout.count("again: distributed.initialize: after distributed.shutdown") == 2
+    assert done.stdout.count("RuntimeError: distributed: distributed.shutdown was called") == 2, done.stdout
+
+
 def test_a_killed_process_ends_all():
     done = launch(3, "faults.py", "killed")
     assert done.returncode != 0 and "is well" not in done.stdout

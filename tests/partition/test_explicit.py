@@ -381,6 +381,13 @@ def test_the_first_array_on_explicit_axes_is_known(monkeypatch):
     assert pull(A)[0].sharding.spec == P("first", None)
 
 
+def test_arrays_without_elements_are_cut_as_others():
+    x = jax.device_put(np.zeros((0, 8), np.float32), NamedSharding(MESH, P("x", "y")))
+    with jax.set_mesh(MESH):
+        found = jax.jit(lambda x: (jnp.sin(x), x.sum(0), x.T))(x)
+    assert [str(jax.typeof(y)) for y in found] == ["float32[0@x,8@y]", "float32[8@y]", "float32[8@y,0@x]"]
+
+
 def test_tridiagonal_systems():
     band = [jax.device_put(np.full((4, 6), n, np.float32), NamedSharding(MESH, P("x", None))) for n in (1, 4, 1)]
     right = jax.device_put(np.ones((4, 6, 2), np.float32), NamedSharding(MESH, P("x", None, None)))

@@ -346,7 +346,7 @@ def exchange_bytes(messages: tuple[tuple[bool, int, int, Any], ...], what: str, 
 def process_failure() -> str | None:
     """Why the processes cannot go on together; None if they can."""
 
-def fail_processes(reason: str, /) -> None:
+def fail_processes(reason: str, tell: bool = True, /) -> None:
     """Gives up, and tells the other processes."""
 
 def part_processes(seconds: float, /) -> None:

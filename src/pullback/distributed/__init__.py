@@ -38,6 +38,7 @@ from pullback.util.absent import listed as _listed
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
 _initialized = False
+_has_left = False  # after shutdown among several
 
 # Where launchers put the number of processes: Slurm, Open MPI, MPICH and Intel MPI.
 _COUNTS = ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
@@ -68,6 +69,8 @@ def initialize(
     global _initialized
     if _initialized:
         raise RuntimeError("distributed.initialize should only be called once.")
+    if _has_left:
+        raise RuntimeError("distributed.initialize: after distributed.shutdown, MPI cannot be started again")
     launched, kind = _launched(), clusters.defined_elsewhere(cluster_detection_method)
     if cluster_detection_method == clusters.NONE and num_processes is None:
         raise ValueError(
@@ -119,12 +122,12 @@ def is_initialized() -> bool:
 
 def shutdown() -> None:
     """Leave the other processes, once all have come here; without effect before `initialize`."""
-    global _initialized
+    global _initialized, _has_left
     if _initialized:
         import sys
 
         if (connection := sys.modules.get("pullback.distributed.connection")) is not None:
-            connection.leave()
+            _has_left = connection.leave()
     _initialized = False
 
 

@@ -224,10 +224,10 @@ def barrier(what: str) -> None:
     gathered_bytes(b"", what)
 
 
-def leave() -> None:
-    """Wait for all processes to have come to their end, and stop MPI."""
+def leave() -> bool:
+    """Wait for all processes to have come to their end, and stop MPI. False if there was nothing to be left."""
     if state.mpi is None:
-        return
+        return False
     mpi, state.mpi = state.mpi, None
     ending.forget()
     try:
@@ -237,3 +237,5 @@ def leave() -> None:
     # By its own function, with the GIL released: the thread that answers MPI may be of this process.
     ctypes.CDLL(mpi.__file__).MPI_Finalize()
     rendezvous.part(state.shutdown_timeout)
+    _core.fail_processes("distributed.shutdown was called, and MPI cannot be started again in this process", False)
+    return True

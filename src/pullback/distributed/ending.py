@@ -19,11 +19,11 @@ from pullback._ext import _core
 from pullback.util.switches import switches
 
 _status: list[int] = []  # the exit status after an exception that nobody caught
-_watched: list[Callable[[], None]] = []
+_watched: list[Callable[[], Any]] = []
 _PATIENCE = 20.0  # seconds that a failed process waits for the others' messages, at least
 
 
-def watch(rank: int, leave: Callable[[], None]) -> None:
+def watch(rank: int, leave: Callable[[], Any]) -> None:
     """Tell the other processes of exceptions that end this one; call `leave` at its regular end."""
     inner, inner_thread = sys.excepthook, threading.excepthook
 

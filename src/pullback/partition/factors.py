@@ -48,7 +48,7 @@ class Factors(NamedTuple):
             rest = list(axes)
             for factor in factors:
                 left, taken = self.sizes[factor], []
-                while rest and left % mesh[rest[0]] == 0 and (left > 1 or mesh[rest[0]] == 1):
+                while rest and left % mesh[rest[0]] == 0 and (left != 1 or mesh[rest[0]] == 1):
                     left //= mesh[rest[0]]
                     taken.append(rest.pop(0))
                 if taken:

@@ -92,6 +92,12 @@ try:
             step()
     if what == "leaves" and last:
         sys.exit(0)
+    if what == "after shutdown":
+        jax.distributed.shutdown()
+        try:
+            jax.distributed.initialize()
+        except RuntimeError as error:
+            print(f"again: {error}", flush=True)
     if what == "interrupt":
         if rank == 0:
             print("ready", flush=True)

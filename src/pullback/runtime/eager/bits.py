@@ -8,7 +8,7 @@ their own, or are LAPACK's: types and shapes alone decide on those, for all call
     EITHER      the bits are the same
     UNCOMPILED  a plan or the reference, never compiled code: products, and sums that are not long
     COMPILED    compiled code from the first call on: what it does in a fraction of the time (Fourier transforms,
-                matrices, running sums), and long work
+                matrices, running sums, convolutions), and long work
 
 What a primitive's kind of lowering does not tell of that, traits of its record do: "exact" and "quicker compiled".
 """

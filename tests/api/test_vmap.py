@@ -95,3 +95,9 @@ def test_where_elements_choose_what_is_no_choice_is_shared():
 def test_a_mapped_result_without_an_axis_names_its_place():
     with pytest.raises(ValueError, match=r"at vmap out_axes\['b'\]\[1\], got axis spec None .* batched on axis 0"):
         jax.vmap(lambda x: {"a": x, "b": (1, x)}, out_axes={"a": 0, "b": None})(jnp.arange(3))
+
+
+@pytest.mark.parametrize("reduce", [lax.psum, lax.pmean, lax.pmax, lax.pmin])
+def test_reductions_name_an_axis_once(reduce):
+    with pytest.raises(ValueError, match="duplicate value in 'axes'"):
+        jax.vmap(lambda x: reduce(x, ("a", "a")), axis_name="a")(jnp.ones(3))

@@ -16,7 +16,7 @@ from pullback._ext import _core
 from pullback.core import high, hooks, tangent_aval, typeof
 from pullback.core.explain import type_shown
 from pullback.core.references import Reference
-from pullback.core.source import located
+from pullback.core.source import lasting, located, with_marks
 from pullback.util import config, dtypes
 from pullback.util.errors import REGISTER
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path
@@ -170,9 +170,24 @@ def leaf_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], skipp
             continue
         name = names[i] if i < len(names) else f"args[{i}]"
         paths.extend(name + keystr(path) for path, _ in tree_flatten_with_path(arg)[0])
+    taken = {} if signature is None else signature.parameters
+    more = next((p.name for p in taken.values() if p.kind == p.VAR_KEYWORD), None)
     for key in sorted(kwargs):
-        paths.extend(key + keystr(path) for path, _ in tree_flatten_with_path(kwargs[key])[0])
+        name = key if more is None or key in taken else f"{more}[{key!r}]"
+        paths.extend(name + keystr(path) for path, _ in tree_flatten_with_path(kwargs[key])[0])
     return paths
+
+
+def lasting_names(fun: Callable, tree: Any, n_args: int, fixed: Sequence[Any]) -> Any:
+    """The names of the leaves of `tree`, of a call with arguments at the positions `fixed` beside, for a DebugInfo."""
+
+    def names(fun: Callable) -> list[str]:
+        args, kwargs = with_marks(tree)
+        rest = iter(args)
+        whole = [None if i in fixed else next(rest) for i in range(n_args)]
+        return leaf_paths(fun, whole, kwargs, [i for i in fixed if isinstance(i, int)])
+
+    return lasting(fun, names)
 
 
 class Positions:

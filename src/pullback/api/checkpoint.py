@@ -12,7 +12,7 @@ from pullback.core import DebugInfo, JaxprEqn, Primitive, Var, hoist_tracers, tr
 from pullback.core.avals import expect_places, type_of_operand, typed
 from pullback.core.lowering import Elementwise
 from pullback.core.references import Reference
-from pullback.core.source import Origin
+from pullback.core.source import Origin, named_at, result_names
 from pullback.core.types import moving
 from pullback.lax.collectives.sharding import device_put_p
 from pullback.lax.control.bodies import remembered
@@ -126,7 +126,9 @@ def checkpoint(  # type: ignore[misc]
                 return arguments.leaf_paths(fun, args, kwargs, skipped)
 
             origin = Origin(fun, "checkpoint", paths)
-            closed = trace(flat, avals, DebugInfo("checkpoint", name), origin)
+            names = arguments.lasting_names(fun, tree, len(args), list(fixed))
+            said = DebugInfo("checkpoint / remat", named_at(name, fun), names, result_names(out_tree))
+            closed = trace(flat, avals, said, origin)
             # Without constants, as libraries evaluate it: eval_jaxpr(eqn.params["jaxpr"], (), *operands).
             return *hoist_tracers(closed, arrays=True), out_tree[0]
 

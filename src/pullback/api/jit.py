@@ -47,7 +47,7 @@ from pullback.core import (
 from pullback.core.avals import ShapedArray, placed, type_of_operand
 from pullback.core.explain import type_shown
 from pullback.core.references import Reference, check_apart
-from pullback.core.source import Origin, at_any_callers, located
+from pullback.core.source import Origin, at_any_callers, located, named_at, result_names
 from pullback.core.staging import StagingInterpreter, raise_leak, raise_no_execution
 from pullback.core.tracer import Tracer
 from pullback.runtime.arrays.devices import Device
@@ -454,9 +454,11 @@ class Jit:
         arguments.check_tracing(self.fun)
         if config.config.jax_explain_cache_misses:
             explain(self.name, self.fun, key, self.traces, paths)
+        names = arguments.lasting_names(self.fun, in_tree, n_args, list(fixed))
+        info = DebugInfo("jit", named_at(self.name, self.fun), names, result_names(out_tree))
         started = time.perf_counter()
         with spans.span(f"trace {self.name}", "compile"), at_any_callers(self.fun):
-            closed = _trace(flat, avals, DebugInfo("jit", self.name), Origin(self.fun, "jit", paths))
+            closed = _trace(flat, avals, info, Origin(self.fun, "jit", paths))
         took = time.perf_counter() - started
         record_event_duration_secs("/jax/core/compile/jaxpr_trace_duration", took, fun_name=self.name)
         if logs_compilations():

@@ -16,7 +16,7 @@ from pullback.api import _arguments as arguments
 from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, high, trace, typeof
 from pullback.core.avals import Reference, placed, typed
 from pullback.core.jaxpr import Jaxpr, Literal
-from pullback.core.source import Origin
+from pullback.core.source import Origin, named_at, result_names
 from pullback.core.tracer import Tracer
 from pullback.core.types import said_by
 from pullback.lax.control.bodies import remembered
@@ -306,5 +306,7 @@ def trace_with_tree(fun, args, kwargs, static_nums=(), remember: bool = False) -
     def paths():
         return arguments.leaf_paths(fun, args, kwargs, list(fixed))
 
-    closed = trace(flat, avals, DebugInfo("make_jaxpr", name), Origin(fun, "make_jaxpr", paths))
+    names = arguments.lasting_names(fun, tree, len(args), list(fixed))
+    info = DebugInfo("jit", named_at(name, fun), names, result_names(out_tree))
+    closed = trace(flat, avals, info, Origin(fun, "make_jaxpr", paths))
     return closed, out_tree[0]

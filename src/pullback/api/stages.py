@@ -105,7 +105,7 @@ class Traced:
         compiler_options: CompilerOptions | None = None,
         layouts: tuple[Sequence[Any], Sequence[Any]] = ((), ()),
     ):
-        self.program = closed
+        self._program = closed
         self.in_tree, self.out_tree = in_tree, out_tree
         self.fun_name = name
         self.arg_names = tuple(arg_names)
@@ -121,7 +121,7 @@ class Traced:
     @property
     def jaxpr(self) -> ClosedJaxpr:
         """The program."""
-        return as_shown(self.program)
+        return as_shown(self._program)
 
     @property
     def out_info(self):
@@ -130,14 +130,14 @@ class Traced:
             self.out_tree,
             [
                 ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=sharding or a.placing)
-                for a, sharding in zip(self.program.out_avals, said_of_results(self.program.jaxpr, of_jit=True))
+                for a, sharding in zip(self._program.out_avals, said_of_results(self._program.jaxpr, of_jit=True))
             ],
         )
 
     @property
     def in_avals(self):
         """The types of the arguments, as (args, kwargs)."""
-        return tree_unflatten(self.in_tree, self.program.in_avals)
+        return tree_unflatten(self.in_tree, self._program.in_avals)
 
     @property
     def args_info(self):
@@ -152,20 +152,20 @@ class Traced:
     def taken(self) -> tuple[int, ...]:
         """Numbers of the leaves that a call deletes; a warning the first time if others were to be."""
         if self._taken is None:
-            self._taken = donation.usable(self.program, self._donated, self._keep_unused)
+            self._taken = donation.usable(self._program, self._donated, self._keep_unused)
         return self._taken
 
     def reads(self) -> list[bool]:
         """For each leaf whether the program takes it."""
-        return [True] * self.in_tree.num_leaves if self._keep_unused else used_inputs(dce_jaxpr(self.program.jaxpr))
+        return [True] * self.in_tree.num_leaves if self._keep_unused else used_inputs(dce_jaxpr(self._program.jaxpr))
 
     @property
     def out_avals(self):
         """The types of the result, as a tree of avals."""
-        return tree_unflatten(self.out_tree, self.program.out_avals)
+        return tree_unflatten(self.out_tree, self._program.out_avals)
 
     def _args_info(self):
-        infos = [ArgInfo(a, i in self._donated) for i, a in enumerate(self.program.in_avals)]
+        infos = [ArgInfo(a, i in self._donated) for i, a in enumerate(self._program.in_avals)]
         return tree_unflatten(self.in_tree, infos)
 
     def lower(self, *, lowering_platforms=None, _private_parameters=None) -> Lowered:
@@ -176,13 +176,13 @@ class Traced:
         """
         if lowering_platforms is not None and "cpu" not in lowering_platforms:
             raise NotImplementedError(f"lower: lowering_platforms is {tuple(lowering_platforms)}; there is only 'cpu'")
-        for aval, (place, _) in zip(self.program.in_avals, self._places):
+        for aval, (place, _) in zip(self._program.in_avals, self._places):
             if place is not None:
                 place.check(getattr(aval, "shape", ()), "pjit arguments")
         self.taken()  # warns
         if not self._is_abstract:
             with config.mesh_in_force(self._mesh):
-                check_places(self.program, [a or b for a, b in self._places])
+                check_places(self._program, [a or b for a, b in self._places])
             return Lowered(self)
         if self._devices is not None:
             return Lowered(self._on(self._devices))
@@ -214,30 +214,30 @@ class Traced:
     def _layout(self) -> Any:
         """How the program is partitioned over a mesh; None if it is not."""
         with config.mesh_in_force(self._mesh):
-            return layout_at(self.program, [a for a, _ in self._places], [b for _, b in self._places])
+            return layout_at(self._program, [a for a, _ in self._places], [b for _, b in self._places])
 
     def _hlo(self) -> Any:
         """The program as it was traced, written as HLO."""
         from pullback.compiler.hlo import HloModule  # few ask
 
-        return HloModule(discharged(self.program)[0], self.fun_name, self.arg_names)
+        return HloModule(discharged(self._program)[0], self.fun_name, self.arg_names)
 
     def _partitioned_text(self) -> str:
         """One device's program, with the bytes of each collective."""
         if self._layout is None:
             return "not partitioned: nothing is cut over a mesh of several devices\n"
-        return partitioned_text(self.program, self._layout)
+        return partitioned_text(self._program, self._layout)
 
     def _costs(self, of_whole: dict[str, float]) -> dict[str, float]:
         """The costs of the whole program, with the bytes that each device receives from others."""
         if self._layout is None:
             return of_whole
-        return {**of_whole, "collective bytes": float(collective_bytes(self.program, self._layout))}
+        return {**of_whole, "collective bytes": float(collective_bytes(self._program, self._layout))}
 
     def without_rules(self) -> Traced:
         """The same without custom rules of differentiation, which a lowered program has no more use for."""
         traced = copy.copy(self)
-        traced.program = without_rules(self.program)
+        traced._program = without_rules(self._program)
         return traced
 
     @api_boundary
@@ -284,7 +284,7 @@ class _Stage:
     @property
     def out_avals(self):
         """The types of the result, as a tree of avals."""
-        return tree_unflatten(self.out_tree, self._traced.program.out_avals)
+        return tree_unflatten(self.out_tree, self._traced._program.out_avals)
 
 
 class Lowered(_Stage):
@@ -302,7 +302,7 @@ class Lowered(_Stage):
 
     def _made(self, autotune: bool) -> Any:
         traced = self._traced
-        closed, _ = discharged(traced.program)
+        closed, _ = discharged(traced._program)
         return hooks.program(closed, donated=traced.taken(), keep_unused=traced._keep_unused, autotune=autotune)
 
     def __reduce__(self):
@@ -351,7 +351,7 @@ class Lowered(_Stage):
         from pullback.compiler.graph.costs import cost_of  # few ask: the compiler is not imported for it
         from pullback.compiler.graph.simplify.dead_code import eliminate_dead_code
 
-        closed, _ = discharged(self._traced.program)
+        closed, _ = discharged(self._traced._program)
         cost = cost_of(eliminate_dead_code(closed).jaxpr)
         found = {
             "flops": cost.flops,
@@ -445,7 +445,7 @@ class Compiled(_Stage):
     def out_info(self):
         """The types of the result, as a tree of ShapeDtypeStruct, with where they lie, and how."""
         traced = self._traced
-        if any(isinstance(a, AbstractRef) for a in traced.program.in_avals):
+        if any(isinstance(a, AbstractRef) for a in traced._program.in_avals):
             return super().out_info
         return tree_map(lambda a, f: a.update(weak_type=False, sharding=f), traced.out_info, self.output_formats)
 
@@ -462,7 +462,7 @@ class Compiled(_Stage):
     def _inputs(self) -> list[Any]:
         committed, said = zip(*self._traced._places) if self._traced._places else ((), ())
         if self._traced._layout is not None:
-            cut = partitioned_arguments(self._traced.program, self._traced._layout)
+            cut = partitioned_arguments(self._traced._program, self._traced._layout)
             return [a or b or c for a, b, c in zip(committed, said, cut, strict=True)]
         with config.mesh_in_force(self._traced._mesh):
             return input_shardings(committed, default_device(), said)
@@ -472,23 +472,23 @@ class Compiled(_Stage):
         """Where the results are."""
         places = [a or b for a, b in self._traced._places]
         if self._traced._layout is not None:
-            return tree_unflatten(self.out_tree, partitioned_results(self._traced.program, self._traced._layout))
+            return tree_unflatten(self.out_tree, partitioned_results(self._traced._program, self._traced._layout))
         with config.mesh_in_force(self._traced._mesh):
-            found = output_shardings(self._traced.program, places, self._traced.fun_name, default_device())
+            found = output_shardings(self._traced._program, places, self._traced.fun_name, default_device())
         return tree_unflatten(self.out_tree, found)
 
     @property
     def input_formats(self):
         """How the arguments lie in memory, and where, as (args, kwargs)."""
         traced = self._traced
-        return self._formats(self.in_tree, traced.program.in_avals, self._taken_inputs, traced._layouts[0])
+        return self._formats(self.in_tree, traced._program.in_avals, self._taken_inputs, traced._layouts[0])
 
     @property
     def output_formats(self):
         """How the results lie in memory, and where."""
         traced = self._traced
         return self._formats(
-            self.out_tree, traced.program.out_avals, tree_leaves(self.output_shardings), traced._layouts[1]
+            self.out_tree, traced._program.out_avals, tree_leaves(self.output_shardings), traced._layouts[1]
         )
 
     def _formats(self, tree, avals, places, layouts):
@@ -528,18 +528,18 @@ class Compiled(_Stage):
                 raise TypeError(f"Argument of type {type(leaf)} is not a valid JAX type: it has no value to run with")
         names = self._traced.arg_names
         check_tree(self.in_tree, tree, bool(self._traced.static_args))
-        check_types(names, self._traced.program.in_avals, leaves)
+        check_types(names, self._traced._program.in_avals, leaves)
         given, leaves = leaves, values_of(leaves)
         check_shardings(names, self._inputs, leaves)
         check_layouts(names, self._traced._layouts[0], leaves)
         if any(isinstance(leaf, Tracer) for leaf in leaves):  # arrays of several processes
             traced = self._traced
-            outs = hooks.run_between(traced.program, leaves, traced.taken(), traced.fun_name)
+            outs = hooks.run_between(traced._program, leaves, traced.taken(), traced.fun_name)
             return tree_unflatten(self.out_tree, outs), None
         if self._entry is None:
             traced, kept = self._traced, self._program.kept
             if traced._layout is not None:
-                run, kept = compile_partitioned(traced.program, traced._layout, traced.fun_name, traced.taken())
+                run, kept = compile_partitioned(traced._program, traced._layout, traced.fun_name, traced.taken())
             else:
                 run = held_to(self._program.executable, [a or b for a, b in traced._places], kept)
             run = laid_out(run, traced._layouts[1])
@@ -547,8 +547,8 @@ class Compiled(_Stage):
         kept, arrays = self._entry.kept, [hooks.asarray(leaf) for leaf in leaves]
         outs = self._entry.run(arrays if kept is None else [arrays[k] for k in kept])
         if any([isinstance(leaf, Reference) for leaf in given]):
-            count = len(self._traced.program.out_avals)
-            note(given, discharged(self._traced.program)[1], outs[count:])
+            count = len(self._traced._program.out_avals)
+            note(given, discharged(self._traced._program)[1], outs[count:])
             return tree_unflatten(self.out_tree, outs[:count]), None
         checked = any(isinstance(layout, Layout) for layout in self._traced._layouts[0])  # of which C knows nothing
         return tree_unflatten(self.out_tree, outs), None if checked else self._entry

@@ -8,9 +8,9 @@ Every variable is bound once, before its uses; an equation applies one primitive
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core.atoms import Atom, Literal, Program, Var, jaxprs_in_params
 from pullback.core.atoms import DropVar as DropVar
@@ -90,18 +90,66 @@ def new_jaxpr_eqn(invars, outvars, primitive, params, effects=frozenset(), sourc
     return JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)
 
 
-class DebugInfo(NamedTuple):
-    """Where a jaxpr came from: which transformation, the function's name, the names of its arguments and results."""
+_Names = Sequence[str] | Callable[[], Sequence[str]] | None
 
-    traced_for: str = "jit"
-    func_name: str = "<unknown>"
-    arg_names: tuple[str, ...] | None = None
-    result_paths: tuple[str, ...] | None = None
+
+class DebugInfo:
+    """Where a jaxpr came from: for which transformation, the function as 'name at file:line' or its name, the names of
+    its arguments and results.
+
+    The names may be functions that give them, since few are ever read.
+    """
+
+    __slots__ = ("_arg_names", "_result_paths", "func_src_info", "traced_for")
+
+    def __init__(
+        self,
+        traced_for: str = "jit",
+        func_src_info: str = "<unknown>",
+        arg_names: _Names = None,
+        result_paths: _Names = None,
+    ) -> None:
+        self.traced_for, self.func_src_info = traced_for, func_src_info
+        self._arg_names, self._result_paths = arg_names, result_paths
 
     @property
-    def func_src_info(self) -> str:
+    def func_name(self) -> str:
         """The name of the function."""
-        return self.func_name
+        return self.func_src_info.partition(" at ")[0]
+
+    @property
+    def func_filename(self) -> str | None:
+        """The file of the function; None if it is not known."""
+        return self.func_src_info.partition(" at ")[2].rpartition(":")[0] or None
+
+    @property
+    def func_lineno(self) -> int | None:
+        """The first line of the function; None if it is not known."""
+        line = self.func_src_info.partition(" at ")[2].rpartition(":")[2]
+        return int(line) if line.isdigit() else None
+
+    @property
+    def arg_names(self) -> tuple[str, ...] | None:
+        """A name such as x['w'][0] for each argument; None if they are not known."""
+        if callable(self._arg_names):
+            self._arg_names = self._arg_names()
+        return None if self._arg_names is None else tuple(self._arg_names)
+
+    @property
+    def result_paths(self) -> tuple[str, ...] | None:
+        """A name such as result['a'] for each result; None if they are not known."""
+        if callable(self._result_paths):
+            self._result_paths = self._result_paths()
+        return None if self._result_paths is None else tuple(self._result_paths)
+
+    def __reduce__(self) -> Any:
+        return DebugInfo, (self.traced_for, self.func_src_info, self.arg_names, self.result_paths)
+
+    def __repr__(self) -> str:
+        return (
+            f"DebugInfo(traced_for={self.traced_for!r}, func_src_info={self.func_src_info!r}, "
+            f"arg_names={self.arg_names!r}, result_paths={self.result_paths!r})"
+        )
 
 
 class Jaxpr(Program):

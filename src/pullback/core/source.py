@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import linecache
 import os
+import types
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from pullback._ext import _core
+from pullback.util.pytree import keystr, tree_flatten_with_path, tree_unflatten
 from pullback.util.tracebacks import excluded
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -129,6 +132,37 @@ def located(fun: Any) -> str:
     """A function as 'name at file:line'."""
     name, file, line = _code_of(fun)
     return f"{name} at {file}:{line}" if file else name
+
+
+def named_at(name: str, fun: Any) -> str:
+    """'name at file:line', of the function that is known by another name."""
+    _, file, line = _code_of(fun)
+    return f"{name} at {file}:{line}" if file else name
+
+
+def lasting(fun: Any, names: Callable[[Any], Sequence[str]]) -> Any:
+    """The names that a function gives of `fun`'s parameters, when they are asked for; until then nothing but the code
+    of `fun` is kept alive.
+    """
+    inner = inspect.unwrap(fun) if type(fun) is types.FunctionType else fun
+    if type(inner) is not types.FunctionType or hasattr(inner, "__signature__"):
+        return names(fun)
+    code = inner.__code__
+    return lambda: names(types.FunctionType(code, {}, closure=tuple([types.CellType() for _ in code.co_freevars])))
+
+
+def with_marks(tree: Any) -> Any:
+    """The tree with a mark in the place of each leaf."""
+    return tree_unflatten(tree, [_Mark()] * tree.num_leaves)
+
+
+class _Mark:
+    """Stands for a leaf."""
+
+
+def result_names(trees: Sequence[Any]) -> Callable[[], list[str]]:
+    """What gives the names of the leaves of a result, whose tree is in a list once it is known."""
+    return lambda: ["result" + keystr(path) for path, _ in tree_flatten_with_path(with_marks(trees[0]))[0]]
 
 
 def _code_of(fun: Any) -> tuple[str, str, int]:

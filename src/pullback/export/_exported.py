@@ -299,29 +299,29 @@ def export(
         name = getattr(fun_jit, "__name__", "<function>")
         _check_scopes(name, (args, kwargs))
         traced = fun_jit.trace(*args, **kwargs)
-        if traced.program.effects:
+        if traced._program.effects:
             raise NotImplementedError(
                 f"export: serialization of host_callbacks is not yet implemented; {name} has the effects "
-                f"{set(traced.program.effects)}"
+                f"{set(traced._program.effects)}"
             )
-        Solver(traced.program.in_avals, _leaf_names(traced.in_tree))  # so that what cannot be solved is found now
-        program = _meshes.abstract(with_barriers(inline(traced.program)))
+        Solver(traced._program.in_avals, _leaf_names(traced.in_tree))  # so that what cannot be solved is found now
+        program = _meshes.abstract(with_barriers(inline(traced._program)))
         said = [b if b is not None else a for a, b in traced._places]
-        ins = _meshes.shardings_of(traced.program.in_avals, said)
-        outs = _meshes.shardings_of(traced.program.out_avals, said_of_results(traced.program.jaxpr))
+        ins = _meshes.shardings_of(traced._program.in_avals, said)
+        outs = _meshes.shardings_of(traced._program.out_avals, said_of_results(traced._program.jaxpr))
         _format.write_program(program, name)  # so that what cannot be stored is found now
         return Exported(
             fun_name=name,
             in_tree=traced.in_tree,
-            in_avals=tuple(traced.program.in_avals),
+            in_avals=tuple(traced._program.in_avals),
             out_tree=traced.out_tree,
-            out_avals=tuple(traced.program.out_avals),
+            out_avals=tuple(traced._program.out_avals),
             nr_devices=_meshes.number_of_devices(program, [*ins, *outs]),
             platforms=names,
             disabled_safety_checks=tuple(disabled_checks),
             calling_convention_version=maximum_supported_calling_convention_version,
             _jaxpr=program,
-            _get_vjp=_vjp_of(traced.program),
+            _get_vjp=_vjp_of(traced._program),
             _in_shardings=ins,
             _out_shardings=outs,
             _keep_unused=traced._keep_unused,

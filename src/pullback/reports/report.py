@@ -93,7 +93,7 @@ def report(fun: Callable[..., Any], *args: Any, path: str | os.PathLike[str] | N
     jitted = fun if hasattr(fun, "trace") else jit(fun)
     traced = jitted.trace(*args, **kwargs)
     name = getattr(traced, "fun_name", "program")
-    closed, _ = discharged(traced.program)
+    closed, _ = discharged(traced._program)
     static = getattr(traced, "static_args", ())
     inputs = _inputs(
         closed,

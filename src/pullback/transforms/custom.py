@@ -41,15 +41,12 @@ from pullback.transforms.zeros import instantiate, is_float0, symbolic, zero_tan
 from pullback.util.errors import CustomVJPException
 
 
-def _debug_info(fun) -> DebugInfo:
-    return DebugInfo("custom_rules", getattr(fun, "__name__", "<unknown>"))
-
-
-def _traced(fun: Any, args: Sequence[Any], rules: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+def _traced(name: str, fun: Any, args: Sequence[Any], rules: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
     """(program, what it closes over, which are leading arguments). References that the rules get are among these, and
     each rule notes which, by the number of the argument that it is.
     """
-    closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args], _debug_info(fun)))
+    info = DebugInfo(f"{name} fun", getattr(fun, "__name__", "<unknown>"))
+    closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args], info))
     given = getattr(rules[0], "references", None)
     if given:
         (closed,), consts = with_leading([(closed, consts)], list(given.values()))
@@ -90,7 +87,7 @@ class CustomJVP:
     @staticmethod
     def stage_jvp(interpreter, fun, jvp, args):
         """Record a custom_jvp_call equation."""
-        closed, consts = _traced(fun, args, [jvp])
+        closed, consts = _traced("custom_jvp", fun, args, [jvp])
         return interpreter.emit(
             custom_jvp_call_p,
             [*consts, *args],
@@ -135,7 +132,7 @@ class CustomVJP:
     @staticmethod
     def stage_vjp(interpreter, fun, fwd, bwd, args):
         """Record a custom_vjp_call equation."""
-        closed, consts = _traced(fun, args, [fwd, bwd])
+        closed, consts = _traced("custom_vjp", fun, args, [fwd, bwd])
         return interpreter.emit(
             custom_vjp_call_p,
             [*consts, *args],

@@ -206,6 +206,8 @@ def _reduce(p: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any
     ]
     positions = [a for a in axes if isinstance(a, int)]
     names = tuple(a for a in axes if not isinstance(a, int))
+    if len(set(names)) < len(names):
+        raise ValueError(f"duplicate value in 'axes' of {p.name}: {names}")
     if positions:  # over ordinary axes: an ordinary reduction
         local = {"psum": lax.reduce_sum_p, "pmax": lax.reduce_max_p, "pmin": lax.reduce_min_p}[p.name]
         leaves = [

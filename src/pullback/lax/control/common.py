@@ -27,7 +27,7 @@ from pullback.core.avals import Reference, typed
 from pullback.core.explain import type_shown
 from pullback.core.jaxpr import DebugInfo
 from pullback.core.primitive import registry
-from pullback.core.source import Origin, located
+from pullback.core.source import Origin, lasting, located, named_at, result_names, with_marks
 from pullback.core.tracer import Tracer
 from pullback.lax.control import bodies
 from pullback.sharding import PartitionSpec
@@ -77,11 +77,11 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
     return out
 
 
-def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
+def trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str, part: str | None = None):
     """(closed jaxpr, const values, out_tree) of `fun(*unflatten(in_tree, args))`; closed-over tracers are leading
-    arguments. Remembered where that lasts."""
-    key = (name, in_tree, tuple(avals))
-    return bodies.remembered(fun, key, lambda: _trace_body(fun, in_tree, avals, name), lasts)
+    arguments. Remembered where that lasts. `part`: what jaxprs say it is, where that is not `name`."""
+    key = (name, part, in_tree, tuple(avals))
+    return bodies.remembered(fun, key, lambda: _trace_body(fun, in_tree, avals, name, part), lasts)
 
 
 def lasts(found, own: bool) -> bool:
@@ -93,7 +93,7 @@ def lasts(found, own: bool) -> bool:
     return not consts and (own or sum([np.size(c) for c in closed.consts]) <= KEPT)
 
 
-def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str):
+def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str, part: str | None):
     out_trees: list[Any] = []
     captured = high.Captured.next()
 
@@ -110,7 +110,13 @@ def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str)
     def paths():
         return _leaf_paths(fun, tree_unflatten(in_tree, range(len(avals))))
 
-    closed = trace(flat, avals, DebugInfo(name, getattr(fun, "__name__", str(fun))), Origin(fun, name, paths))
+    info = DebugInfo(
+        part or name,
+        named_at(getattr(fun, "__name__", str(fun)), fun),
+        lasting(fun, lambda fun: _leaf_paths(fun, with_marks(in_tree))),
+        result_names(out_trees),
+    )
+    closed = trace(flat, avals, info, Origin(fun, name, paths))
     closed, consts = hoist_tracers(closed)
     return closed, consts, out_trees[0]
 
@@ -202,8 +208,9 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
     A user says how a carry varies along the axes of shard_map, by pcast; that of a loop of ours varies as it must.
     Where only weak types change, what was traced stays, as in JAX, whose jaxprs then have weakly typed carries.
     """
+    part = "while_body" if name == "while_loop" else None
     n, varying = len(init), types.in_use() and bodies.is_ours(inspect.unwrap(fun))
-    found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name)
+    found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name, part)
     for _attempt in range(n + 1):
         jaxpr, consts, out_tree = found
         promoted = promote_carry(init, jaxpr.out_avals[:n], varying) if place(out_tree) == n else None
@@ -213,7 +220,7 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
         same = all([_alike_but_weak(kind(a), kind(b)) for a, b in zip(init, promoted)])
         init = promoted
         if not same:
-            found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name)
+            found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name, part)
     jaxpr, consts, out_tree = found
     if place(out_tree) == n:
         found = with_results_cut(jaxpr, [*map(types.type_of_operands(), init)]), consts, out_tree

@@ -75,7 +75,7 @@ def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_va
     avals = [*map(type_of_operands(), init)]
     if out_tree != tree or not control.same_types(avals, body.out_avals):
         raise control.carry_mismatch("while_loop body", body_fun, tree, out_tree, avals, body.out_avals, init_val)
-    cond, cond_consts, cond_tree = control.trace_body(cond_fun, in_tree, avals, "while_loop")
+    cond, cond_consts, cond_tree = control.trace_body(cond_fun, in_tree, avals, "while_loop", "while_cond")
     outs = cond.out_avals
     if cond_tree.num_nodes != 1 or len(outs) != 1 or outs[0].shape != () or outs[0].dtype != np.bool_:
         raise TypeError(

@@ -1,0 +1,84 @@
+"""What jaxprs say of the functions that they were traced from."""
+
+import functools
+import pickle
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback import lax
+
+
+def f(x, y):
+    return {"a": x * y, "b": (x, y)}
+
+
+def said(closed):
+    info = closed.jaxpr.debug_info
+    return info.traced_for, info.func_name, info.arg_names, info.result_paths
+
+
+RESULTS = ("result['a']", "result['b'][0]", "result['b'][1]")
+
+
+@pytest.mark.parametrize(
+    ("make", "want"),
+    [
+        (lambda: jax.make_jaxpr(f)(1.0, 2.0), ("jit", "f", ("x", "y"), RESULTS)),
+        (lambda: jax.jit(f, static_argnums=1).trace(1.0, 2.0).jaxpr, ("jit", "f", ("x",), RESULTS)),
+        (lambda: jax.jit(functools.partial(f, y=2.0)).trace(1.0).jaxpr, ("jit", "f", ("x",), RESULTS)),
+        (lambda: jax.make_jaxpr(jax.vmap(f))(np.ones(2), np.ones(2)), ("jit", "f", ("x", "y"), RESULTS)),
+        (lambda: jax.jit(lambda *a, **k: a[0]).trace(1.0, [2.0], z=3.0).jaxpr,
+         ("jit", "<lambda>", ("a[0]", "a[1][0]", "k['z']"), ("result",))),
+        (lambda: jax.make_jaxpr(lambda d: None)({"k": 1.0}), ("jit", "<lambda>", ("d['k']",), ())),
+    ],
+)  # fmt: skip
+def test_arguments_and_results_have_names(make, want):
+    assert said(make()) == want
+
+
+def bodies(closed):
+    (eqn,) = [eqn for eqn in closed.eqns if eqn.primitive.name in ("scan", "while", "cond", "remat2")]
+    params = eqn.params
+    inner = [params[k] for k in ("jaxpr", "cond_jaxpr", "body_jaxpr") if k in params] + list(params.get("branches", ()))
+    return [said(j if hasattr(j, "consts") else jax.extend.core.ClosedJaxpr(j, ())) for j in inner]
+
+
+def test_bodies_say_what_they_are_of():
+    x = np.ones(3, np.float32)
+    scan = jax.make_jaxpr(lambda x: lax.scan(lambda c, a: (c + a, c), 0.0, x))(x)
+    assert bodies(scan) == [("scan", "<lambda>", ("c", "a"), ("result[0]", "result[1]"))]
+    loop = jax.make_jaxpr(lambda x: lax.while_loop(lambda p: p < 3, lambda q: q + 1, x))(1.0)
+    assert bodies(loop) == [
+        ("while_cond", "<lambda>", ("p",), ("result",)),
+        ("while_body", "<lambda>", ("q",), ("result",)),
+    ]
+    cond = jax.make_jaxpr(lambda x: lax.cond(x > 0, lambda y: y * 2, lambda z: z * 3, x))(1.0)
+    assert bodies(cond) == [("cond", "<lambda>", ("z",), ("result",)), ("cond", "<lambda>", ("y",), ("result",))]
+    assert bodies(jax.make_jaxpr(jax.checkpoint(f))(1.0, 2.0)) == [("checkpoint / remat", "f", ("x", "y"), RESULTS)]
+
+
+def test_places_of_functions_and_pickles():
+    info = jax.make_jaxpr(f)(1.0, 2.0).jaxpr.debug_info
+    assert info.func_src_info == f"f at {__file__}:{f.__code__.co_firstlineno}"
+    assert (info.func_filename, info.func_lineno) == (__file__, f.__code__.co_firstlineno)
+    again = pickle.loads(pickle.dumps(info))
+    assert repr(again) == repr(info) and again.arg_names == ("x", "y")
+
+
+def test_names_keep_no_arguments_alive():
+    import weakref
+
+    class Held:
+        pass
+
+    held = Held()
+    closed = jax.make_jaxpr(lambda x, used=held: x + 1)(jnp.ones(3))
+    gone = weakref.ref(held)
+    del held
+    import gc
+
+    gc.collect()
+    assert gone() is None and said(closed)[2] == ("x",)

@@ -97,7 +97,7 @@ def test_a_mapped_result_without_an_axis_names_its_place():
         jax.vmap(lambda x: {"a": x, "b": (1, x)}, out_axes={"a": 0, "b": None})(jnp.arange(3))
 
 
-@pytest.mark.parametrize("reduce", [lax.psum, lax.pmean, lax.pmax, lax.pmin])
+@pytest.mark.parametrize("reduce", [jax.lax.psum, jax.lax.pmean, jax.lax.pmax, jax.lax.pmin])
 def test_reductions_name_an_axis_once(reduce):
     with pytest.raises(ValueError, match="duplicate value in 'axes'"):
         jax.vmap(lambda x: reduce(x, ("a", "a")), axis_name="a")(jnp.ones(3))

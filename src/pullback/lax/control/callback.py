@@ -478,7 +478,4 @@ debug_print_p = _debug_primitive(
     effects=lambda params: frozenset({ORDERED_DEBUG if params["ordered"] else DEBUG}),
 )
 
-__all__ = [
-    "debug_callback", "debug_callback_p", "debug_print_p", "io_callback", "io_callback_p", "pure_callback",
-    "pure_callback_p",
-]  # fmt: skip
+__all__ = ["debug_callback", "debug_callback_p", "io_callback", "io_callback_p", "pure_callback", "pure_callback_p"]

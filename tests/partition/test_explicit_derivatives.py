@@ -160,3 +160,34 @@ def test_shard_map_in_vmap_along_an_explicit_axis(names):
         assert jax.typeof(out).sharding.spec == P("x", None) and jax.typeof(bar).sharding.spec == P("x", "y")
     np.testing.assert_allclose(out, np.sin(A).reshape(8, 2, 4).sum(1), 1e-5, 1e-5)
     np.testing.assert_allclose(bar, np.cos(A), 1e-5, 1e-5)
+
+
+def inner_axes(v):
+    return jax.sharding.auto_axes(lambda q: jnp.sin(q) * q, axes="x", out_sharding=P("x", "y"))(v)
+
+
+def in_a_scan(v):
+    return lax.scan(lambda c, _: (inner_axes(c), None), v, None, length=1)[0].sum()
+
+
+THROUGH_AXES = {
+    "grad": lambda v: jax.grad(lambda v: inner_axes(v).sum())(v),
+    "of a jit": lambda v: jax.grad(lambda v: jax.jit(inner_axes)(v).sum())(v),
+    "of a checkpoint": lambda v: jax.grad(lambda v: jax.checkpoint(inner_axes)(v).sum())(v),
+    "of a scan": lambda v: jax.grad(in_a_scan)(v),
+}
+
+
+@pytest.mark.parametrize("name", THROUGH_AXES)
+def test_derivatives_of_functions_with_axes_of_other_types(name):
+    with jax.set_mesh(MESH):
+        found = jax.jit(THROUGH_AXES[name])(jax.device_put(A, P("x", "y")))
+    assert found.sharding.spec == P("x", "y")
+    np.testing.assert_allclose(found, np.sin(A) + A * np.cos(A), 1e-4, 1e-4)
+
+
+def test_specs_over_meshes_with_axes_of_both_types_are_written_in_full():
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    with jax.set_mesh(mesh):
+        x = jax.device_put(A, P("x"))
+        assert jax.jit(lambda x: x @ A)(x).sharding.spec == P("x", None)

@@ -103,3 +103,37 @@ def test_instructions(f, x, has):
 def test_constants_of_double_precision_have_all_digits():
     with jax.enable_x64(True):
         assert "f64[] constant(0.10000000000000001)" in text(lambda x: x * 0.1, np.ones(2))
+
+
+def compiled_over_mesh(f, *args):
+    """What each of 2 x 2 devices runs, for (array, the axes that it is cut by)."""
+    mesh = jax.make_mesh((2, 2), ("x", "y"), devices=jax.devices()[:4])
+    with jax.set_mesh(mesh):
+        placed = [jax.device_put(a, jax.P(*cut)) for a, cut in args]
+        return jax.jit(f).lower(*placed).compile().as_text()
+
+
+A = np.arange(16.0, dtype=np.float32).reshape(4, 4)
+
+
+@pytest.mark.parametrize(
+    "f, cut, line",
+    [
+        (lambda a: a.sum(0), ("x",), "f32[4]{0} all-reduce(reduce_sum.2), replica_groups={{0,2},{1,3}}, to_apply=region.2"),
+        (lambda a: a.max(1), (None, "y"), "f32[4]{0} all-reduce(reduce_max.2), replica_groups={{0,1},{2,3}}"),
+        (lambda a: a.sum(), ("x", "y"), "f32[] all-reduce(reduce_sum.2), replica_groups={{0,1,2,3}}"),
+        (lambda a: jax.reshard(a, jax.P()), ("x",), "all-gather(a.1), replica_groups={{0,2},{1,3}}, dimensions={0}"),
+        (lambda a: jax.reshard(a, jax.P(None, "x")), ("x",), "all-to-all(slice.1, slice.2), replica_groups={{0,2},{1,3}}"),
+    ],
+)  # fmt: skip
+def test_collectives_of_what_each_device_runs(f, cut, line):
+    """Programs that look for them in compiled text find them: JAX's tutorials, and tests of libraries."""
+    text = compiled_over_mesh(f, (A, cut))
+    assert line in text and text.startswith("HloModule jit__lambda_")
+
+
+def test_parts_that_are_scattered():
+    text = compiled_over_mesh(lambda a, b: jnp.dot(a, b, out_sharding=jax.P("x")), (A, (None, "x")), (A, ("x",)))
+    assert "all-to-all(" in text or "reduce-scatter(" in text
+    whole = jax.jit(jnp.sin).lower(A).compile()
+    assert whole.as_text() == whole.as_text("asm")  # what is not cut is shown as before

@@ -327,6 +327,13 @@ def partitioned_results(closed: ClosedJaxpr, layout: Any) -> list[Any]:
     return result_shardings(closed, partitioned(closed, layout), layout)
 
 
+def program_of_one(closed: ClosedJaxpr, layout: Any) -> ClosedJaxpr:
+    """The program that each device runs."""
+    from pullback.runtime.programs.partitioned import partitioned
+
+    return partitioned(closed, layout).closed
+
+
 def partitioned_text(closed: ClosedJaxpr, layout: Any) -> str:
     """One device's program as text."""
     from pullback.partition.report import as_text

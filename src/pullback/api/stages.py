@@ -25,6 +25,7 @@ from pullback.api._places import (
     partitioned_arguments,
     partitioned_results,
     partitioned_text,
+    program_of_one,
 )
 from pullback.api.compiler_options import CompilerOptions, autotunes, check_options
 from pullback.api.shapes import ShapeDtypeStruct, said_of_results
@@ -216,10 +217,14 @@ class Traced:
         with config.mesh_in_force(self._mesh):
             return layout_at(self._program, [a for a, _ in self._places], [b for _, b in self._places])
 
-    def _hlo(self) -> Any:
-        """The program as it was traced, written as HLO."""
+    def _hlo(self, of_one_device: bool = False) -> Any:
+        """The program as it was traced, or that of one device where it is partitioned, written as HLO."""
         from pullback.compiler.hlo import HloModule  # few ask
 
+        if of_one_device and self._layout is not None:
+            return HloModule(
+                program_of_one(self._program, self._layout), self.fun_name, self.arg_names, self._layout.sizes
+            )
         return HloModule(discharged(self._program)[0], self.fun_name, self.arg_names)
 
     def _partitioned_text(self) -> str:
@@ -415,13 +420,17 @@ class Compiled(_Stage):
 
     @api_boundary
     def as_text(self, dialect: str | None = None) -> str:
-        """The program as text, as that of Lowered says; 'asm' is the default. ValueError for another name."""
-        _check_dialect("as_text", dialect or "asm")
+        """The program as text, as that of Lowered says; 'asm' is the default. ValueError for another name.
+
+        Where arrays are cut over a mesh, 'hlo' is one device's program with its collectives, and the default.
+        """
+        dialect = dialect or ("asm" if self._traced._layout is None else "hlo")
+        _check_dialect("as_text", dialect)
         if dialect == "partitioned":
             return self._traced._partitioned_text()
         if dialect == "hlo":
-            return self._traced._hlo().as_hlo_text()
-        return self._program.as_text(dialect or "asm")
+            return self._traced._hlo(of_one_device=True).as_hlo_text()
+        return self._program.as_text(dialect)
 
     def cost_analysis(self) -> dict[str, float]:
         """The counts of Lowered's, but of what is left after fusion, with math functions among the flops; and

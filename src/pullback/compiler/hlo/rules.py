@@ -82,10 +82,11 @@ def _call(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) 
     if programs and len(programs[0].in_avals) == len(operands) and len(programs[0].out_avals) == len(avals):
         called = plain(str(eqn.params.get("name") or name))
         return c.results(called, avals, "call", operands, f"to_apply={c.function(called, programs[0])}")
-    return _custom(c, eqn, operands, avals)
+    return custom(c, eqn, operands, avals)
 
 
-def _custom(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
+def custom(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
+    """What HLO has no operation for."""
     name = eqn.primitive.name
     return c.results(name, avals, "custom-call", operands, f'custom_call_target="{name}"')
 
@@ -94,7 +95,9 @@ def _closed(program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr:
     return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """A decorator: what writes the equations of these primitives."""
+
     def record(rule: Rule) -> Rule:
         _RULES.update(dict.fromkeys(names, rule))
         return rule
@@ -135,19 +138,19 @@ _attributes(
 )
 
 
-@_rule("round")
+@rule("round")
 def _round(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     return c.results("round", avals, _ROUNDINGS[int(eqn.params["rounding_method"])], operands)
 
 
-@_rule("conj")
+@rule("conj")
 def _conj(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     part = ShapedArray(avals[0].shape, np.empty(0, avals[0].dtype).real.dtype)
     real, imag = (c.emit(name, part, name, operands) for name in ("real", "imag"))
     return c.results("conj", avals, "complex", [real, c.emit("neg", part, "negate", [imag])])
 
 
-@_rule("square", "integer_pow")
+@rule("square", "integer_pow")
 def _power(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     """By repeated squaring."""
     name, (aval,), (factor,) = eqn.primitive.name, avals, operands
@@ -165,15 +168,15 @@ def _power(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any])
     return [one if result is None else c.emit(name, aval, "divide", [one, result])]
 
 
-@_rule("select_n")
+@rule("select_n")
 def _select(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     which, *cases = operands
     if len(cases) != 2 or eqn.invars[0].aval.dtype != np.bool_:
-        return _custom(c, eqn, operands, avals)
+        return custom(c, eqn, operands, avals)
     return c.results("select_n", avals, "select", [which, cases[1], cases[0]])
 
 
-@_rule("slice")
+@rule("slice")
 def _slice(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     p = eqn.params
     strides = p["strides"] or [1] * len(p["start_indices"])
@@ -182,7 +185,7 @@ def _slice(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any])
     return c.results("slice", avals, "slice", operands, f"slice={{{', '.join(text)}}}")
 
 
-@_rule("broadcast_in_dim")
+@rule("broadcast_in_dim")
 def _broadcast(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     """HLO's broadcast repeats along new dimensions alone: those of one element go first."""
     (x,), source, dimensions = operands, eqn.invars[0].aval, eqn.params["broadcast_dimensions"]
@@ -202,7 +205,7 @@ def _precision(said: Any) -> str:
     return "" if set(names) <= {"default", "none"} else braces("operand_precision", names)
 
 
-@_rule("dot_general")
+@rule("dot_general")
 def _dot(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     contracting, batch = eqn.params["dimension_numbers"]
     said = [
@@ -228,7 +231,7 @@ def _window(sizes, strides, padding, base, window) -> str:
     return f"window={{{' '.join(said)}}}"
 
 
-@_rule("conv_general_dilated")
+@rule("conv_general_dilated")
 def _convolution(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     p = eqn.params
     labels = []
@@ -242,7 +245,7 @@ def _convolution(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list
     return c.results("conv_general_dilated", avals, "convolution", operands, *said)
 
 
-def _fold(c: Computation, name: str, operation: str, dtype: Any) -> str:
+def fold(c: Computation, name: str, operation: str, dtype: Any) -> str:
     """A computation of two scalars, for reductions."""
     inner, aval = Computation(c.module), ShapedArray((), dtype)
     return inner.finish("region", inner.emit(name, aval, operation, inner.parameters([aval, aval])))
@@ -263,14 +266,14 @@ def _neutral(c: Computation, kind: str, dtype: Any) -> str:
 def _reduce(kind: str, c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     name, dtype = eqn.primitive.name, avals[0].dtype
     taken = [*operands, _neutral(c, kind, dtype)]
-    region = _fold(c, name, _FOLDS[kind], dtype)
+    region = fold(c, name, _FOLDS[kind], dtype)
     return c.results(name, avals, "reduce", taken, braces("dimensions", eqn.params["axes"]), f"to_apply={region}")
 
 
 def _reduce_window(kind: str, c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     name, p, dtype = eqn.primitive.name, eqn.params, avals[0].dtype
     names = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
-    region = _fold(c, name, _FOLDS[kind], dtype)
+    region = fold(c, name, _FOLDS[kind], dtype)
     taken = [*operands, _neutral(c, kind, dtype)]
     return c.results(name, avals, "reduce-window", taken, _window(*(p[n] for n in names)), f"to_apply={region}")
 
@@ -279,7 +282,7 @@ _RULES |= {f"reduce_{kind}": functools.partial(_reduce, kind) for kind in _FOLDS
 _RULES |= {f"reduce_window_{kind}": functools.partial(_reduce_window, kind) for kind in ("sum", "max", "min")}
 
 
-@_rule("gather")
+@rule("gather")
 def _gather(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     p, d = eqn.params, eqn.params["dimension_numbers"]
     said = [
@@ -295,7 +298,7 @@ def _gather(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]
     return c.results("gather", avals, "gather", operands, *said)
 
 
-@_rule("cond")
+@rule("cond")
 def _conditional(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     """Each branch takes a tuple."""
     branches = eqn.params["branches"]
@@ -311,7 +314,7 @@ def _conditional(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list
     return c.elements(found, avals)
 
 
-@_rule("while")
+@rule("while")
 def _while(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     """What its two programs close over is carried along."""
     p = eqn.params
@@ -328,7 +331,7 @@ def _while(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any])
     return _loop(c, "while", operands, carried, condition, body)[second:]
 
 
-@_rule("scan")
+@rule("scan")
 def _scan(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[Any]) -> list[str]:
     """A loop over steps: it takes a row of each array from place i, and writes rows of results there."""
     p = eqn.params

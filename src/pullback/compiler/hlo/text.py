@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,9 @@ def braces(name: str, values: Iterable[Any]) -> str:
 class Module:
     """What the computations of a program share: their texts, and the names that are taken."""
 
-    def __init__(self, write: Callable[[Computation, JaxprEqn], None]):
+    def __init__(self, write: Callable[[Computation, JaxprEqn], None], mesh: Mapping[Any, int]):
         self.write = write  # writes an equation
+        self.mesh = mesh  # the axes whose devices collectives are among, and their sizes
         self.computations: list[str] = []
         self._counts: collections.Counter[str] = collections.Counter()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.compiler.hlo.rules import custom, fold, rule
+from pullback.compiler.hlo.rules import custom, fold, rule, write
 from pullback.compiler.hlo.text import Computation, braces
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import JaxprEqn
@@ -83,3 +83,6 @@ def _permuted(c: Computation, eqn: JaxprEqn, operands: list[str], avals: list[An
     pairs = [f"{{{group[a]},{group[b]}}}" for group in groups for a, b in eqn.params["perm"]]
     name = "collective-permute"
     return [c.emit(name, v, name, [x], braces("source_target_pairs", pairs)) for x, v in zip(operands, avals)]
+
+
+__all__ = ["write"]  # with the rules of collectives

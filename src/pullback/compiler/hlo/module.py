@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pullback.compiler.hlo.exchanges  # its rules
-from pullback.compiler.hlo.rules import write
+from pullback.compiler.hlo.exchanges import write
 from pullback.compiler.hlo.text import Computation, Module, plain, shape_text
 from pullback.core.jaxpr import ClosedJaxpr
 

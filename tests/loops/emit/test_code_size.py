@@ -131,6 +131,27 @@ def test_a_program_that_only_calls_is_not_optimized():
     assert len(heads) == 2
 
 
+@pytest.mark.parametrize(("store", "carried"), [(False, False), (True, False), (False, True)])
+def test_loops_of_threads_that_only_call_are_not_optimized(store, carried):
+    """Where each call works is a few integers; what computes or carries elements itself is worth optimizations."""
+    b = Builder()
+    x, y = b.input("x", "f32", 640), b.output("y", "f32", 640)
+    with b.loop(8, "threads") as i:
+        offset = b.let(i * 80, "offset")
+        with b.loop(8, "sequential") as k:
+            at = b.let(offset + k * 10, "at")
+            b.call("memcpy", b.address(y, at), b.address(x, at), b.index(40))
+            if store:
+                b.store(y, at, b.load(x, at) + 1.0)
+        if carried:
+            with b.carried_loop(3, [((b.const("f32", 0.0),), None)]) as total:
+                b.call("memcpy", b.address(y, offset), b.address(x, offset), b.index(4))
+                total.update(b.add(total.vars[0], b.load(x, total.i)))
+    text = build_module(b.function("f"), {}, host_target()).text
+    (head,) = [line for line in text.splitlines() if line.startswith("define") and "@body" in line]
+    assert ("optnone" in head) == (not store and not carried)
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i8", "u32", "i64", "bool"])
 def test_a_few_numbers_are_computed_by_code_that_nothing_optimizes(dtype):
     """Where all functions are such, LLVM has not even its optimizations; a loop is worth them."""

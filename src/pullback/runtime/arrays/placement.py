@@ -307,7 +307,7 @@ def written_alike(place: Any, ndim: int, given: Sequence[tuple[Any, int]]) -> An
     """The place of a result, or that of the first argument of as many dimensions that says the same in other words, as
     P("x") and P("x", None) do: so shardings of a function's arguments and results are equal.
     """
-    if not isinstance(place, NamedSharding) or place.mesh.are_all_axes_explicit:  # whose specs are written in full
+    if not isinstance(place, NamedSharding) or place.mesh.explicit_axes:  # whose specs are written in full
         return place
     if PartitionSpec.UNCONSTRAINED in place.spec:
         return place

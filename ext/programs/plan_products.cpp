@@ -1,31 +1,18 @@
 // Products over few elements, in the order of compiled code: term after term, each rounded together with the sum that it
 // goes into where there is such an instruction, which the compiler takes for what stands in one expression. BLAS adds the
 // terms of a matrix and a vector in an order of its own.
-#include <cstring>
-
 #include "cpu_features.h"
 #include "programs/plan_loops.h"
+#include "programs/plan_vectors.h"
 
 #if defined(__x86_64__)
 #define PB_FUSED __attribute__((target("avx2,fma")))
 #else
 #define PB_FUSED
 #endif
-#define PB_INLINE __attribute__((always_inline)) inline
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed to what is inlined
 
 namespace pb {
 namespace {
-
-template <typename S, int count>
-using Vector [[gnu::vector_size(count * sizeof(S))]] = S;
-
-template <typename V>
-PB_INLINE V load(const char* from) {
-    V v;
-    memcpy(static_cast<void*>(&v), from, sizeof v);
-    return v;
-}
 
 // out[i, j] = the sum over k of x[i, k] y[k, j]. dimensions: of i, j, k; strides: x's along i and k, y's along k and j,
 // out's along i and j. Neighbouring j go by vectors of so many bytes, others by fours, which do not wait for each other.
@@ -45,7 +32,7 @@ PB_INLINE int product(char* const* data, const npy_intp* dimensions, const npy_i
                 const char* y = data[1] + j * kSize;
                 V sum = load<S>(x) * load<V>(y);
                 for (npy_intp k = 1; k < terms; ++k) sum = load<S>(x + k * x_step) * load<V>(y + k * y_step) + sum;
-                memcpy(out + j * kSize, static_cast<const void*>(&sum), sizeof sum);
+                store(out + j * kSize, sum);
             }
         };
         if (neighbours) {
@@ -60,13 +47,13 @@ PB_INLINE int product(char* const* data, const npy_intp* dimensions, const npy_i
                 const S factor = load<S>(x + k * x_step);
                 for (int q = 0; q < kFour; ++q) sums[q] = factor * load<S>(y + k * y_step + q * column) + sums[q];
             }
-            for (int q = 0; q < kFour; ++q) memcpy(out + (j + q) * out_step, &sums[q], sizeof(S));
+            for (int q = 0; q < kFour; ++q) store(out + (j + q) * out_step, sums[q]);
         }
         for (; j < columns; ++j) {
             const char* y = data[1] + j * column;
             S sum = load<S>(x) * load<S>(y);
             for (npy_intp k = 1; k < terms; ++k) sum = load<S>(x + k * x_step) * load<S>(y + k * y_step) + sum;
-            memcpy(out + j * out_step, &sum, sizeof sum);
+            store(out + j * out_step, sum);
         }
     }
     return 0;

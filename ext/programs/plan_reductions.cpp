@@ -8,16 +8,14 @@
 
 #include "cpu_features.h"
 #include "programs/plan_loops.h"
+#include "programs/plan_vectors.h"
 #include "programs/sum_order.h"
-
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed to what is inlined
 
 #if defined(__x86_64__)
 #define PB_LEVEL(features) __attribute__((target(features)))
 #else
 #define PB_LEVEL(features)
 #endif
-#define PB_INLINE __attribute__((always_inline)) inline
 
 namespace pb {
 namespace reductions {
@@ -35,22 +33,6 @@ struct Part<std::complex<T>> {
     using Number = T;
     static constexpr int kCount = 2;
 };
-
-// `count` numbers side by side. GCC makes them of registers that there are.
-template <typename S, int count>
-using Vector [[gnu::vector_size(count * sizeof(S))]] = S;
-
-template <typename V>
-PB_INLINE V load(const char* from) {
-    V v;
-    memcpy(static_cast<void*>(&v), from, sizeof v);
-    return v;
-}
-
-template <typename V>
-PB_INLINE void store(char* to, const V& v) {
-    memcpy(to, static_cast<const void*>(&v), sizeof v);
-}
 
 struct Add {
     static constexpr double kNeutral = -0.0;  // + x is x, whatever the sign of a zero

@@ -138,6 +138,13 @@ def test_what_is_ambiguous(number):
                 run(*given)
 
 
+def test_types_of_ambiguous_operands_are_a_note():
+    with jax.set_mesh(MESH), pytest.raises(ShardingTypeError) as raised:
+        jax.device_put(A, P(None, "x")) @ jax.device_put(A, P("x"))
+    assert str(raised.value).endswith("rhs_contracting_spec=('x',)")
+    assert any("The operands are f32[" in note for note in raised.value.__notes__)
+
+
 def test_rows_of_what_lies_on_a_mesh_are_on_one_device():
     with jax.set_mesh(MESH):
         rows = list(jax.device_put(A, P("x")))

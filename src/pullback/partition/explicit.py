@@ -286,13 +286,14 @@ def _check_contraction(in_avals: Any, cuts: Sequence[Cut], params: dict[str, Any
     (lhs_sum, rhs_sum), _ = params["dimension_numbers"]
     left, right = ([cut[d] for d in dims] for cut, dims in zip(cuts, (lhs_sum, rhs_sum), strict=True))
     if any(a and b for a, b in zip(left, right, strict=True)):
-        raise ShardingTypeError(
+        error = ShardingTypeError(
             "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please specify "
             "the output sharding via the `out_sharding` parameter. Got "
             f"lhs_contracting_spec={tuple(spec_in_full(tuple(left)))} and "
-            f"rhs_contracting_spec={tuple(spec_in_full(tuple(right)))} for {in_avals[0].short()} and "
-            f"{in_avals[1].short()}"
+            f"rhs_contracting_spec={tuple(spec_in_full(tuple(right)))}"
         )
+        error.add_note(f"The operands are {in_avals[0].short()} and {in_avals[1].short()}.")
+        raise error
 
 
 def _not_cut(name: str, aval: Any, params: dict[str, Any], in_avals: Any, outs: Any) -> str:

@@ -510,3 +510,12 @@ def test_types_are_short_on_demand():
 def test_element_types_of_products_are_shown_in_double_precision():
     with jax.enable_x64(True):
         assert "preferred_element_type=float64" in str(jax.make_jaxpr(lambda x: x @ x)(jnp.ones((2, 2))))
+
+
+@pytest.mark.parametrize("name, joined", [("add", "add"), ("multiply", "mul"), ("min", "min"), ("max", "max")])
+def test_scatters_say_what_joins_elements(name, joined):
+    text = str(jax.make_jaxpr(lambda x: getattr(x.at[jnp.array([1])], name)(2.0))(X))
+    (line,) = [line.strip() for line in text.splitlines() if "update_jaxpr" in line]
+    form = rf"update_jaxpr={{ lambda ; (\w):f32\[\] (\w):f32\[\]\. let (\w):f32\[\] = {joined} \1 \2 in \(\3,\) }}"
+    assert re.fullmatch(form, line)
+    assert "update_jaxpr=None" in str(jax.make_jaxpr(lambda x: x.at[jnp.array([1])].set(2.0))(X))

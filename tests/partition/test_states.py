@@ -249,3 +249,21 @@ def test_casts():
 def test_parts_of_another_state(f, ins, outs, match):
     with pytest.raises(ValueError, match=match):
         mapped(f, ins, outs)(jax.device_put(X, P(*ins)))
+
+
+def test_states_in_specs_where_types_cannot_say_them():
+    auto = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    explicit = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+
+    def mapped(mesh, ins, outs, **more):
+        with jax.set_mesh(mesh):
+            return jax.shard_map(lambda v: v, in_specs=ins, out_specs=outs, **more)(jax.device_put(data, P("x")))
+
+    data = np.ones((4, 4), np.float32)
+    with pytest.raises(ValueError, match="global_shape=8"):
+        jax.make_array_from_process_local_data(NamedSharding(explicit, P("x")), data, 8)
+    for spec in (P(unreduced={"x"}), P(reduced={"x"})):
+        with pytest.raises(ValueError, match=r"in in_specs .* all of type `Explicit`"):
+            mapped(auto, spec, P("x"))
+        with pytest.raises(NotImplementedError, match="full manual mode"):
+            mapped(explicit, P("x"), spec, axis_names={"x"})

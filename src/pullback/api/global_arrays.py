@@ -167,11 +167,12 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
         x, place = np.asarray(x), _sharding(name, place)
         if place.is_fully_addressable:
             if wanted is not None:
-                known = None not in wanted or process_count() > 1
-                if not known or len(wanted) != x.ndim or any(w not in (None, n) for w, n in zip(wanted, x.shape)):
+                sizes = (wanted,) if isinstance(wanted, int) else tuple(wanted)
+                known = None not in sizes or process_count() > 1
+                if not known or len(sizes) != x.ndim or any(w not in (None, n) for w, n in zip(sizes, x.shape)):
                     raise ValueError(
                         f"When calling `{name}` on a single process, global_shape should be None or equal to "
-                        f"local_data.shape. Got global_shape={tuple(wanted)} and local_data.shape={x.shape}."
+                        f"local_data.shape. Got global_shape={wanted} and local_data.shape={x.shape}."
                     )
             return device_put(x, place)
         shape, offsets = _global_shape(name, x, place, wanted)
@@ -187,7 +188,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
 
     leaves, tree = tree_flatten(local_data)
     places = [sharding] * len(leaves) if isinstance(sharding, Sharding) else tree.flatten_up_to(sharding)
-    single = global_shape is None or all(isinstance(n, (int, np.integer, type(None))) for n in global_shape)
+    single = global_shape is None or isinstance(global_shape, int)
+    single = single or all(isinstance(n, (int, np.integer, type(None))) for n in global_shape)
     shapes = [global_shape] * len(leaves) if single else tree.flatten_up_to(global_shape)
     return tree_unflatten(tree, [one(*given) for given in zip(leaves, places, shapes, strict=True)])
 

@@ -274,12 +274,13 @@ def _check_states(outs: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any
     cannot, NotImplementedError where types inside say none.
     """
     for y, spec in zip(outs, specs, strict=True):
-        state = "unreduced" if spec.unreduced else "reduced"
-        if (spec.unreduced or spec.reduced) and any(kind is not AxisType.Explicit for kind in mesh.axis_types):
-            raise ValueError(
-                f"shard_map of {name}: {state} in out_specs {spec} can only be used when the mesh passed to shard_map "
-                f"contains axis names all of type `Explicit`. Got mesh {mesh!s}"
+        left = set(mesh.axis_names).difference(get_abstract_mesh().manual_axes)
+        if (spec.unreduced or spec.reduced) and left:
+            raise NotImplementedError(
+                f"shard_map of {name}: unreduced/reduced can only be passed to out_specs when shard_map is in full "
+                f"manual mode. Got {spec}, and axes that are not manual: {sorted(map(str, left))}"
             )
+        _check_state("out_specs", spec, mesh, name)
         if not check and (spec.unreduced or spec.reduced):
             raise NotImplementedError(f"shard_map of {name}: out_specs has {spec}, which takes check_vma=True")
         aval = typeof(y)
@@ -291,6 +292,15 @@ def _check_states(outs: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any
             raise ValueError(
                 f"shard_map of {name}: out_specs has {spec} for a result of type {aval}, which is still to be summed"
             )
+
+
+def _check_state(argument: str, spec: PartitionSpec, mesh: Any, name: str) -> None:
+    if (spec.unreduced or spec.reduced) and any(kind is not AxisType.Explicit for kind in mesh.axis_types):
+        state = "unreduced" if spec.unreduced else "reduced"
+        raise ValueError(
+            f"shard_map of {name}: {state} in {argument} {spec} can only be used when the mesh passed to shard_map "
+            f"contains axis names all of type `Explicit`. Got mesh {mesh!s}"
+        )
 
 
 def _check_mesh(mesh: Any, name: str) -> None:
@@ -392,6 +402,8 @@ def _check_types(
 
     An array that lies on no mesh has the type of one that is whole.
     """
+    for spec in specs:
+        _check_state("in_specs", spec, mesh, name)
     if len(axes) < len(mesh.axis_names) or any(kind is not AxisType.Explicit for kind in mesh.axis_types):
         return
     now = current_mesh()

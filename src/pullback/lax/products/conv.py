@@ -134,7 +134,9 @@ def _conv_transpose(out_bar, x, w, **params):
     if is_zero(out_bar):
         return [tangent_zero(a) if is_linear(a) else None for a in (x, w)]
     aval = (x if is_linear(x) else w).aval
-    bar = _lhs_bar(out_bar, aval.shape, w, params) if is_linear(x) else _rhs_bar(out_bar, x, aval.shape, params)
+    # Where results have a wider type than operands, so have the products of their cotangents.
+    known = lax.convert(w if is_linear(x) else x, out_bar.dtype)
+    bar = _lhs_bar(out_bar, aval.shape, known, params) if is_linear(x) else _rhs_bar(out_bar, known, aval.shape, params)
     bar = lax.convert(bar, aval.dtype)
     return [bar, None] if is_linear(x) else [None, bar]
 

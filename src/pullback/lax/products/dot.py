@@ -425,10 +425,10 @@ def dot_general(
         computed = max(kinds[:2], key="buifc".index)
         if (computed == "f" and kinds[2] in "iub") or (computed == "c" and kinds[2] in "iuf"):
             # A type that cannot hold the products: their sums are converted to it, of complex ones the real parts.
-            # Operands of two types are converted before, as XLA does it.
+            # Operands of two types are converted before, as XLA does it, but for those of a byte.
             whole = _product_dtype(lhs.dtype, rhs.dtype)
             if computed == "f" or preferred_element_type.itemsize >= _number_bytes(whole):
-                if lhs.dtype != rhs.dtype:
+                if lhs.dtype != rhs.dtype and max(lhs.dtype.itemsize, rhs.dtype.itemsize) > 1:
                     lhs, rhs = (
                         convert(real(x) if dtypes.kind_of(x.dtype) == "c" else x, preferred_element_type)
                         for x in (lhs, rhs)

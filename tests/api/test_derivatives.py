@@ -332,3 +332,17 @@ def test_jvp_hands_on_numbers_as_they_are():
             assert [float(v) for v in jax.jvp(g, (0.5,), (2.0,))] == [float(v) for v in want]
             inside = jax.jit(lambda g=g: jax.jvp(g, (0.5,), (2.0,)))()
             np.testing.assert_allclose(inside, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8])
+def test_maps_of_integers_in_jitted_functions_have_transposes(dtype):
+    """furax has operators of integers."""
+    struct = jax.ShapeDtypeStruct((3,), dtype)
+    bar = jnp.array([1, 2, 3], dtype)
+    inner = jax.jit(lambda x: (x[::-1] * np.array(2, dtype), x.sum(dtype=dtype)))
+    for f in (inner, jax.jit(inner)):
+        (found,) = jax.linear_transpose(f, struct)((bar, jnp.array(5, dtype)))
+        np.testing.assert_array_equal(found, np.array([11, 9, 7], dtype))
+        assert found.dtype == dtype
+    _, pull = jax.vjp(jax.jit(lambda x, n: (x * n, n + 1)), 2.0, 3)
+    assert pull((1.0, np.zeros((), jax.dtypes.float0)))[0] == 3

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
 from pullback._ext import _core
 from pullback.core import (
     ClosedJaxpr,
@@ -29,6 +31,7 @@ from pullback.core.source import at_line, calling_line, names_inside
 from pullback.transforms.partial_eval import partial_eval_jaxpr
 from pullback.transforms.remembered import Tape, remembered_transpose
 from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
+from pullback.util import dtypes
 
 _NOTHING = nullcontext()
 
@@ -191,6 +194,10 @@ def backward_pass_with_residuals(closed: ClosedJaxpr, args: Sequence[Any], cotan
     return [next(linear_bars) if unk else None for unk in unknown]
 
 
+def _is_integer(aval: Any) -> bool:
+    return dtypes.issubdtype(aval.dtype, np.integer)
+
+
 def transpose_jaxpr(
     closed: ClosedJaxpr, linear: Sequence[bool], cotangents: Sequence[Any], with_residuals: bool = False
 ):
@@ -207,29 +214,40 @@ def transpose_jaxpr(
         [a.weak_type and nz and not typeof(b).weak_type for a, b, nz in zip(closed.out_avals, cotangents, nonzero)]
     )
 
+    # Maps of integers have transposes (linear_transpose), though derivatives have no cotangents of theirs.
+    integers = any(
+        [
+            nz and _is_integer(a) and typeof(b).dtype == a.dtype
+            for a, b, nz in zip(closed.out_avals, cotangents, nonzero)
+        ]
+    )
+
+    def as_cotangent(aval):
+        return aval if integers and _is_integer(aval) else aval.to_cotangent_aval()
+
     def make():
         nonzero_out: list[bool] = []
 
         def fun(*flat):
             values = iter(flat)
             args = [UndefinedPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear)]
-            bars = [next(values) if nz else Zero(a.to_cotangent_aval()) for a, nz in zip(closed.out_avals, nonzero)]
+            bars = [next(values) if nz else Zero(as_cotangent(a)) for a, nz in zip(closed.out_avals, nonzero)]
             if with_residuals:
                 outs = backward_pass_with_residuals(closed, args, bars)
             else:
                 outs = backward_pass(closed.jaxpr, closed.consts, args, bars)
             outs = [bar for bar, lin in zip(outs, linear) if lin]
-            outs = [_converted(bar, a.to_cotangent_aval()) for bar, a in zip(outs, wanted)]
+            outs = [_converted(bar, as_cotangent(a)) for bar, a in zip(outs, wanted)]
             nonzero_out[:] = [type(bar) is not Zero for bar in outs]
             return [bar for bar in outs if type(bar) is not Zero]
 
         wanted = [a for a, lin in zip(closed.in_avals, linear) if lin]
         avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
         bars = [a.strip_weak_type() if s else a for a, s in zip(closed.out_avals, strong)]
-        avals += [a.to_cotangent_aval() for a, nz in zip(bars, nonzero) if nz]
+        avals += [as_cotangent(a) for a, nz in zip(bars, nonzero) if nz]
         return trace(fun, avals, closed.jaxpr.debug_info), tuple(nonzero_out)
 
-    return closed.cached(("transpose", linear, nonzero, strong, with_residuals), make)
+    return closed.cached(("transpose", linear, nonzero, strong, with_residuals, integers), make)
 
 
 __all__ = ["backward_pass", "backward_pass_with_residuals", "instantiate", "transpose_jaxpr"]

@@ -131,6 +131,29 @@ def test_a_program_that_only_calls_is_not_optimized():
     assert len(heads) == 2
 
 
+@pytest.mark.parametrize(("rows", "known"), [(8, False), (8, True), (1, False)])
+def test_short_loops_that_add_up_many_rows_are_counted(rows, known):
+    """Straight code of their turns gains nothing, unless they are so small that counting is much of the work, or read
+    what stays in registers."""
+    columns, count = 256, 5
+    b = Builder()
+    x, y = b.input("x", "f32", columns * rows * count), b.output("y", "f32", columns)
+    weights = b.input("w", "f32", columns)
+    with b.loop(columns, "vector") as j:
+        b.store(y, j, b.const("f32", 0.0))
+    with b.loop(count, "sequential") as q, b.loop(columns, "vector", attrs=(("lanes", 32),)) as j:
+        terms = [b.load(x, (q * rows + k) * columns + j) for k in range(rows)]
+        if known:
+            terms = [term * b.load(weights, j) for term in terms]
+        b.store(y, j, functools.reduce(b.add, terms, b.load(y, j)))
+    function = b.function("f")
+    loops = len(re.findall(r"^loop", build_module(function, {}, host_target()).text, re.M))
+    assert loops == (3 if rows == 8 and not known else 2)
+    data = [sample("f32", columns * rows * count, edges=False), sample("f32", columns, 1, edges=False)]
+    for got, want in both(function, data):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize(("store", "carried"), [(False, False), (True, False), (False, True)])
 def test_loops_of_threads_that_only_call_are_not_optimized(store, carried):
     """Where each call works is a few integers; what computes or carries elements itself is worth optimizations."""

@@ -6,7 +6,6 @@ those with effects in the order of the program. While one runs, the program hold
 
 from __future__ import annotations
 
-import logging
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -402,6 +401,8 @@ def _print_evaluate(*arrays, fmt, in_tree, static_args, key_types, np_printoptio
     with np.printoptions(**dict(np_printoptions)):
         text = fmt.format(*args, **kwargs)
     if logs:
+        import logging  # few ask
+
         logging.getLogger("pullback.debug").info(text)
     else:
         sys.stdout.write(text + "\n")

@@ -30,13 +30,13 @@ NAMES = {"f": "f32", "d": "f64", "F": "c64", "D": "c128"}  # of types whose orde
 TYPES = {"add": "ilILfdFD", "mul": "fd", "max": "ilILfd", "min": "ilILfd"}
 STRAIGHT = 8  # elements that programs combine without a loop, one after the other
 SHORT = 14  # elements of a row that lanes share, where nothing says how many
-_BYTES = {"x86-64-v3": 32, "x86-64-v4": 64}
+_BYTES = {"x86-64": 16, "x86-64-v2": 16, "x86-64-v3": 32, "x86-64-v4": 64}
 
 
 @functools.cache
 def vector_bytes(cpu: str) -> int:
     """Of the vectors of programs, which loops of plans have, too."""
-    level = {3: "x86-64-v3", 4: "x86-64-v4"}.get(_core.CPU_LEVEL, "") if cpu == "host" else cpu
+    level = {2: "x86-64-v2", 3: "x86-64-v3", 4: "x86-64-v4"}.get(_core.CPU_LEVEL, "") if cpu == "host" else cpu
     if level in _BYTES:
         return _BYTES[level]
     from pullback.loops.emit.cpu.target import current_target  # with LLVM

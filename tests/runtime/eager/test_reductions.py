@@ -36,8 +36,8 @@ def test_bits_are_those_of_programs(name, dtype, shape):
             first, again = (np.asarray(getattr(jnp, name)(x, axis=axis)) for _ in range(2))
             assert first.tobytes() == again.tobytes()
             exact = getattr(np, name)(np.asarray(x, "c16" if dtype[0] == "c" else "f8"), axis=axis)
-            # A few roundings: of sums as large as they may come to be with random signs; of products one for each factor,
-            # as random.
+            # A few roundings: of sums as large as they may come to be with random signs; of products one for each
+            # factor, as random.
             eps, walk = float(np.finfo(dtype).eps), np.sqrt(x.size)
             relative = 4 * eps * walk if name == "prod" else 1e-5 if dtype in ("f4", "c8") else 1e-13
             absolute = eps * 8 * (walk if name == "sum" else 1.0)

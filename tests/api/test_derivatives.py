@@ -9,6 +9,8 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 
+FLAG = jnp.array(1)  # that programs do not know
+
 X = np.arange(3, dtype=np.float32)
 FLOAT0 = np.zeros((), jax.float0)
 
@@ -346,3 +348,23 @@ def test_maps_of_integers_in_jitted_functions_have_transposes(dtype):
         assert found.dtype == dtype
     _, pull = jax.vjp(jax.jit(lambda x, n: (x * n, n + 1)), 2.0, 3)
     assert pull((1.0, np.zeros((), jax.dtypes.float0)))[0] == 3
+
+
+@pytest.mark.parametrize(
+    "f, bar, want",
+    [
+        (lambda x: lax.scan(lambda c, a: (c + 2 * a, 3 * a + c), np.int32(0), x), (2, [1, 2, 3]), [17, 16, 13]),
+        (lambda x: lax.scan(lambda c, a: (2 * c, None), x, None, length=3)[0], [0, 1, 2], [0, 8, 16]),
+        (lambda x: lax.scan(lambda c, a: (c, x * a), 0, np.arange(4))[1], np.ones((4, 3)), [6, 6, 6]),
+        (lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2 + x, x), [0, 1, 2], [0, 15, 30]),
+        (lambda x: lax.scan(lambda c, a: ((c[0] + a, c[1] * 2.0), a), (np.int32(0), 1.0), x)[0][0], 5, [5, 5, 5]),
+        (lambda x: lax.cond(FLAG > 0, lambda x: 2 * x, lambda x: x, x), [0, 1, 2], [0, 2, 4]),
+        (lambda x: lax.switch(FLAG, [lambda x: x, lambda x: lax.rev(x, (0,)) * 2], x), [1, 1, 2], [4, 2, 2]),
+    ],
+)
+def test_maps_of_integers_in_loops_and_branches_have_transposes(f, bar, want):
+    bar = jax.tree.map(lambda b: jnp.asarray(b, np.int32), bar, is_leaf=lambda b: not isinstance(b, tuple))
+    for function in (f, jax.jit(f)):
+        (found,) = jax.linear_transpose(function, jax.ShapeDtypeStruct((3,), np.int32))(bar)
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, want)

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
 from pullback._ext import _core
 from pullback.core import (
     ClosedJaxpr,
@@ -30,8 +28,7 @@ from pullback.core import (
 from pullback.core.source import at_line, calling_line, names_inside
 from pullback.transforms.partial_eval import partial_eval_jaxpr
 from pullback.transforms.remembered import Tape, remembered_transpose
-from pullback.transforms.zeros import add_cotangents, instantiate, symbolic
-from pullback.util import dtypes
+from pullback.transforms.zeros import add_cotangents, are_of_integers, cotangent_aval, instantiate, symbolic
 
 _NOTHING = nullcontext()
 
@@ -194,10 +191,6 @@ def backward_pass_with_residuals(closed: ClosedJaxpr, args: Sequence[Any], cotan
     return [next(linear_bars) if unk else None for unk in unknown]
 
 
-def _is_integer(aval: Any) -> bool:
-    return dtypes.issubdtype(aval.dtype, np.integer)
-
-
 def transpose_jaxpr(
     closed: ClosedJaxpr, linear: Sequence[bool], cotangents: Sequence[Any], with_residuals: bool = False
 ):
@@ -214,16 +207,10 @@ def transpose_jaxpr(
         [a.weak_type and nz and not typeof(b).weak_type for a, b, nz in zip(closed.out_avals, cotangents, nonzero)]
     )
 
-    # Maps of integers have transposes (linear_transpose), though derivatives have no cotangents of theirs.
-    integers = any(
-        [
-            nz and _is_integer(a) and typeof(b).dtype == a.dtype
-            for a, b, nz in zip(closed.out_avals, cotangents, nonzero)
-        ]
-    )
+    integers = are_of_integers(closed.out_avals, cotangents)
 
     def as_cotangent(aval):
-        return aval if integers and _is_integer(aval) else aval.to_cotangent_aval()
+        return cotangent_aval(aval, integers)
 
     def make():
         nonzero_out: list[bool] = []

@@ -20,6 +20,31 @@ def instantiate(x):
     return zeros_like_aval(x.aval) if type(x) is Zero else x
 
 
+def _is_integer(aval) -> bool:
+    return dtypes.issubdtype(aval.dtype, np.integer)
+
+
+def are_of_integers(avals, cotangents) -> bool:
+    """Whether a map of integers is transposed, by the cotangents of results of these types: linear_transpose does so,
+    though derivatives have no cotangents of integers."""
+    return any(
+        [
+            type(bar) is not Zero and _is_integer(aval) and typeof(bar).dtype == aval.dtype
+            for aval, bar in zip(avals, cotangents)
+        ]
+    )
+
+
+def cotangent_aval(aval, of_integers: bool):
+    """The type of cotangents of values of a type; `of_integers`: where a map of integers is transposed."""
+    return aval if of_integers and _is_integer(aval) else aval.to_cotangent_aval()
+
+
+def instantiated(x, aval, of_integers: bool):
+    """The cotangent of a value of that type, as an array."""
+    return zeros_like_aval(cotangent_aval(aval, of_integers)) if type(x) is Zero else x
+
+
 def zero_tangent(primal) -> Zero:
     """The symbolic zero tangent of a primal value."""
     return Zero(tangent_aval(typeof(primal)))

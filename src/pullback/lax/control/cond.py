@@ -40,7 +40,7 @@ from pullback.transforms.discharge import closing_over, discharged, note, rules_
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr
 from pullback.transforms.transpose import backward_pass_with_residuals
-from pullback.transforms.zeros import instantiate
+from pullback.transforms.zeros import are_of_integers, cotangent_aval, instantiated
 from pullback.util import dtypes
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -335,8 +335,9 @@ def _transpose(outs_bar, index, *operands, branches):
         raise NotImplementedError("transpose of cond: the predicate depends on the linear input")
     linear = [type(a) is UndefinedPrimal for a in operands]
     nonzero = [type(b) is not Zero for b in outs_bar]
-    key = ("cond_transpose", tuple(linear), tuple(nonzero))
-    backwards = tuple(b.cached(key, lambda b=b: _transposed_branch(b, linear, nonzero)) for b in branches)
+    integers = are_of_integers(branches[0].out_avals, outs_bar)
+    key = ("cond_transpose", tuple(linear), tuple(nonzero), integers)
+    backwards = tuple(b.cached(key, lambda b=b: _transposed_branch(b, linear, nonzero, integers)) for b in branches)
     found = iter(
         cond_p.bind(
             index,
@@ -348,16 +349,18 @@ def _transpose(outs_bar, index, *operands, branches):
     return [None] + [next(found) if lin else None for lin in linear]
 
 
-def _transposed_branch(closed: ClosedJaxpr, linear, nonzero) -> ClosedJaxpr:
+def _transposed_branch(closed: ClosedJaxpr, linear, nonzero, integers: bool) -> ClosedJaxpr:
+    bar_avals = [cotangent_aval(a, integers) for a in closed.out_avals]
+
     def fun(*flat):
         values = iter(flat)
         args = [UndefinedPrimal(a) if lin else next(values) for a, lin in zip(closed.in_avals, linear)]
-        bars = [next(values) if nz else Zero(a.to_cotangent_aval()) for a, nz in zip(closed.out_avals, nonzero)]
+        bars = [next(values) if nz else Zero(a) for a, nz in zip(bar_avals, nonzero)]
         found = backward_pass_with_residuals(closed, args, bars)
-        return [instantiate(b) for b, lin in zip(found, linear) if lin]
+        return [instantiated(b, a, integers) for b, a, lin in zip(found, closed.in_avals, linear) if lin]
 
     avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
-    avals += [a.to_cotangent_aval() for a, nz in zip(closed.out_avals, nonzero) if nz]
+    avals += [a for a, nz in zip(bar_avals, nonzero) if nz]
     return trace(fun, avals, closed.jaxpr.debug_info)
 
 

@@ -44,7 +44,7 @@ from pullback.transforms.discharge import closing_over, discharged, note, rules_
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
 from pullback.transforms.transpose import backward_pass_with_residuals
-from pullback.transforms.zeros import instantiate
+from pullback.transforms.zeros import are_of_integers, cotangent_aval, instantiate, instantiated
 from pullback.util.pytree import (
     keystr,
     tree_flatten,
@@ -438,15 +438,16 @@ def _transpose(outs_bar, *args, jaxpr, **params):
     linear = [type(a) is UndefinedPrimal for a in args]
     consts_l, carry_l, xs_l = split_list(linear, [n_consts, n_carry])
     consts, _, xs = split_list(args, [n_consts, n_carry])
-    carry_avals = [a.to_cotangent_aval() for a in jaxpr.in_avals[n_consts : n_consts + n_carry]]
+    integers = are_of_integers(jaxpr.out_avals, outs_bar)
+    carry_avals = jaxpr.in_avals[n_consts : n_consts + n_carry]
     ys_bar = outs_bar[n_carry:]
     ys_nz = [type(b) is not Zero for b in ys_bar]
-    const_avals = [a.aval.to_cotangent_aval() for a, lin in zip(consts, consts_l) if lin]
-    key = ("scan_transpose", tuple(linear), tuple(ys_nz), n_consts, n_carry)
-    backwards = jaxpr.cached(key, lambda: _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry))
+    const_avals = [cotangent_aval(a.aval, integers) for a, lin in zip(consts, consts_l) if lin]
+    key = ("scan_transpose", tuple(linear), tuple(ys_nz), n_consts, n_carry, integers)
+    backwards = jaxpr.cached(key, lambda: _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry, integers))
     plain_consts = [a for a, lin in zip(consts, consts_l) if not lin]
     plain_xs = [a for a, lin in zip(xs, xs_l) if not lin]
-    carry_bar = [instantiate(b) for b in outs_bar[:n_carry]]
+    carry_bar = [instantiated(b, a, integers) for b, a in zip(outs_bar, carry_avals)]
     zeros = [instantiate(Zero(a)) for a in const_avals]
     operands = [*plain_consts, *zeros, *carry_bar, *(b for b in ys_bar if type(b) is not Zero), *plain_xs]
     outs = scan_p.bind(
@@ -468,13 +469,13 @@ def _transpose(outs_bar, *args, jaxpr, **params):
     )
 
 
-def _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry) -> ClosedJaxpr:
+def _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry, integers) -> ClosedJaxpr:
     """Body of the backwards loop: carry (consts_bar, carry_bar), xs (ys_bar, plain xs) -> carry, xs_bar."""
     consts_avals, carry_avals, x_avals = split_list(jaxpr.in_avals, [n_consts, n_carry])
     plain_consts = [a for a, lin in zip(consts_avals, consts_l) if not lin]
-    linear_consts = [a.to_cotangent_aval() for a, lin in zip(consts_avals, consts_l) if lin]
-    y_avals = jaxpr.out_avals[n_carry:]
-    y_bars = [a.to_cotangent_aval() for a, nz in zip(y_avals, ys_nz) if nz]
+    linear_consts = [cotangent_aval(a, integers) for a, lin in zip(consts_avals, consts_l) if lin]
+    y_avals = [cotangent_aval(a, integers) for a in jaxpr.out_avals[n_carry:]]
+    y_bars = [a for a, nz in zip(y_avals, ys_nz) if nz]
     plain_xs = [a for a, lin in zip(x_avals, xs_l) if not lin]
     sizes = [len(plain_consts), len(linear_consts), n_carry, len(y_bars)]
 
@@ -484,14 +485,15 @@ def _transposed_body(jaxpr, consts_l, xs_l, ys_nz, n_consts, n_carry) -> ClosedJ
         args = [UndefinedPrimal(a) if lin else next(next_const) for a, lin in zip(consts_avals, consts_l)]
         args += [UndefinedPrimal(a) for a in carry_avals]
         args += [UndefinedPrimal(a) if lin else next(next_x) for a, lin in zip(x_avals, xs_l)]
-        bars = [*carry_bar, *(next(next_y) if nz else Zero(a.to_cotangent_aval()) for a, nz in zip(y_avals, ys_nz))]
+        bars = [*carry_bar, *(next(next_y) if nz else Zero(a) for a, nz in zip(y_avals, ys_nz))]
         found = backward_pass_with_residuals(jaxpr, args, bars)
         new_consts = [b for b, lin in zip(found[:n_consts], consts_l) if lin]
         sums = [old if type(new) is Zero else hooks.add(old, new) for old, new in zip(consts_bar, new_consts)]
-        new_xs = [instantiate(b) for b, lin in zip(found[n_consts + n_carry :], xs_l) if lin]
-        return [*sums, *map(instantiate, found[n_consts : n_consts + n_carry]), *new_xs]
+        made = [instantiated(b, a, integers) for b, a in zip(found, jaxpr.in_avals)]
+        new_xs = [b for b, lin in zip(made[n_consts + n_carry :], xs_l) if lin]
+        return [*sums, *made[n_consts : n_consts + n_carry], *new_xs]
 
-    avals = plain_consts + linear_consts + [a.to_cotangent_aval() for a in carry_avals] + y_bars + plain_xs
+    avals = plain_consts + linear_consts + [cotangent_aval(a, integers) for a in carry_avals] + y_bars + plain_xs
     return trace(body, avals, jaxpr.jaxpr.debug_info)
 
 

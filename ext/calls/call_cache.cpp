@@ -118,7 +118,7 @@ PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObjec
     if (found.slot && found.slot->entry) {
         Ref entry = Ref::borrow(reinterpret_cast<PyObject*>(found.slot->entry));
         const Entry* e = as_entry(entry.get());
-        if (!e->uses || (++found.slot->calls <= e->uses && !has_taken_long(e)))
+        if (!e->uses || (++found.slot->calls <= e->uses && (found.slot->refused || !has_taken_long(e))))
             return run_entry(e, key);
     }
     std::vector<uint64_t> words;
@@ -159,6 +159,7 @@ PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObjec
     } else if (found.slot) {
         // Refused: what there was stays in use, and it takes longer until the next attempt.
         found.slot->calls = 0;
+        found.slot->refused = true;
         found.slot->wait = std::min<size_t>(2 * found.slot->wait + 1, size_t(1) << 40);
     } else if (self->eager) {
         SlotRef fresh = self->table->insert(key, hash);

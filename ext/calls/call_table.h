@@ -19,6 +19,7 @@ struct Slot {
     uint64_t hash;
     size_t calls = 0;  // since the entry was set or refused, or since the key was first seen
     size_t wait = 0;   // eager: how many calls go to the function before miss is asked
+    bool refused = false;  // whether miss had nothing better than the entry when it was asked again
     int references = 1;
 
     Slot(const CallKey& k, uint64_t h) : key(k), entry(nullptr), hash(h) {}
@@ -28,6 +29,7 @@ struct Slot {
         Py_INCREF(e);
         entry = e;
         calls = 0;
+        refused = false;
         Py_XDECREF(old);
     }
 };

@@ -49,7 +49,7 @@ def dump(name: str, fun: Any, closed: ClosedJaxpr) -> None:
 def _places(jaxpr: Jaxpr, around: Sequence[SourceInfo]) -> Iterator[tuple[str, tuple[SourceInfo, ...]]]:
     """Each equation's primitive and lines, innermost first; those of a called program come before the call's."""
     for eqn in jaxpr.eqns:
-        own = eqn.source or UNKNOWN
+        own = (eqn.source or UNKNOWN).as_line
         lines = (*([] if around and around[0] == own else [own]), *around)
         inner = jaxprs_in_params(eqn.params)
         if not inner:
@@ -65,7 +65,7 @@ def equation_counts(jaxpr: Jaxpr, comment: str = "") -> bytes:
     lines: dict[SourceInfo, int] = {}
     out = bytearray(field(1, number_of(1, strings["equations"]) + number_of(2, strings["count"])))
     for (primitive, places), count in Counter(_places(jaxpr, ())).items():
-        ids = [lines.setdefault(place._replace(name_stack=UNKNOWN.name_stack), len(lines) + 1) for place in places]
+        ids = [lines.setdefault(place, len(lines) + 1) for place in places]
         label = number_of(1, strings["primitive"]) + number_of(2, strings[primitive])
         out += field(2, packed(1, ids) + packed(2, [count]) + field(3, label))
     for place, number in lines.items():

@@ -105,6 +105,11 @@ class SourceInfo(NamedTuple):
         return None if self.file == UNKNOWN.file else self
 
     @property
+    def as_line(self) -> SourceInfo:
+        """The line alone: without scopes, wherever in it."""
+        return SourceInfo(self.file, self.line, self.function)
+
+    @property
     def in_full(self) -> str:
         """The place as JAX writes it beside equations."""
         return f"{self.file}:{self.line}:{self.column} ({self.qualified or self.function})"

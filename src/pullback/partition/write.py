@@ -90,8 +90,8 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
     """
     flat = inline(closed)
     words = replace_keys(flat)
-    rotated_ = with_rotations(words)
-    jaxpr = rotated_.jaxpr
+    whole_program = with_rotations(words)
+    jaxpr = whole_program.jaxpr
     given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
     known = propagate(jaxpr, given, mesh)
     cuts = [cut_or_whole(known.get(v), v.aval) for v in jaxpr.invars]
@@ -100,7 +100,7 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
         for a in jaxpr.outvars
     ]
     with axes_of(mesh):
-        found = _traced(rotated_, cuts, wanted, mesh, known)
+        found = _traced(whole_program, cuts, wanted, mesh, known)
         if words is not flat:
             cuts = [cut[: a.ndim] for cut, a in zip(cuts, flat.in_avals, strict=True)]
             wanted = [cut[: a.ndim] for cut, a in zip(wanted, flat.out_avals, strict=True)]

@@ -249,7 +249,8 @@ class _Builder:
         self.elements += math.prod(out.shape) * k
 
     def _few_terms(self, x: Value, y: Value, out: Value) -> None:
-        """The same term after term, as programs do it. BLAS has another order for vectors."""
+        """The same term after term, as programs do it. BLAS has another order for vectors, and in some layouts for
+        matrices."""
         (*_, m, k), n = x.shape, y.shape[-1]
         if n == 1:
             m, n = n, m

@@ -34,7 +34,9 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
 
 .PHONY: demo test check interpreted sanitize ci bench libraries wheels docs links build clean distclean
 
-demo: $(STAMPS)/examples
+# What the examples need is downloaded while kernels are compiled.
+demo:
+	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/kernels-here $(STAMPS)/examples
 	@echo "== Running examples/pln: a Poisson log-normal model, fitted by gradients through compiled code"
 	@$(PY) -m examples.pln --demo
 
@@ -68,7 +70,7 @@ ci:
 	@$(MAKE) --no-print-directory interpreted
 	@$(MAKE) --no-print-directory sanitize
 
-bench: $(STAMPS)/examples $(PEERS)/.installed
+bench: $(STAMPS)/kernels-here $(STAMPS)/examples $(PEERS)/.installed
 	@echo "== Timing"
 	@$(PY) -m benchmarks --peers $(PEERS) $(if $(ONLY),--only "$(ONLY)") --json bench.json --picture bench.png
 
@@ -91,7 +93,7 @@ links: $(STAMPS)/package
 	@$(PIP) -e '.[docs]' --no-build-isolation
 	@$(PY) -m sphinx -q -b linkcheck -D nb_execution_mode=off docs docs/_build/linkcheck
 
-build: $(STAMPS)/kernels
+build: $(STAMPS)/kernels-here
 
 $(PY):
 	@test -n "$(PYTHON)" || { echo "pullback needs Python 3.11 to 3.13; set PYTHON=/path/to/python" >&2; exit 1; }
@@ -109,12 +111,18 @@ $(STAMPS)/package: $(STAMPS)/tools $(NATIVE)
 	@$(PIP) --no-build-isolation --editable .
 	@touch $@
 
-$(STAMPS)/kernels: $(STAMPS)/package $(KERNELS)
-	@echo "== Compiling the kernels of products and of functions"
-	@$(PY) -m pullback.runtime.programs.build_ahead
+$(STAMPS)/kernels-here: $(STAMPS)/package $(KERNELS)
+	@echo "== Compiling the kernels of products and of functions for this CPU"
+	@$(PY) -m pullback.runtime.programs.build_ahead here
 	@touch $@
 
-$(STAMPS)/examples: $(STAMPS)/kernels examples/requirements.txt
+# The other CPUs' are for wheels, and for tests that compile for those.
+$(STAMPS)/kernels: $(STAMPS)/kernels-here
+	@echo "== Compiling those for other CPUs"
+	@$(PY) -m pullback.runtime.programs.build_ahead elsewhere
+	@touch $@
+
+$(STAMPS)/examples: $(STAMPS)/package examples/requirements.txt
 	@echo "== Installing what the examples need (optax and what it imports, without the original JAX)"
 	@$(PIP) --no-deps -r examples/requirements.txt
 	@$(PIP) 'matplotlib>=3.8' 'scipy>=1.13'
@@ -133,7 +141,7 @@ $(LIBRARIES)/.installed: tools/library_suites/requirements.txt | $(PY)
 	@$(LIBRARIES)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-$(STAMPS)/test: $(STAMPS)/examples examples/gallery.txt tests/libraries/requirements.txt
+$(STAMPS)/test: $(STAMPS)/kernels $(STAMPS)/examples examples/gallery.txt tests/libraries/requirements.txt
 	@echo "== Installing the test tools, and mpi4py and MPICH for tests of several processes"
 	@$(PIP) --no-deps -r tests/libraries/requirements.txt
 	@$(PIP) 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'mpmath>=1.3' 'threadpoolctl>=3.2' 'mpi4py>=4' 'mpich>=4.1'
@@ -144,7 +152,7 @@ $(STAMPS)/check: $(STAMPS)/package
 	@touch $@
 
 clean:
-	@rm -rf build dist src/pullback/_ext/*.so src/pullback/_ext/*.bin $(STAMPS)/package $(STAMPS)/kernels
+	@rm -rf build dist src/pullback/_ext/*.so src/pullback/_ext/*.bin $(STAMPS)/package $(STAMPS)/kernels*
 
 distclean: clean
 	@rm -rf $(VENV) $(PEERS) $(LIBRARIES)

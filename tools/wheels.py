@@ -50,7 +50,7 @@ values, vectors = jax.jit(jnp.linalg.eigh)(a + a.T)
 assert float(abs(vectors * values @ vectors.T - a - a.T).max()) < 1e-3
 assert abs(float(jax.scipy.special.gammaln(10.0)) - 12.801827) < 1e-4 and "scipy" not in sys.modules
 from pullback.runtime.programs import ahead
-for level in ahead.BUILT:  # kernels of these very sources, compiled by `make build`
+for level in ahead.BUILT:  # kernels of these very sources, compiled by `make wheels`
     for kind in ahead.SOURCES:
         assert ahead._places(os.path.join(ahead.FOLDER, ahead.file_name(kind, level)), kind), (kind, level)
 import tempfile; folder = tempfile.mkdtemp()

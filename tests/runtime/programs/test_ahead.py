@@ -29,6 +29,14 @@ def test_products_call_usual_kernels():
         assert grams <= set(usual_kernels(target))
 
 
+def test_levels_that_are_built():
+    here, elsewhere = build_ahead.levels("here"), build_ahead.levels("elsewhere")
+    assert sorted(here + elsewhere) == sorted(build_ahead.levels("all")) == sorted(ahead.BUILT)
+    assert here == [level for level in ahead.BUILT if level == ahead.own_level()]
+    with pytest.raises(SystemExit, match="expected one of: all, here, elsewhere"):
+        build_ahead.levels("there")
+
+
 @wide
 def test_only_whole_files_of_these_sources(tmp_path, monkeypatch):
     name = usual_kernels(current_target().vector_bytes)[0]

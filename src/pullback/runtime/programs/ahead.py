@@ -103,8 +103,13 @@ def function_ahead(name: str) -> tuple[int, Any] | None:
     return address, owner
 
 
+def own_level() -> str | None:
+    """The level whose kernels this CPU runs; None if it has none."""
+    return {4: "x86-64-v4", 3: "x86-64-v3"}.get(_core.CPU_LEVEL)
+
+
 def _code_ahead(name: str, level: str) -> bytes | None:
-    own = {4: "x86-64-v4", 3: "x86-64-v3"}.get(_core.CPU_LEVEL)
+    own = own_level()
     built = own if level == "host" else level
     if built not in BUILT or own not in BUILT[: BUILT.index(built) + 1]:
         return None
@@ -147,4 +152,14 @@ def _read(path: str, kind: str, name: str) -> bytes | None:
         return None
 
 
-__all__ = ["BUILT", "FOLDER", "FUNCTIONS", "SOURCES", "file_name", "function_ahead", "function_name", "kernel_ahead"]
+__all__ = [
+    "BUILT",
+    "FOLDER",
+    "FUNCTIONS",
+    "SOURCES",
+    "file_name",
+    "function_ahead",
+    "function_name",
+    "kernel_ahead",
+    "own_level",
+]

@@ -1,6 +1,8 @@
 """Compiles kernels ahead, and writes their files (ahead.py reads them).
 
-python -m pullback.runtime.programs.build_ahead
+python -m pullback.runtime.programs.build_ahead [here | elsewhere]
+
+All of them, those of this CPU's level (a third to two thirds of the time), or those of the other levels.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pullback.runtime.programs.ahead import (
     SOURCES,
     file_name,
     function_name,
+    own_level,
     sources_digest,
 )
 from pullback.runtime.programs.kernel_loops import loops_of
@@ -47,11 +50,25 @@ def write(path: str, kind: str, codes: dict[str, bytes]) -> None:
     os.replace(temporary, path)
 
 
-def main() -> int:
+def levels(where: str) -> list[str]:
+    """The levels that have kernels: `all`, the one whose kernels run `here` (there may be none), or `elsewhere`."""
+    own = own_level()
+    choice = {
+        "all": list(BUILT),
+        "here": [level for level in BUILT if level == own],
+        "elsewhere": [level for level in BUILT if level != own],
+    }
+    if where not in choice:
+        raise SystemExit(f"build_ahead: got {where!r}; expected one of: {', '.join(choice)}")
+    return choice[where]
+
+
+def main(where: str = "all") -> int:
     """The command."""
+    chosen = levels(where)
     functions = [function_name(name, dtype) for name, (_, dtypes) in FUNCTIONS.items() for dtype in dtypes]
     with concurrent.futures.ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        for level in BUILT:
+        for level in chosen:
             products = usual_kernels(vector_bytes(dict.fromkeys(LEVELS[level], True)))
             for kind, names, chunk in (("functions", functions, 1), ("products", products, 16)):
                 path = os.path.join(FOLDER, file_name(kind, level))
@@ -67,4 +84,4 @@ def main() -> int:
 __all__ = ["code_of", "write"]
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -655,3 +655,36 @@ def test_nothing_is_open_where_no_axis_is_auto():
         f = jax.jit(jax.shard_map(lambda v: v * 2, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}))
         y = f(x)
         assert y.sharding.spec == P("x", "y") and y.tolist() == (2 * x).tolist()
+
+
+MIXED = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(
+    ("given", "fun", "want"),
+    [
+        (P("x"), lambda v: v * 2, P("x", None)),  # types say all of it: in full
+        (P(), lambda v: v * 2, P(None, None)),
+        (P("y"), lambda v: v * 2, P("y")),  # what types do not say is written in short
+        (P("y"), jnp.transpose, P(None, "y")),
+        (P("x", "y"), lambda v: v.reshape(4, 4, 1), P("x", "y")),
+        (P(("x", "y")), lambda v: v * 2, P(("x", "y"))),
+        (P(("x", "y")), lambda v: jnp.cumsum(v, 1), P(("x", "y"))),
+        (P(("x", "y")), lambda v: jax.grad(lambda w: jnp.sum(w**2))(v), P(("x", "y"))),
+        (P(("x", "y")), lambda v: lax.scan(lambda c, _: (c + 1, None), v, None, length=2)[0], P(("x", "y"))),
+    ],
+)
+def test_specs_of_results_over_axes_of_which_some_are_explicit(given, fun, want, jit):
+    x = jax.device_put(np.arange(16, dtype=np.float32).reshape(4, 4), NamedSharding(MIXED, given))
+    with jax.set_mesh(MIXED):
+        out = (jax.jit(fun) if jit else fun)(x)
+    assert out.sharding.spec == want
+    np.testing.assert_array_equal(out, fun(jnp.asarray(np.asarray(x))))
+
+
+def test_reshard_says_nothing_of_axes_that_are_not_explicit():
+    x = jax.device_put(np.ones((4, 4), np.float32), NamedSharding(MIXED, P("y")))
+    with jax.set_mesh(MIXED):
+        out = jax.jit(lambda v: reshard(v, P(None, "x")))(x)
+    assert out.sharding.spec == P("y", "x") and str(jax.typeof(out)) == "float32[4,4@x]"

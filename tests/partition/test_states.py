@@ -58,7 +58,10 @@ LINEAR = {
     "part": lambda z: lax.slice(z, (0, 1), (4, 3)),
     "chosen": lambda z: jnp.where(True, z, z),
     "padded": lambda z: lax.pad(z, jnp.float32(0), [(0, 0, 0), (0, 4, 0)]),
-    "twice": lambda z: z * 2.0,
+    "a window": lambda z: lax.dynamic_slice(z, (1, 0), (2, 4)),
+    "written into": lambda z: lax.dynamic_update_slice(z, z[:1], (2, 0)),
+    "kept apart": lambda z: lax.optimization_barrier(z),
+    "row by row": lambda z: lax.scan(lambda c, r: (c + r, None), z[0], z)[0],
     "looped": lambda z: lax.fori_loop(0, 2, lambda _, c: c + c, z),
     "in a branch": lambda z: lax.cond(True, lambda: z + z, lambda: z),
 }
@@ -86,6 +89,8 @@ def test_terms_times_what_is_reduced():
         (lambda z: z + 1.0, ShardingTypeError),
         (lambda z: z + jnp.ones((4, 4)), ShardingTypeError),
         (lambda z: z * jnp.ones((4, 4)), ShardingTypeError),
+        (lambda z: z * 2.0, ShardingTypeError),
+        (lambda z: 2 * jnp.sum(z), ShardingTypeError),
         (lambda z: z @ jnp.ones((4, 4)), ShardingTypeError),
         (lambda z: jnp.concatenate([z, jnp.ones((4, 4))]), ShardingTypeError),
     ],
@@ -93,6 +98,72 @@ def test_terms_times_what_is_reduced():
 def test_what_needs_the_sum_says_so(fun, error):
     with pytest.raises(error, match="U:y"):
         jax.jit(fun)(terms())
+
+
+GRADIENTS = {
+    "twice": lambda w: w * 2,
+    "times a scalar": lambda w: w * jnp.ones(()),
+    "squared": lambda w: w * w,
+    "sine": jnp.sin,
+    "shifted": lambda w: w + 1.0,
+    "transposed": lambda w: w.T,
+    "a window": lambda w: lax.dynamic_slice(w, (1, 0), (2, 4)),
+    "chosen": lambda w: lax.select(np.ones((4, 4), bool), w, w),
+    "row by row": lambda w: lax.scan(lambda c, r: (c + r, None), w[0], w)[0],
+    "scaled in a loop": lambda w: lax.scan(lambda c, _: (c * 2, None), w, None, length=2)[0],
+    "in a checkpoint": jax.checkpoint(lambda w: jnp.sin(w) * 3),
+    "mapped": jax.vmap(lambda r: r * 2),
+    "barrier": lax.optimization_barrier,
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_of_what_is_reduced_are_terms_with_jit_and_without(name):
+    def loss(w):
+        return jnp.sum(GRADIENTS[name](w))
+
+    w, plain = reduced(X @ Y / 30), jnp.asarray(X @ Y / 30)
+    want = jax.grad(loss)(plain)
+    for grad in (jax.grad(loss), jax.jit(jax.grad(loss))):
+        found = grad(w)
+        assert str(jax.typeof(found)) == "float32[4,4]{U:y}" and found.sharding.spec == U
+        np.testing.assert_allclose(reshard(found, P()), want, rtol=1e-6)  # one rounding of the sum of terms
+
+
+def test_a_product_of_a_cut_and_a_reduced_value_has_a_gradient_of_terms():
+    x, w = jax.device_put(np.ones((4, 4), np.float32), P("y")), reduced(np.eye(4))
+    found = jax.grad(lambda w: jnp.sum(x @ w))(w)
+    assert found.sharding.spec == U
+    np.testing.assert_array_equal(reshard(found, P()), 4 * np.ones((4, 4)))
+
+
+def test_scalars_beside_what_is_reduced_are_reduced():
+    made = jax.make_jaxpr(lambda w: 3.0 + w * 2)(reduced(np.ones((4, 4))))
+    assert [eqn.primitive.name for eqn in made.eqns] == ["reshard", "mul", "reshard", "add"]
+    assert str(made.eqns[0].outvars[0].aval) == "float32[]{R:y}"
+
+
+def test_rows_of_a_table_that_is_reduced():
+    table, index = reduced(np.eye(4)), jax.device_put(np.array([3, 1]), P("y"))
+    rows = table.at[index].get(out_sharding=P("y", None))
+    assert rows.sharding.spec == P("y", None)
+    found = jax.grad(lambda t: jnp.sum(t.at[index].get(out_sharding=P("y", None))))(table)
+    assert found.sharding.spec == U
+    np.testing.assert_array_equal(reshard(found, P()), np.repeat([[0], [1], [0], [1]], 4, 1))
+    with pytest.raises(ShardingTypeError, match="cut along axes that another is reduced over"):
+        jax.device_put(np.ones((4, 4), np.float32), P("y")) * jax.device_put(np.float32(2), P(reduced={"y"}))
+
+
+def test_results_of_jit_say_that_they_are_reduced():
+    for fun in (lambda w: reshard(w, R), lambda w: jnp.full_like(w, 2.0), lambda w: w + w):
+        assert jax.jit(fun)(reduced(np.ones((4, 4)))).sharding.spec == R
+
+
+@pytest.mark.parametrize("specs", [(P(), P()), (P(None, "x"), P("x")), (P(None, "y"), P())])
+def test_einsum_leaves_sums_over_the_axes_that_cut_what_it_sums(specs):
+    a, b = jax.device_put(X, specs[0]), jax.device_put(Y, specs[1])
+    with pytest.raises(ShardingTypeError):
+        jnp.einsum("ij,jk->ik", a, b, out_sharding=U)
 
 
 @pytest.mark.parametrize("rows", [None, "x"])

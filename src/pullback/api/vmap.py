@@ -198,7 +198,7 @@ def _cut(x: Any, dim: int, placing: NamedSharding) -> Any:
     found = getattr(type_of(x), "placing", None)
     parts = [None] * typeof(x).ndim if found is None else list(found.spec)
     parts[dim] = placing.spec[0]
-    return cut_as(x, typed(typeof(x), placing.update(spec=PartitionSpec(*parts)), typeof(x).vma))
+    return cut_as(x, typed(typeof(x), placing.update(spec=placing.spec.update(partitions=tuple(parts))), typeof(x).vma))
 
 
 def _mapped_size(fun, leaves, dims, axis_size, args, kwargs):

@@ -126,6 +126,18 @@ def cut_as(x: Any, aval: Any, cotangent: bool = False) -> Any:
     return resharded(x, placing)
 
 
+def in_state_of(zeros: Any, x: Any) -> Any:
+    """Zeros of a rule's own, to be summed over the axes that x is, or their cotangent."""
+    state = state_of(type_on_mesh(x)) if avals.any_placed else _NO_STATE
+    if not any(state):
+        return zeros
+    have = type_on_mesh(zeros)
+    parts = [None] * have.ndim if have.placing is None else have.placing.spec
+    placing = type_on_mesh(x).placing.update(spec=PartitionSpec(*parts, unreduced=state[0], reduced=state[1]))
+    return cut_as(zeros, typed(have.untyped, placing, have.vma, have.memory_space))
+
+
+_NO_STATE = frozenset(), frozenset()
 _mapped: ContextVar[Any] = ContextVar("pullback_mapped_axis", default=None)
 
 
@@ -224,10 +236,14 @@ def named(primitive: Primitive, params: dict[str, Any]) -> frozenset:
     return Axes(name for name in primitive.collective_axes(params) if CheckedAxis(name) in env)
 
 
-def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any]) -> list[frozenset] | None:
-    """The axes along which each operand is to vary as the others do; None where none lacks any."""
+def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
+    """The axes along which each operand is to vary as the others do, or the sharding that it is to have as a scalar
+    beside what is reduced over axes; None where none lacks anything.
+    """
     if primitive.name == "pvary" or "own types" in primitive.traits or any(True for _ in programs(params)):
         return None
+    if (scalars := _reduced_scalars(primitive, in_avals)) is not None:
+        return scalars
     together = named(primitive, params).union(*map(vma_of, in_avals))
     if not together:
         return None
@@ -235,8 +251,25 @@ def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any
     return found if any(found) else None
 
 
-def with_axes(process: Any, x: Any, axes: frozenset) -> Any:
-    """x, that varies along more axes; `process` is that of an interpreter."""
+def _reduced_scalars(primitive: Primitive, in_avals: Sequence[Any]) -> list[Any] | None:
+    """The sharding that each scalar is to have beside operands that are reduced over axes; None if there is none such."""
+    if "elementwise" not in primitive.traits or primitive.name == "select_n" or len(in_avals) < 2:
+        return None
+    placing = next((a.placing for a in in_avals if state_of(a)[1]), None)
+    if placing is None:
+        return None
+    lacking = [isinstance(a, ShapedArray) and not a.ndim and not any(state_of(a)) and not vma_of(a) for a in in_avals]
+    said = placing.update(spec=PartitionSpec(reduced=placing.spec.reduced))
+    return [said if lacks else None for lacks in lacking] if any(lacking) else None
+
+
+def with_axes(process: Any, x: Any, axes: Any) -> Any:
+    """x, that varies along more axes, or lies as a sharding says; `process` is that of an interpreter."""
+    if isinstance(axes, NamedSharding):
+        if axes.mesh.manual_axes:
+            cast = {"axes": tuple(sorted(axes.spec.reduced, key=str)), "source": "invarying", "to": "reduced"}
+            return process(registry["state_cast"], (x,), cast)
+        return process(registry["reshard"], (x,), {"dst_sharding": axes, "concrete_mesh": None})
     if again := axes & state_of(type_of_operand(x))[1]:
         cast = {"axes": tuple(sorted(again, key=str)), "source": "reduced", "to": "varying"}
         x, axes = process(registry["state_cast"], (x,), cast), axes - again

@@ -15,6 +15,7 @@ import numpy as np
 from pullback import lax
 from pullback.core.explain import shown
 from pullback.lax.collectives.sharding import out_placed
+from pullback.lax.products.dot import check_terms
 from pullback.numpy._arguments import (
     as_array,
     check_arraylike,
@@ -213,6 +214,8 @@ def einsum(
         if step.numbers is None:
             result = taken[0]
         else:
+            if len(taken) == len(values):
+                check_terms(*taken, step.numbers[0], out_sharding)
             result = _dot_general(*taken, step.numbers, precision=precision, preferred_element_type=wanted)
         if step.permutation is not None:
             result = lax.transpose(result, step.permutation)

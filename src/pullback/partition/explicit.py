@@ -66,7 +66,22 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
         if types.is_asked():
             return [_as_asked(mesh, out) for out in outs]
         raise
-    return [NamedSharding(mesh, spec_in_full(c, state)) if any(c) or any(state) else None for c in cuts]
+    return [_in_state(name, mesh, cut, state) for cut in cuts]
+
+
+def _in_state(name: str, mesh: Any, cut: Cut, state: Any) -> Any:
+    """A result's sharding, None for what is whole and no term. What is chosen of a table by indices that are cut has a
+    cotangent on each device, of which that of the table is the sum.
+    """
+    along = {axis for axes in cut for axis in axes}
+    unreduced, reduced = state
+    if reduced & along and name != "gather":
+        raise ShardingTypeError(
+            f"{name}: operands cannot be cut along axes that another is reduced over, here "
+            f"{sorted(map(str, reduced & along))}; use jax.sharding.reshard on the one that is reduced"
+        )
+    reduced = reduced - along
+    return NamedSharding(mesh, spec_in_full(cut, (unreduced, reduced))) if along or unreduced or reduced else None
 
 
 def _as_asked(mesh: Any, out: Any) -> Any:

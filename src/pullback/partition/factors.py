@@ -75,12 +75,15 @@ class Factors(NamedTuple):
         return None
 
     def merged(self, parts: Sequence[Mapping[int, Axes]], mesh: Sizes) -> dict[int, Axes]:
-        """One answer of several: the first that cuts a factor decides, and an axis cuts one factor."""
+        """One answer of several: the first that cuts a factor decides, if none cuts its parts further, and an axis cuts
+        one factor.
+        """
         found: dict[int, Axes] = {}
         used: set[Any] = set()
         for part in parts:
             for factor, axes in part.items():
-                if factor not in found and not used & set(axes):
+                before = found.get(factor, ())
+                if axes[: len(before)] == before and not used & set(axes[len(before) :]):
                     found[factor] = axes
                     used |= set(axes)
         while (misfit := self._misfit(found, mesh)) is not None:

@@ -53,7 +53,15 @@ def constraint(eqn: Any, operand: Cut | None, mesh: Sizes) -> Cut | None:
         ]
         used = {a for axes in known for a in axes}
         found = [(*axes, *(a for a in more if a not in used)) for axes, more in zip(known, found)] or found
+    if eqn.primitive.name == "reshard" and operand is not None:  # which says nothing of axes that are not explicit
+        free = set(sharding.mesh.axis_names).difference(sharding.mesh.explicit_axes, *found)
+        found = [axes or (more if free.issuperset(more) else ()) for axes, more in zip(found, operand, strict=True)]
     return fitting(found, aval.shape, mesh)
+
+
+def further(axes: Axes, more: Axes, free: set[Any]) -> Axes:
+    """The axes that a type says of a dimension, and those that cut its parts further, of those that it leaves open."""
+    return (*axes, *(a for a in more[len(axes) :] if a in free)) if more[: len(axes)] == axes else axes
 
 
 def propagate(jaxpr: Jaxpr, ins: Sequence[Cut | None], mesh: Sizes, outs: Sequence[Cut | None] | None = None) -> Known:
@@ -103,7 +111,8 @@ class _Pass:
         had = self.known.get(var)
         if had is not None and (free := self.open_axes.get(var)):
             free = free.difference(a for axes in had for a in axes)
-            cut = tuple((*axes, *(a for a in more if a in free)) for axes, more in zip(had, cut, strict=True))
+            cut = tuple(further(axes, more, free) for axes, more in zip(had, cut, strict=True))
+            had = None  # which is in it
         cut = fitting(cut, var.aval.shape, self.mesh)
         self.known[var] = cut if had is None else joined([had, cut])
 

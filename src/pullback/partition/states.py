@@ -19,8 +19,16 @@ from pullback.util.errors import ShardingTypeError
 # Of terms they give the terms of their results.
 _LINEAR = {
     *("add", "add_any", "broadcast_in_dim", "concatenate", "conj", "convert_element_type", "copy", "device_put"),
-    *("expand_dims", "imag", "name", "optimization_barrier", "pad", "pvary", "real", "reduce_precision", "reduce_sum"),
-    *("reduce_scatter", "reshape", "select_n", "slice", "split", "squeeze", "stack", "tile", "transpose", "unstack"),
+    *("dynamic_slice", "dynamic_update_slice", "expand_dims", "imag", "keep_apart", "name", "optimization_barrier"),
+    *("pad", "pvary", "real", "reduce_precision", "reduce_scatter", "reduce_sum", "reshape", "select_n", "slice"),
+    *("split", "squeeze", "stack", "tile", "transpose", "unstack"),
+}
+# Those of their operands that are terms; all are of others.
+_COUNTED = {
+    "dynamic_slice": slice(1),
+    "dynamic_update_slice": slice(2),
+    "pad": slice(1),
+    "select_n": slice(1, None),
 }
 _NONE: State = (frozenset(), frozenset())
 
@@ -59,18 +67,19 @@ def _of_product(in_avals: Sequence[Any], states: Sequence[State], shown: str) ->
     (left, left_reduced), (right, right_reduced) = states
     if left and right:
         raise ShardingTypeError(f"mul: one operand at most may be unreduced, got {shown}")
-    terms, other, aval = (left, right_reduced, in_avals[1]) if left else (right, left_reduced, in_avals[0])
-    if terms != other and aval.ndim:
+    terms, other = (left, right_reduced) if left else (right, left_reduced)
+    if terms != other:
         raise ShardingTypeError(
-            f"mul: the other operand must be reduced over the axes that one is unreduced over, got {shown}"
+            f"mul: the other operand must be reduced over the axes that one is unreduced over, got {shown}; use "
+            "jax.sharding.reshard on it"
         )
     return terms, frozenset()
 
 
 def _check_terms(name: str, in_avals: Sequence[Any], states: Sequence[State], shown: str) -> None:
     """ShardingTypeError unless all operands that count are unreduced over the same axes."""
-    counted = states[1:] if name == "select_n" else states[:1] if name == "pad" else states
-    if len({unreduced for unreduced, _ in counted}) > 1:
+    counted = _COUNTED.get(name, slice(None))
+    if len({unreduced for unreduced, _ in states[counted]}) > 1:
         raise ShardingTypeError(
             f"{name}: all operands must be unreduced over the same axes, as anything else would need communication, "
             f"got {shown}; use jax.sharding.reshard on them"

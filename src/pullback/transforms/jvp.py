@@ -21,7 +21,6 @@ from pullback.core import (
     types,
     using,
 )
-from pullback.core.avals import type_of_operand
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
@@ -119,7 +118,7 @@ class JVPInterpreter(Interpreter):
         if all(type(t) is Zero for t in tangents) or primitive.jvp is ZERO:
             return self.parent.process(primitive, primals, params)
         if types.in_use():
-            lacking = types.missing(primitive, [type_of_operand(p) for p in primals], params)
+            lacking = types.missing(primitive, list(map(types.type_on_mesh, primals)), params)
             if lacking is not None:
                 given = [types.with_axes(self.process, a, axes) if axes else a for a, axes in zip(args, lacking)]
                 primals, tangents = zip(*map(self.split, given))

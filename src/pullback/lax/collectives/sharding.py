@@ -14,7 +14,7 @@ from pullback.core.avals import expect_places, typeof
 from pullback.core.lowering import Elementwise, Nest
 from pullback.core.primitive import registry
 from pullback.core.tracer import Tracer
-from pullback.core.types import CONSTRAINTS, memory_of, resharded
+from pullback.core.types import CONSTRAINTS, cut_as, memory_of, resharded
 from pullback.lax.records.families import Case, Primitive, Samples
 from pullback.lax.records.nests import copy_into
 from pullback.lax.records.operands import as_array
@@ -67,10 +67,13 @@ def _evaluator(name: str) -> Any:
     key = CONSTRAINTS[name]
 
     def evaluate(x: Any, **params: Any) -> Any:
-        """x; in parts where types say how it is cut over the mesh of several processes that is in force."""
+        """x; in parts where types say how it is cut over the mesh of several processes that is in force, or that it
+        is to be summed.
+        """
         mesh, sharding = current_mesh(), params[key]
-        if isinstance(sharding, NamedSharding) and isinstance(mesh, Mesh) and mesh.is_multi_process:
-            if isinstance(sharding.mesh, AbstractMesh) and sharding.mesh.shape_tuple == mesh.shape_tuple:
+        if isinstance(sharding, NamedSharding) and isinstance(mesh, Mesh):
+            said = mesh.is_multi_process or sharding.spec.unreduced or sharding.spec.reduced
+            if said and isinstance(sharding.mesh, AbstractMesh) and sharding.mesh.shape_tuple == mesh.shape_tuple:
                 return hooks.device_put(x, sharding.update(mesh=mesh))
         return registry[name].run(x, **params)
 
@@ -166,8 +169,8 @@ def _reshard_batch(axis, args, dims, *, dst_sharding, concrete_mesh):
 
 
 def _reshard_transpose(bar: Any, x: Any, dst_sharding: Any, concrete_mesh: Any) -> list[Any]:
-    if is_zero(bar):
-        return [bar]
+    if is_zero(bar) or x.aval.placing is not None:
+        return [bar if is_zero(bar) else cut_as(bar, x.aval, cotangent=True)]
     if isinstance(dst_sharding, NamedSharding):
         dst_sharding = dst_sharding.update(spec=of_cotangents(dst_sharding.spec))
     return [resharded(bar, dst_sharding)]
@@ -516,9 +519,12 @@ def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
     if out_sharding is None:
         return out
     named = named_out_sharding(name, out_sharding)
+    if not any(map(names_of, named.spec[out.ndim :])):  # more is said of dimensions that are not there: nothing
+        named = named.update(spec=named.spec.update(partitions=tuple(named.spec)[: out.ndim]))
     named.check(out.shape, f"{name} results")
-    parts = (*named.spec, *[None] * (out.ndim - len(named.spec)))
-    named = named.update(spec=named.spec.update(partitions=parts))
+    if name != "shard_map" or not is_concrete(out):
+        parts = (*named.spec, *[None] * (out.ndim - len(named.spec)))
+        named = named.update(spec=named.spec.update(partitions=parts))
     mesh = current_mesh()
     if not isinstance(named.mesh, Mesh) and isinstance(mesh, Mesh):
         named = named.update(mesh=mesh)

@@ -30,7 +30,6 @@ from pullback.core.primitive import registry
 from pullback.core.source import Origin, lasting, located, named_at, result_names, with_marks
 from pullback.core.tracer import Tracer
 from pullback.lax.control import bodies
-from pullback.sharding import PartitionSpec
 from pullback.sharding._current import current_mesh
 from pullback.util import config
 from pullback.util.dtypes import lattice_result_type
@@ -165,7 +164,7 @@ def row_type(aval: Any) -> Any:
         return row
     if placing.spec[0] is not None:
         raise ValueError(f"0th dimension of all xs should be replicated. Got {placing.spec}")
-    return typed(row, placing.update(spec=PartitionSpec(*placing.spec[1:])), aval.vma, aval.memory_space)
+    return typed(row, placing.update(spec=placing.spec.update(partitions=tuple(placing.spec)[1:])), aval.vma, aval.memory_space)
 
 
 def _lie_alike(a: Any, b: Any) -> bool:

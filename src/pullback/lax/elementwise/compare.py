@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core.lowering import Elementwise
+from pullback.core.types import in_state_of
 from pullback.lax.elementwise.arithmetic import op
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
@@ -139,14 +140,15 @@ def _select_jvp(primals, tangents):
     out = select_n_p.bind(which, *cases)
     if all(is_zero(t) for t in tangents[1:]):
         return out, tangent_zero(out)
-    dots = [constant(out, 0) if is_zero(t) else t for t in tangents[1:]]
+    moving = next(t for t in tangents[1:] if not is_zero(t))
+    dots = [in_state_of(constant(out, 0), moving) if is_zero(t) else t for t in tangents[1:]]
     return out, spread(select_n_p.bind(which, *dots), out.shape)
 
 
 def _select_transpose(out_bar, which, *cases):
     if is_zero(out_bar):
         return [None, *[tangent_zero(c) if is_linear(c) else None for c in cases]]
-    zero = constant(out_bar, 0)
+    zero = in_state_of(constant(out_bar, 0), out_bar)
     bars = [None]
     for k, case in enumerate(cases):
         if not is_linear(case):

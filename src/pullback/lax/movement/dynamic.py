@@ -11,7 +11,7 @@ from pullback.core.dimensions import index as size_of
 from pullback.core.dimensions import is_symbolic
 from pullback.core.jaxpr import Literal
 from pullback.core.lowering import Nest, Pointwise
-from pullback.core.types import is_strict, lie_alike, type_on_mesh
+from pullback.core.types import in_state_of, is_strict, lie_alike, type_on_mesh
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape
 from pullback.lax.records.families import *
@@ -89,7 +89,7 @@ def _slice_jvp(primals, tangents, slice_sizes):
 def _slice_transpose(y_bar, operand, *starts, slice_sizes):
     if is_zero(y_bar):
         return [tangent_zero(operand), *[None] * len(starts)]
-    zeros = lax.full(operand.aval.shape, constant(y_bar, 0))
+    zeros = in_state_of(lax.full(operand.aval.shape, constant(y_bar, 0)), y_bar)
     return [dynamic_update_slice_p.bind(zeros, y_bar, *starts), *[None] * len(starts)]
 
 
@@ -196,8 +196,10 @@ def _update_jvp(primals, tangents):
     out = dynamic_update_slice_p.bind(operand, update, *starts)
     if is_zero(operand_dot) and is_zero(update_dot):
         return out, tangent_zero(out)
-    operand_dot = lax.full(operand.shape, constant(out, 0)) if is_zero(operand_dot) else operand_dot
-    update_dot = lax.full(update.shape, constant(out, 0)) if is_zero(update_dot) else update_dot
+    if is_zero(operand_dot):
+        operand_dot = in_state_of(lax.full(operand.shape, constant(out, 0)), update_dot)
+    if is_zero(update_dot):
+        update_dot = in_state_of(lax.full(update.shape, constant(out, 0)), operand_dot)
     return out, dynamic_update_slice_p.bind(operand_dot, update_dot, *starts)
 
 
@@ -206,7 +208,7 @@ def _update_transpose(out_bar, operand, update, *starts):
     if is_zero(out_bar):
         return [*[tangent_zero(a) if is_linear(a) else None for a in (operand, update)], *rest]
     shape = aval_of(update).shape
-    zeros = lax.full(shape, constant(out_bar, 0))
+    zeros = in_state_of(lax.full(shape, constant(out_bar, 0)), out_bar)
     return [
         dynamic_update_slice_p.bind(out_bar, zeros, *starts) if is_linear(operand) else None,
         dynamic_slice_p.bind(out_bar, *starts, slice_sizes=shape) if is_linear(update) else None,

@@ -27,7 +27,7 @@ from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Shar
 from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
-from pullback.sharding._specs import in_short, names_of, parts_of
+from pullback.sharding._specs import in_short, names_of, parts_of, state_of
 from pullback.util.memory import make_room
 
 SAYS = (*CONSTRAINTS, "shard_map")  # primitives that say where a value lies
@@ -156,6 +156,7 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         if given:
             found = tuple(written_alike(p, len(a.shape), given) for p, a in zip(found, out_avals, strict=True))
         found = tuple(map(_over_meshes_of_types, found, placing.jaxpr.outvars))
+        found = tuple(map(_in_state_of_types, found, placing.jaxpr.outvars))
         from_host = _all_from_host(placing, places)
         found = tuple(in_memory(p, v.aval, from_host) for p, v in zip(found, placing.jaxpr.outvars, strict=True))
         make_room(placing.found, 64)
@@ -174,6 +175,14 @@ def _over_meshes_of_types(place: Any, out: Any) -> Any:
         return place
     devices = mesh.devices.reshape(said.mesh.axis_sizes)
     return place_of(NamedSharding(Mesh(devices, said.mesh.axis_names, axis_types=said.mesh.axis_types), said.spec))
+
+
+def _in_state_of_types(place: Any, out: Any) -> Any:
+    """The place of a result that its type says to be summed over axes, or whose cotangent will be."""
+    state = state_of(out.aval)
+    if not any(state) or not isinstance(place, NamedSharding) or (place.spec.unreduced, place.spec.reduced) == state:
+        return place
+    return place_of(place.update(spec=place.spec.update(unreduced=state[0], reduced=state[1])))
 
 
 def in_memory(place: Any, aval: Any, from_host: bool = False) -> Any:
@@ -226,11 +235,13 @@ def _with_auto_axes(said: NamedSharding, found: Any) -> NamedSharding:
     """The place that a type says, cut also along those axes of other types that the rules find."""
     if not isinstance(found, NamedSharding) or found.mesh != said.mesh:
         return said
+    from pullback.partition.propagate import further  # with meshes, not at start-up
+
     mesh, ndim = said.mesh, max(len(said.spec), len(found.spec))
     auto = set(mesh.axis_names) - set(mesh.explicit_axes)
     cuts = zip(parts_of(said.spec, ndim), parts_of(found.spec, ndim), strict=True)
-    spec = spec_of([(*names, *(n for n in more if n in auto)) for names, more in cuts], ndim, mesh)
-    return place_of(said.update(spec=said.spec.update(partitions=tuple(spec))))
+    parts = [further(names, more, auto) for names, more in cuts]
+    return place_of(said.update(spec=said.spec.update(partitions=tuple(spec_of(parts, ndim, mesh)))))
 
 
 def place_results(placing: Placing, args: tuple, results: Sequence[Any], name: str) -> list[Any]:
@@ -294,9 +305,9 @@ def _without_rules(places: Sequence[Any], mesh: Mesh | None, ndim: int) -> Any:
 
 
 def spec_of(parts: Sequence[tuple[Any, ...]], ndim: int, mesh: Any) -> PartitionSpec:
-    """The spec as JAX writes it: in full where the mesh has explicit axes only, else without Nones at its end."""
+    """The spec as JAX writes it: in full where types say all of it, else without Nones at its end."""
     entries = [None if not p else p[0] if len(p) == 1 else p for p in parts]
-    if mesh.axis_names and mesh.are_all_axes_explicit:
+    if mesh.explicit_axes and all(a in mesh.explicit_axes for axes in parts for a in axes):
         return PartitionSpec(*entries, *[None] * (ndim - len(entries)))
     while entries and entries[-1] is None:
         entries.pop()

@@ -238,7 +238,7 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
         if typed is None and said is None and layout.mesh.are_all_axes_explicit:
             cut = whole(len(cut))  # types say all, however parts were computed
         spec = spec_of(cut, len(cut), layout.mesh)
-        if not is_plain(atom.aval.dtype) or layout.mesh.explicit_axes:  # of keys JAX says it in full, and as types do
+        if not is_plain(atom.aval.dtype):  # of keys JAX says it in full
             spec = PartitionSpec(*spec, *[None] * (len(cut) - len(spec)))
         unreduced, reduced = state_of(atom.aval)
         found.append(NamedSharding(layout.mesh, spec.update(unreduced=unreduced, reduced=reduced)))

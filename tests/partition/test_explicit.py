@@ -688,3 +688,45 @@ def test_reshard_says_nothing_of_axes_that_are_not_explicit():
     with jax.set_mesh(MIXED):
         out = jax.jit(lambda v: reshard(v, P(None, "x")))(x)
     assert out.sharding.spec == P("y", "x") and str(jax.typeof(out)) == "float32[4,4@x]"
+
+
+SQUARE = np.arange(16, dtype=np.float32).reshape(4, 4) + 1
+
+
+@pytest.mark.parametrize(
+    ("fun", "want"),
+    [
+        (lambda x, y: jnp.argsort(x, 1), P("x", None)),
+        (lambda x, y: jnp.argpartition(x, 1, 1), P("x", None)),
+        (lambda x, y: x // y[0], P("x", "y")),
+        (lambda x, y: jnp.divmod(x, y[0])[1], P("x", "y")),
+        (lambda x, y: jnp.isclose(x, y[0]), P("x", "y")),
+        (lambda x, y: x.astype(int) ** y[0].astype(int), P("x", "y")),
+        (lambda x, y: jnp.isfinite(x.astype(int)), P("x", None)),
+        (lambda x, y: jnp.isneginf(x.astype(int)), P("x", None)),
+        (lambda x, y: lax.tile(x, (1, 2)), P("x", None)),
+        (lambda x, y: jax.vmap(jnp.tril)(jnp.stack([x, x], 1)), P("x", None, None)),
+        (lambda x, y: jax.vmap(lambda r, q: jnp.hypot(r, 2.0) + q, (0, None))(x, y[0]), P("x", "y")),
+        (lambda x, y: jax.grad(lambda x, y: jnp.sum(x**y))(x, jnp.abs(x + y)), P("x", None)),
+        (lambda x, y: jax.grad(lambda y: jnp.sum(jnp.prod(y, 0)))(y), P(None, "y")),
+        (lambda x, y: jax.grad(lambda x: jnp.sum(jnp.append(x, x.astype(int), 1)))(x), P("x", None)),
+        (lambda x, y: jax.vmap(lambda r: 2.0)(x), P(None)),  # JAX repeats scalars, and does not cut them
+        (lambda x, y: jax.vmap(lambda r: jnp.ones(3))(x), P("x", None)),
+    ],
+)
+def test_functions_of_operands_that_are_cut_differently(fun, want):
+    x, y = SQUARE / 3, SQUARE[::-1] / 5
+    with jax.set_mesh(MESH):
+        out = jax.jit(fun)(jax.device_put(x, P("x")), jax.device_put(y, P(None, "y")))
+    assert out.sharding.spec == want
+    np.testing.assert_allclose(out, fun(jnp.asarray(x), jnp.asarray(y)), rtol=1e-5)  # sums have another order
+
+
+def test_copies_along_a_cut_dimension_say_which():
+    with jax.set_mesh(MESH), pytest.raises(ShardingTypeError, match="cannot be sharded on dimension 0"):
+        jax.make_jaxpr(lambda x: lax.tile(x, (2, 1)))(jax.device_put(SQUARE, P("x")))
+
+
+def test_what_is_written_at_a_place_of_a_cut_dimension_names_at():
+    with jax.set_mesh(MESH), pytest.raises(ShardingTypeError, match=re.escape("Use `.at[...].set/add/mul/...")):
+        jax.jit(lambda x: x.at[0].set(1.0))(jax.device_put(SQUARE, P("x")))

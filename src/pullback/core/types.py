@@ -252,7 +252,7 @@ def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any
 
 
 def _reduced_scalars(primitive: Primitive, in_avals: Sequence[Any]) -> list[Any] | None:
-    """The sharding that each scalar is to have beside operands that are reduced over axes; None if there is none such."""
+    """The sharding that each scalar is to have beside operands that are reduced over axes; None if there is none."""
     if "elementwise" not in primitive.traits or primitive.name == "select_n" or len(in_avals) < 2:
         return None
     placing = next((a.placing for a in in_avals if state_of(a)[1]), None)
@@ -375,6 +375,29 @@ def asked_for() -> Any:
     return _asked.get()
 
 
+_rule: ContextVar[str] = ContextVar("pullback_rule_in_force", default="")
+
+
+class of_rule:
+    """Context manager: the operations are those of a rule, of derivatives ("jvp") or of maps ("batch"). What it has of
+    whole values may be zeros of its own, or operands that were repeated: they are as the others are.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __enter__(self) -> None:
+        self.token = _rule.set(self.kind)
+
+    def __exit__(self, *exc: Any) -> None:
+        _rule.reset(self.token)
+
+
+def is_of_rule() -> bool:
+    """Whether the operations are those of a rule, not the user's."""
+    return bool(_rule.get())
+
+
 _untold: ContextVar[bool] = ContextVar("pullback_types_unknown", default=False)
 
 
@@ -392,7 +415,7 @@ class traced_without_types:
 
 def is_strict() -> bool:
     """Whether an operand that is whole says as much of results as one that is cut."""
-    return _asked.get() is None and not _untold.get()
+    return _asked.get() is None and not _untold.get() and _rule.get() != "jvp"
 
 
 def _results(program: Any) -> list[frozenset]:

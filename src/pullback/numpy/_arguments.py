@@ -337,6 +337,12 @@ def broadcast_arrays(name: str, *args: Any) -> list[Any]:
     return types.cut_alike(list(zip(args, spread)), shape) if types.in_use() else spread
 
 
+def broadcast_alike(name: str, *args: Any) -> list[Any]:
+    """As `broadcast_arrays`; explicit axes that cut any of the arrays cut all, also where shapes are the same."""
+    spread = broadcast_arrays(name, *args)
+    return types.cut_alike(list(zip(spread, spread)), spread[0].shape) if types.in_use() else spread
+
+
 # ---- checks of static arguments
 
 

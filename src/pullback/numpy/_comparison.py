@@ -144,7 +144,7 @@ def isfinite(x: Any, /) -> Any:
         return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
     if has_kind(x, np.floating):
         return lax.is_finite(x)
-    return lax.full(x.shape, True, np.bool_)
+    return lax.full_like(x, True, np.bool_)
 
 
 def isinf(x: Any, /) -> Any:
@@ -154,7 +154,7 @@ def isinf(x: Any, /) -> Any:
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
     if has_kind(x, np.floating):
         return convert(lax.eq(lax.abs(x), const(x, math.inf)), np.bool_)
-    return lax.full(x.shape, False, np.bool_)
+    return lax.full_like(x, False, np.bool_)
 
 
 def _is_signed_inf(name: str, value: float, x: Any, out: Any) -> Any:
@@ -164,7 +164,7 @@ def _is_signed_inf(name: str, value: float, x: Any, out: Any) -> Any:
         raise ValueError(f"isposinf/isneginf are not well defined for complex types, got dtype {x.dtype}")
     if has_kind(x, np.floating):
         return convert(lax.eq(x, const(x, value)), np.bool_)
-    return lax.full(x.shape, False, np.bool_)
+    return lax.full_like(x, False, np.bool_)
 
 
 def isposinf(x: Any, /, out: None = None) -> Any:

@@ -36,6 +36,7 @@ from pullback.numpy._indexing import (
     type_of_places,
 )
 from pullback.util import dtypes
+from pullback.util.errors import ShardingTypeError
 from pullback.util.static import check_flags, check_truth
 from pullback.util.warning import warn
 
@@ -180,8 +181,14 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
         value = _COMBINE[op](piece, value)
     if tuple(sizes) == x.shape and not (op == "set" and in_use() and type_on_mesh(x).is_typed):  # as x the result lies
         return value
-    with traced_without_types() if in_use() else nullcontext():  # the value may be whole where x is cut
-        return lax.dynamic_update_slice(x, value, tuple(starts))
+    try:
+        with traced_without_types() if in_use() else nullcontext():  # the value may be whole where x is cut
+            return lax.dynamic_update_slice(x, value, tuple(starts))
+    except ShardingTypeError as error:
+        raise ShardingTypeError(
+            "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as "
+            f"out sharding could not be resolved unambiguously: {error}"
+        ) from error
 
 
 def _result_shape(x: Any, entries: list[Entry]) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     as_array,
+    broadcast_alike,
     broadcast_arrays,
     broadcast_shapes_of,
     broadcast_to,
@@ -343,8 +344,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
         a, b = promote_inexact("isclose", a, b) if dtypes.issubdtype(a.dtype, np.integer) else (a, b)
     if a.dtype == np.bool_:
         return convert(lax.eq(a, b), np.bool_)
-    shape = broadcast_shapes_of("isclose", [a.shape, b.shape])
-    a, b = broadcast_to(convert(a, a.dtype), shape), broadcast_to(convert(b, b.dtype), shape)
+    a, b = broadcast_alike("isclose", convert(a, a.dtype), convert(b, b.dtype))
+    shape = a.shape
     distance = lax.abs(lax.sub(a, b))
     size = lax.abs(b)
     rtol, atol = convert(rtol, size.dtype), convert(atol, size.dtype)

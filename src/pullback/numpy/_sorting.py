@@ -10,6 +10,7 @@ from pullback import lax
 from pullback.core import Array as AnyArray
 from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import shown
+from pullback.core.types import cut_as, type_of
 from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
@@ -82,7 +83,7 @@ def argsort(
             raise ValueError(f"argsort: dtype must be integer; got dtype={index}")
     else:
         index = np.dtype(np.int64 if dtypes.canonicalize_dtype(np.int64) == np.int64 else np.int32)
-    numbers = lax.broadcasted_iota(index, a.shape, axis)
+    numbers = cut_as(lax.broadcasted_iota(index, a.shape, axis), type_of(a))
     # Descending is ascending from the other end: reversed before, equal elements keep their order when reversed back.
     if descending:
         a, numbers = lax.rev(a, (axis,)), lax.rev(numbers, (axis,))
@@ -122,7 +123,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     kth = _checked_kth("argpartition", a, kth, axis)
     if a.shape[axis] > SHORT:
         return selection.argpartition(a, kth, axis)
-    positions = lax.broadcasted_iota(np.int32, a.shape, axis)
+    positions = cut_as(lax.broadcasted_iota(np.int32, a.shape, axis), type_of(a))
     _, order = lax.sort((a, positions), dimension=axis, num_keys=1)
     first = lax.slice_in_dim(order, 0, kth + 1, axis=axis)
     rest = lax.sort(lax.slice_in_dim(order, kth + 1, None, axis=axis), dimension=axis)

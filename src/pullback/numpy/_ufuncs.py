@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.types import in_use
 from pullback.numpy._arguments import (
     Array,
     Tracer,
     arrays,
     as_array,
-    broadcast_arrays,
+    broadcast_alike,
     broadcast_shapes_of,
     broadcast_to,
     check_arraylike,
@@ -179,6 +180,8 @@ def _nonzero_divisor(x: Any) -> Any:
 
 def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     """Quotient rounded down and remainder with the sign of x2, consistent with each other as in Python's divmod."""
+    if in_use():  # beside choices whose cases must be cut alike
+        x1, x2 = broadcast_alike("floor_divide", x1, x2)
     mod = lax.rem(x1, x2)
     # x1 - mod is a multiple of x2, but NaN where x2 is 0: there the quotient is that of x1 itself.
     quotient = lax.div(where(lax.eq(x2, const(x2, 0)), x1, lax.sub(x1, mod)), x2)
@@ -265,7 +268,7 @@ def _general_power(x1: Any, x2: Any) -> Any:
 
 def _integer_power(base: Any, exponent: Any) -> Any:
     """Power of integers by repeated squaring over the bits of the exponent; wraps on overflow."""
-    base, exponent = broadcast_arrays("power", base, exponent)
+    base, exponent = broadcast_alike("power", base, exponent)
     bits = dtypes.iinfo(exponent.dtype).bits - (0 if has_kind(exponent, np.unsignedinteger) else 1)
     one, zero = const(base, 1), const(exponent, 0)
 

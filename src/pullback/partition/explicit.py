@@ -183,7 +183,7 @@ def _cuts(name: str, in_avals: Any, params: dict[str, Any], outs: Any, mesh: Any
         return _convolved(in_avals, params, outs, mesh, primitive, cuts)
     if name == "clamp":  # as what is clamped, whatever its bounds are
         return [cuts[1]]
-    if name == "select_n":
+    if name == "select_n" and not types.is_of_rule():
         _check_cases(in_avals, cuts)
     if name in _ALIKE and [len(a.shape) for a in outs] == [len(cut) for cut in cuts]:
         return cuts
@@ -318,6 +318,16 @@ def _not_cut(name: str, aval: Any, params: dict[str, Any], in_avals: Any, outs: 
         return (
             "Input should be unsharded over the axis being reduced. Got input "
             f"type={aval.str_short(False)} and axis={params['axis']}"
+        )
+    if name == "tile":
+        along = next(
+            d
+            for d, axes in enumerate(_cut_of(aval, set(aval.placing.mesh.axis_names)))
+            if axes and params["reps"][d] != 1
+        )
+        return (
+            f"Operand cannot be sharded on dimension {along} when the tiling is non-trivial. Got input type: "
+            f"{aval.str_short(False)} with reps: {params['reps']}"
         )
     if name == "sort":
         return (

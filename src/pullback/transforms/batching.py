@@ -196,7 +196,12 @@ class BatchInterpreter(Interpreter):
         )
         if not collective and all(d is None for d in dims) and not self.acts_inside(params):
             return self.parent.process(primitive, values, params)
-        with using(self.parent), types.mapping(self.axis.placing) if types.in_use() else _NOTHING:
+        typed = types.in_use()
+        with (
+            using(self.parent),
+            types.mapping(self.axis.placing) if typed else _NOTHING,
+            types.of_rule("batch") if typed else _NOTHING,
+        ):
             if primitive.batch_axis is not None:
                 out, out_dims = primitive.batch_axis(self.axis, values, dims, **params)
             else:

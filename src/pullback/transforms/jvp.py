@@ -6,6 +6,7 @@ jvp(f)(x, x_dot) = (f(x), Df(x) x_dot)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from pullback.core import (
@@ -24,6 +25,8 @@ from pullback.core import (
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
+
+_NOTHING = nullcontext()
 
 
 class RecordedTangent:
@@ -129,7 +132,7 @@ class JVPInterpreter(Interpreter):
         if not primitive.takes_numbers:
             primals, tangents = map(_as_array, primals), map(_as_array, tangents)
             primals, tangents = tuple(primals), tuple(tangents)
-        with using(self.parent):
+        with using(self.parent), types.of_rule("jvp") if types.in_use() else _NOTHING:
             out, out_dot = primitive.rule("jvp")(primals, tangents, **params)
         if primitive.multiple_results:
             return [self.join(p, t) for p, t in zip(out, out_dot)]

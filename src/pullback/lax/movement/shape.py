@@ -513,12 +513,14 @@ def _tile_batch(args, dims, reps):
 
 
 def _tile_written_out(avals, params):
-    """The operand broadcast along a new axis before each, reshaped."""
+    """The operand broadcast along a new axis before each that is repeated, reshaped."""
 
     def repeated(x):
-        reps = params["reps"]
-        paired = tuple([n for pair in zip(reps, x.shape) for n in pair])
-        spread = lax.broadcast_in_dim(x, paired, range(1, 2 * x.ndim, 2))
+        reps, shape, places = params["reps"], [], []
+        for r, n in zip(reps, x.shape):
+            shape += [n] if isinstance(r, int) and r == 1 else [r, n]
+            places.append(len(shape) - 1)
+        spread = lax.broadcast_in_dim(x, tuple(shape), tuple(places))
         return [lax.reshape(spread, tuple([r * n for r, n in zip(reps, x.shape)]))]
 
     return trace(repeated, avals)

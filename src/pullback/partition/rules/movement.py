@@ -134,7 +134,14 @@ def _unstack(eqn: Any) -> Factors:
     return Factors(tuple(naming.sizes), (dims,), ((*dims[:axis], *dims[axis + 1 :]),) * len(eqn.outvars))
 
 
+def _tile(eqn: Any) -> Factors:
+    naming, shape, reps = Naming(), shape_of(eqn.invars[0]), eqn.params["reps"]
+    dims = naming.dims([d if r == 1 else None for d, r in enumerate(reps)], shape)
+    return Factors(tuple(naming.sizes), (dims,), (dims,))
+
+
 RULES = {
+    "tile": _tile,
     "stack": _stack,
     "unstack": _unstack,
     "broadcast_in_dim": _broadcast,

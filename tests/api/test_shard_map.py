@@ -629,3 +629,23 @@ def test_states_are_of_explicit_meshes_and_checked_types():
         jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P(None, unreduced={"i"}))(jnp.arange(4.0))
     with pytest.raises(ValueError, match="Unsupported pcast"):
         jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)(jnp.arange(4.0))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda v, p: lax.cond(p, lambda x: x, jnp.zeros_like, v),
+        lambda v, p: lax.cond(p, lambda x: jnp.sin(x) * x, jnp.ones_like, v),
+        lambda v, p: lax.switch(p * 1, [jnp.zeros_like, lambda x: x * x, lambda x: x], v),
+        lambda v, p: lax.scan(lambda c, _: (lax.cond(p, lambda x: x * 2, jnp.zeros_like, c), None), v, None, length=2)[0],
+    ],
+)
+def test_gradients_where_a_branch_is_the_same_on_all_devices(body, jit):
+    n = len(jax.devices())
+    mesh = jax.make_mesh((n,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+    fun = jax.shard_map(body, mesh=mesh, in_specs=(P("i"), P()), out_specs=P("i"))
+    grad = jax.grad(lambda v, p: jnp.sum(fun(v, p)))
+    x = jnp.arange(2.0 * n) / 7
+    want = jax.grad(lambda v: jnp.sum(body(v, True)))(x)
+    np.testing.assert_allclose((jax.jit(grad) if jit else grad)(x, True), want, rtol=1e-6)  # products in another order

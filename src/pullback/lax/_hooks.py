@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks
-from pullback.core.types import cut_as_mapped, resharded
+from pullback.core.primitive import registry
+from pullback.core.types import cut_as_mapped, resharded, vma_of
 from pullback.lax.elementwise import arithmetic, bits, compare
 from pullback.lax.movement import creation, joining
 from pullback.lax.movement import shape as shapes
@@ -30,10 +31,16 @@ def zeros(aval: Any) -> Any:
     if aval.weak_type:
         zero = hooks.asarray(zero, weak_type=True)
     if not aval.shape:
-        return hooks.asarray(zero, weak_type=aval.weak_type)
-    found = broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
+        return _varying(hooks.asarray(zero, weak_type=aval.weak_type), aval)
+    found = _varying(broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=()), aval)
     placing = getattr(aval, "placing", None)
     return found if placing is None else resharded(found, placing)
+
+
+def _varying(x: Any, aval: Any) -> Any:
+    """x, that varies along the axes of shard_map that values of a type do: so does its cotangent."""
+    axes = vma_of(aval)
+    return registry["pvary"].bind(x, axes=tuple(sorted(axes, key=str))) if axes else x
 
 
 def add(x: Any, y: Any) -> Any:

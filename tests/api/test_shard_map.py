@@ -638,7 +638,9 @@ def test_states_are_of_explicit_meshes_and_checked_types():
         lambda v, p: lax.cond(p, lambda x: x, jnp.zeros_like, v),
         lambda v, p: lax.cond(p, lambda x: jnp.sin(x) * x, jnp.ones_like, v),
         lambda v, p: lax.switch(p * 1, [jnp.zeros_like, lambda x: x * x, lambda x: x], v),
-        lambda v, p: lax.scan(lambda c, _: (lax.cond(p, lambda x: x * 2, jnp.zeros_like, c), None), v, None, length=2)[0],
+        lambda v, p: lax.scan(lambda c, _: (lax.cond(p, lambda x: x * 2, jnp.zeros_like, c), None), v, None, length=2)[
+            0
+        ],
     ],
 )
 def test_gradients_where_a_branch_is_the_same_on_all_devices(body, jit):

@@ -709,6 +709,7 @@ SQUARE = np.arange(16, dtype=np.float32).reshape(4, 4) + 1
         (lambda x, y: jax.vmap(lambda r, q: jnp.hypot(r, 2.0) + q, (0, None))(x, y[0]), P("x", "y")),
         (lambda x, y: jax.grad(lambda x, y: jnp.sum(x**y))(x, jnp.abs(x + y)), P("x", None)),
         (lambda x, y: jax.grad(lambda y: jnp.sum(jnp.prod(y, 0)))(y), P(None, "y")),
+        (lambda x, y: jax.grad(lambda y: jnp.sum(jnp.prod(y / 9, 1)))(y), P(None, "y")),
         (lambda x, y: jax.grad(lambda x: jnp.sum(jnp.append(x, x.astype(int), 1)))(x), P("x", None)),
         (lambda x, y: jax.vmap(lambda r: 2.0)(x), P(None)),  # JAX repeats scalars, and does not cut them
         (lambda x, y: jax.vmap(lambda r: jnp.ones(3))(x), P("x", None)),

@@ -126,6 +126,15 @@ def cut_as(x: Any, aval: Any, cotangent: bool = False) -> Any:
     return resharded(x, placing)
 
 
+def whole_along(x: Any, axes: Sequence[int]) -> Any:
+    """x, whole along dimensions that explicit axes may cut."""
+    placing = type_on_mesh(x).placing if avals.any_placed else None
+    if placing is None or not any(placing.spec[d] for d in axes):
+        return x
+    parts = tuple(None if d in axes else part for d, part in enumerate(placing.spec))
+    return resharded(x, placing.update(spec=placing.spec.update(partitions=parts)))
+
+
 def in_state_of(zeros: Any, x: Any) -> Any:
     """Zeros of a rule's own, to be summed over the axes that x is, or their cotangent."""
     state = state_of(type_on_mesh(x)) if avals.any_placed else _NO_STATE
@@ -198,6 +207,12 @@ def cut_alike(xs: Sequence[tuple[Any, Any]], shape: tuple[int, ...]) -> list[Any
                     f"broadcast_shardings got incompatible shardings for broadcasting: {', '.join(map(str, shown))}."
                 )
             parts[offset + d] = part
+    used = [n for part in parts for n in names_of(part)]
+    if len(set(used)) < len(used):
+        raise ShardingTypeError(
+            f"operands {', '.join(a.str_short() for a in before)} together give an illegally sharded result: "
+            f"{tuple(parts)} has an axis twice"
+        )
     placing = NamedSharding(mesh, PartitionSpec(*parts))
     return [cut_as(rows, typed(type_on_mesh(rows).untyped, placing, Axes())) for _, rows in xs]
 

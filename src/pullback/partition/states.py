@@ -88,9 +88,7 @@ def _check_terms(name: str, in_avals: Sequence[Any], states: Sequence[State], sh
 
 def _check_reduced(name: str, in_avals: Sequence[Any], states: Sequence[State], shown: str) -> None:
     """ShardingTypeError unless all operands that are no scalars are reduced over the same axes."""
-    found = {
-        reduced for aval, (_, reduced) in zip(in_avals, states) if aval.ndim and aval.dtype != dtypes.float0
-    }
+    found = {reduced for aval, (_, reduced) in zip(in_avals, states) if aval.ndim and aval.dtype != dtypes.float0}
     if len(found) > 1:
         raise ShardingTypeError(
             f"{name}: operands cannot be the same on all devices along axes that another is reduced over, got {shown}; "

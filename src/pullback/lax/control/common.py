@@ -164,7 +164,9 @@ def row_type(aval: Any) -> Any:
         return row
     if placing.spec[0] is not None:
         raise ValueError(f"0th dimension of all xs should be replicated. Got {placing.spec}")
-    return typed(row, placing.update(spec=placing.spec.update(partitions=tuple(placing.spec)[1:])), aval.vma, aval.memory_space)
+    return typed(
+        row, placing.update(spec=placing.spec.update(partitions=tuple(placing.spec)[1:])), aval.vma, aval.memory_space
+    )
 
 
 def _lie_alike(a: Any, b: Any) -> bool:

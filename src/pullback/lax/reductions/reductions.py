@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core.lowering import Reduction
+from pullback.core.types import whole_along
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.records.families import *
 from pullback.lax.records.families import batch_reduction, check_axes, shape_without
@@ -133,6 +134,7 @@ reduce_sum_p = reduction(
 
 def _prod_jvp(x_dot, y, x, axes):
     """The product of all but one element, by prefix products from both sides: right also where elements are zero."""
+    x, x_dot = whole_along(x, axes), whole_along(x_dot, axes)
     kept = tuple(i for i in range(x.ndim) if i not in axes)
     order, rows = (*kept, *axes), tuple(x.shape[i] for i in kept)
     flat = lax.reshape(lax.transpose(x, order), (*rows, int(np.prod([x.shape[i] for i in axes], dtype=int))))

@@ -131,8 +131,9 @@ def vmap(
             if not -ndim <= axis < ndim:
                 raise ValueError(f"vmap out_axes is {axis}, but the output has {ndim} dimensions (with the mapped one)")
             moved = move_batch_axis(out, dim, axis % ndim, size)
-            whole = dim is not None or data.placing is None or ndim == 1  # JAX repeats scalars, and cuts the rest
-            results.append(moved if whole else _cut(moved, axis % ndim, data.placing))
+            if dim is None and data.placing is not None and ndim > 1:  # JAX repeats scalars, and cuts the rest
+                moved = _cut(moved, axis % ndim, data.placing)
+            results.append(moved)
         return tree_unflatten(out_tree, results)
 
     return named_after(vmap_f, fun)

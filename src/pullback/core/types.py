@@ -146,7 +146,7 @@ def in_state_of(zeros: Any, x: Any) -> Any:
     return cut_as(zeros, typed(have.untyped, placing, have.vma, have.memory_space))
 
 
-_NO_STATE = frozenset(), frozenset()
+_NO_STATE: tuple[frozenset, frozenset] = (frozenset(), frozenset())
 _mapped: ContextVar[Any] = ContextVar("pullback_mapped_axis", default=None)
 
 

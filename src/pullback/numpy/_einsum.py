@@ -215,7 +215,7 @@ def einsum(
             result = taken[0]
         else:
             if len(taken) == len(values):
-                check_terms(*taken, step.numbers[0], out_sharding)
+                check_terms(taken[0], taken[1], step.numbers[0], out_sharding)
             result = _dot_general(*taken, step.numbers, precision=precision, preferred_element_type=wanted)
         if step.permutation is not None:
             result = lax.transpose(result, step.permutation)

@@ -519,3 +519,16 @@ def test_scatters_say_what_joins_elements(name, joined):
     form = rf"update_jaxpr={{ lambda ; (\w):f32\[\] (\w):f32\[\]\. let (\w):f32\[\] = {joined} \1 \2 in \(\3,\) }}"
     assert re.fullmatch(form, line)
     assert "update_jaxpr=None" in str(jax.make_jaxpr(lambda x: x.at[jnp.array([1])].set(2.0))(X))
+
+
+def test_scatters_have_the_program_that_joins_elements():
+    index = jnp.array([1])
+    adds = jax.make_jaxpr(lambda x: x.at[index].add(2.0))(X)
+    gradients = jax.make_jaxpr(jax.grad(lambda x: (x[index] ** 2).sum()))(X)
+    for traced in (adds, gradients):
+        (eqn,) = [e for e in traced.eqns if e.primitive.name == "scatter-add"]
+        join = eqn.params["update_jaxpr"]
+        assert isinstance(join, jax.extend.core.Jaxpr) and [e.primitive.name for e in join.eqns] == ["add"]
+        assert [v.aval for v in join.invars] == [jax.typeof(jnp.float32(1))] * 2
+    x, y = jnp.float32(3), jnp.float32(4)
+    assert jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(join, ()))(x, y) == [7.0]

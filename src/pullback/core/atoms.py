@@ -68,6 +68,7 @@ class Program:
     """What equations may have among their parameters: a Jaxpr, or a ClosedJaxpr, which has one."""
 
     __slots__ = ()
+    of_elements = False  # whether it only says what the primitive's name says: no part of the program around it
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> list[Any]:
@@ -76,7 +77,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> list[Any]:
         getattr(item, "jaxpr", item)
         for value in params.values()
         for item in (value if isinstance(value, (tuple, list)) else (value,))
-        if isinstance(item, Program)
+        if isinstance(item, Program) and not item.of_elements
     ]
 
 

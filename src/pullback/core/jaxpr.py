@@ -207,6 +207,15 @@ class Jaxpr(Program):
         return jaxpr_text(self, source_info=source_info, name_stack=name_stack)
 
 
+class ElementJaxpr(Jaxpr):
+    """What a primitive does to elements, for those who read its equations: its name says it, too, and the compiler goes
+    by that.
+    """
+
+    __slots__ = ()
+    of_elements = True
+
+
 class ClosedJaxpr(Program):
     """A jaxpr with the values of its constvars."""
 

@@ -309,36 +309,8 @@ def _shown_params(eqn: Any) -> list[tuple[str, Any]]:
     if name in ("custom_jvp_call", "custom_vjp_call"):
         shown["name"] = params["call_jaxpr"].jaxpr.debug_info.func_name
         shown["symbolic_zeros"] = getattr(params.get("jvp") or params.get("fwd"), "symbolic_zeros", False)
-    if name.startswith("scatter-") and shown.get("update_jaxpr", name) is None:
-        shown["update_jaxpr"] = _Joined(name.removeprefix("scatter-"), eqn.outvars[0].aval)
     shown = _SHOWN.get(name, {}) | shown
     return sorted(shown.items(), key=lambda item: (item[0] != "name", item[0]))
-
-
-class _Named(NamedTuple):
-    """A primitive, of which only the name is printed."""
-
-    name: str
-
-
-class _Joining(NamedTuple):
-    """An equation of two elements."""
-
-    invars: list[Var]
-    outvars: list[Var]
-    primitive: _Named
-    params: dict[str, Any]
-    source: None = None
-
-
-class _Joined(Program):
-    """The program that joins two elements, which JAX's equations say and the name says here."""
-
-    def __init__(self, name: str, aval: Any) -> None:
-        x, y, out = (Var(aval.update(shape=(), weak_type=False)) for _ in range(3))
-        self.constvars: list[Var] = []
-        self.invars, self.outvars = [x, y], [out]
-        self.eqns = [_Joining([x, y], [out], _Named(name), {})]
 
 
 def _printed_in_front(jaxpr: Any) -> list[tuple[Any, str]]:

@@ -92,7 +92,7 @@ class _Specializer:
             return kind(*map(self.value, value))
         if isinstance(value, ShapedArray):
             return self.aval(value)
-        if isinstance(value, (Jaxpr, ClosedJaxpr)):
+        if isinstance(value, (Jaxpr, ClosedJaxpr)) and not value.of_elements:
             found = self.made.get(id(value))
             if found is None:
                 new: Any = self.jaxpr(value) if isinstance(value, Jaxpr) else value.map_jaxpr(self.jaxpr)

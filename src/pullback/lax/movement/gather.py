@@ -333,6 +333,8 @@ def _gather_transpose(
 ):
     if is_zero(out_bar):
         return [tangent_zero(operand), None]
+    from pullback.lax.movement.scatter import update_jaxpr_of
+
     n = dimension_numbers
     numbers = lax.ScatterDimensionNumbers(
         n.offset_dims, n.collapsed_slice_dims, n.start_index_map, n.operand_batching_dims, n.start_indices_batching_dims
@@ -343,7 +345,7 @@ def _gather_transpose(
             zeros,
             indices,
             out_bar,
-            update_jaxpr=None,
+            update_jaxpr=update_jaxpr_of(lax.scatter_add_p, out_bar.dtype),
             update_consts=(),
             dimension_numbers=numbers,
             indices_are_sorted=indices_are_sorted,

@@ -64,7 +64,7 @@ def _without_rules(jaxpr: Jaxpr) -> Jaxpr:
         if isinstance(value, ClosedJaxpr):
             return without_rules(value)
         if isinstance(value, Jaxpr):
-            return _without_rules(value)
+            return value if value.of_elements else _without_rules(value)
         if isinstance(value, (tuple, list)) and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
             return type(value)([stripped(v, inline) for v in value])
         return None if inline and callable(value) else value

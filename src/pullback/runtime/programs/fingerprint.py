@@ -97,7 +97,7 @@ class _Writer:
             return repr(value)
         if kind is tuple or kind is list:
             return f"({','.join([self.value(v) for v in value])})"
-        if kind is ClosedJaxpr or kind is Jaxpr:
+        if isinstance(value, (ClosedJaxpr, Jaxpr)):
             self.parts.append("{")
             (self.closed if kind is ClosedJaxpr else self.jaxpr)(value)
             self.parts.append("}")

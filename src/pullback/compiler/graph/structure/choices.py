@@ -22,6 +22,13 @@ from pullback.core.lowering import Elementwise, Pointwise
 from pullback.lax.movement.gather import GatherScatterMode
 
 COMBINED = {f"scatter-{name}": name for name in ("add", "sub", "mul", "min", "max")}
+
+
+def applies(eqn: JaxprEqn) -> bool:
+    """Whether an equation is a scatter that applies a function to what is there."""
+    return eqn.primitive.name == "scatter" and eqn.params["update_jaxpr"] is not None
+
+
 _REPEATING = ("broadcast_in_dim", "reshape", "transpose", "iota")
 
 
@@ -40,7 +47,7 @@ def write_choices(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _scatter(r: Rewriter, eqn: JaxprEqn) -> Any:
     operand, indices, updates = eqn.invars
     name = eqn.primitive.name
-    if name == "scatter" and eqn.params["update_jaxpr"] is not None:
+    if applies(eqn):
         return None
     if not updates.aval.size or not isinstance(operand.aval.dtype, np.dtype) or not _is_computed(r, operand):
         return None

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.compiler.graph.structure.choices import COMBINED
+from pullback.compiler.graph.structure.choices import COMBINED, applies
 from pullback.compiler.graph.structure.facts import index_parts
 from pullback.compiler.graph.structure.gathers import FEWEST, RUNS, known_places, runs_of
 from pullback.core.avals import ShapedArray
@@ -43,7 +43,7 @@ def _scatter(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A scatter at evenly spaced known places as what it does to them."""
     operand, indices, updates = eqn.invars
     name = eqn.primitive.name
-    if name == "scatter" and eqn.params["update_jaxpr"] is not None:
+    if applies(eqn):
         return None
     shape = operand.aval.shape
     if not isinstance(operand.aval.dtype, np.dtype) or updates.aval.size < FEWEST:

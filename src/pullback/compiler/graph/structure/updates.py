@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.compiler.graph.structure.choices import COMBINED
+from pullback.compiler.graph.structure.choices import COMBINED, applies
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.lax.movement.gather import GatherDimensionNumbers
 from pullback.loops.schedule.space import LANES
@@ -76,7 +76,7 @@ def _updates_of(r: Rewriter, x: Any, made: Any) -> list[JaxprEqn]:
         if update is None or r.uses[made] != 1 or len(found) == _CHAINED:
             return []
         window = update.invars[1 if update.primitive.name == "dynamic_update_slice" else 2]
-        if not 0 < window.aval.size * LANES <= x.aval.size or update.params.get("update_jaxpr") is not None:
+        if not 0 < window.aval.size * LANES <= x.aval.size or applies(update):
             return []
         found.append(update)
         made = update.invars[0]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pullback.core.lowering import Pointwise
 from pullback.lax.movement.broadcast import canonical_shape
+from pullback.lax.movement.joins import update_jaxpr_of
 from pullback.lax.records.families import *
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "gather", "gather_p", "index_take"]
@@ -333,8 +334,6 @@ def _gather_transpose(
 ):
     if is_zero(out_bar):
         return [tangent_zero(operand), None]
-    from pullback.lax.movement.scatter import update_jaxpr_of
-
     n = dimension_numbers
     numbers = lax.ScatterDimensionNumbers(
         n.offset_dims, n.collapsed_slice_dims, n.start_index_map, n.operand_batching_dims, n.start_indices_batching_dims
@@ -345,7 +344,7 @@ def _gather_transpose(
             zeros,
             indices,
             out_bar,
-            update_jaxpr=update_jaxpr_of(lax.scatter_add_p, out_bar.dtype),
+            update_jaxpr=update_jaxpr_of("scatter-add", out_bar.dtype),
             update_consts=(),
             dimension_numbers=numbers,
             indices_are_sorted=indices_are_sorted,

@@ -7,11 +7,9 @@ The order is fixed, so of several updates of one place by `scatter` the last one
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pullback.core.jaxpr import ElementJaxpr, JaxprEqn, Var
 from pullback.core.lowering import Nest
 from pullback.lax.movement.gather import (
     GatherDimensionNumbers,
@@ -20,6 +18,7 @@ from pullback.lax.movement.gather import (
     gather_p,
     places,
 )
+from pullback.lax.movement.joins import update_jaxpr_of
 from pullback.lax.movement.scatter_sums import emit_shares, shares, wide_dtype
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
@@ -389,7 +388,7 @@ def _mul_jvp(primals, tangents, **params):
         at_places = _gather_of(
             operand, indices, operand.shape, updates.shape, params["dimension_numbers"], params.get("mode")
         )
-        params = params | {"update_jaxpr": update_jaxpr_of(scatter_add_p, out.dtype)}
+        params = params | {"update_jaxpr": update_jaxpr_of("scatter-add", out.dtype)}
         sums = scatter_add_p.bind(_zeros(operand.shape, out), indices, lax.mul_p.bind(updates_dot, at_places), **params)
         out_dot = add_tangents(out_dot, sums)
     return out, tangent_zero(out) if out_dot is None else out_dot
@@ -419,7 +418,7 @@ def _extremum_jvp_of(primitive):
         operand_wins = lax.convert_element_type(lax.eq_p.bind(operand, out), out.dtype)
         update_wins = lax.convert_element_type(lax.eq_p.bind(updates, here), out.dtype)
         zeros = _zeros(operand.shape, out)
-        params = params | {"update_jaxpr": update_jaxpr_of(scatter_add_p, out.dtype)}
+        params = params | {"update_jaxpr": update_jaxpr_of("scatter-add", out.dtype)}
         winners = scatter_add_p.bind(operand_wins, indices, update_wins, **params)
         total = zeros if is_zero(operand_dot) else lax.mul_p.bind(operand_dot, operand_wins)
         if not is_zero(updates_dot):
@@ -521,16 +520,6 @@ scatter_max_p.jvp = _extremum_jvp_of(lambda: scatter_max_p)
 _BY_NAME = {p.name: p for p in (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)}
 
 
-@functools.cache
-def update_jaxpr_of(p: Primitive, dtype: Any) -> ElementJaxpr | None:
-    """What a scatter does to an element and its update, as its equations say it; None for one that overwrites."""
-    if p is scatter_p:
-        return None
-    join = getattr(lax, p.name.removeprefix("scatter-") + "_p")
-    x, y, out = (Var(ShapedArray((), dtype)) for _ in range(3))
-    return ElementJaxpr((), (x, y), (out,), (JaxprEqn((x, y), (out,), join, {}),))
-
-
 def bind_scatter(
     name: str,
     operand: Any,
@@ -543,12 +532,11 @@ def bind_scatter(
     update_jaxpr: Any = None,
 ) -> Any:
     """A scatter by the name of its primitive."""
-    p = _BY_NAME[name]
-    return p.bind(
+    return _BY_NAME[name].bind(
         operand,
         indices,
         updates,
-        update_jaxpr=update_jaxpr or update_jaxpr_of(p, operand.dtype),
+        update_jaxpr=update_jaxpr or update_jaxpr_of(name, operand.dtype),
         update_consts=(),
         dimension_numbers=numbers,
         indices_are_sorted=indices_are_sorted,

@@ -7,8 +7,9 @@ from typing import Any
 
 from pullback.core import trace
 from pullback.lax.movement.gather import GatherScatterMode, canonical_numbers
+from pullback.lax.movement.joins import update_jaxpr_of
 from pullback.lax.movement.scatter import *
-from pullback.lax.movement.scatter import bind_scatter, update_jaxpr_of
+from pullback.lax.movement.scatter import bind_scatter
 from pullback.lax.records.families import *
 from pullback.lax.records.operands import check_kind
 from pullback.util.static import check_flags
@@ -39,7 +40,7 @@ def _public(p: Primitive, arithmetic: str = "") -> Callable:
             operand,
             scatter_indices,
             updates,
-            update_jaxpr=update_jaxpr_of(p, operand.dtype),
+            update_jaxpr=update_jaxpr_of(p.name, operand.dtype),
             update_consts=(),
             dimension_numbers=canonical_numbers(dimension_numbers),
             indices_are_sorted=bool(indices_are_sorted),

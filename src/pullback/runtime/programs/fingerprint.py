@@ -99,7 +99,10 @@ class _Writer:
             return f"({','.join([self.value(v) for v in value])})"
         if isinstance(value, (ClosedJaxpr, Jaxpr)):
             self.parts.append("{")
-            (self.closed if kind is ClosedJaxpr else self.jaxpr)(value)
+            if isinstance(value, ClosedJaxpr):
+                self.closed(value)
+            else:
+                self.jaxpr(value)
             self.parts.append("}")
             return "{}"
         if kind is dict:

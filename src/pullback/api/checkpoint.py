@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from pullback.api import _arguments as arguments
@@ -20,6 +19,7 @@ from pullback.lax.control.common import lasts
 from pullback.sharding._shardings import MemorySpace
 from pullback.transforms.call import checkpoint_p
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
+from pullback.util.record import frozen_record
 from pullback.util.tracebacks import api_boundary
 
 _unspecified = Unspecified()
@@ -214,7 +214,7 @@ class Offloadable(NamedTuple):
 _SPACES = {space.value: space for space in MemorySpace}  # by the names of kinds of memory
 
 
-@dataclass(frozen=True)
+@frozen_record
 class DotsSaveable:
     """Keep the results of products; of convolutions, too, unless only of those without batch dimensions."""
 
@@ -229,7 +229,7 @@ class DotsSaveable:
         return not left and not right
 
 
-@dataclass(frozen=True)
+@frozen_record
 class SaveOnlyTheseNames:
     """Keep the values with these names only."""
 
@@ -239,7 +239,7 @@ class SaveOnlyTheseNames:
         return primitive is name_p and params["name"] in self.saveable_names
 
 
-@dataclass(frozen=True)
+@frozen_record
 class SaveAnyNamesButThese:
     """Keep named values, but for these names."""
 

@@ -162,7 +162,7 @@ class Override:
 _REQUIRED = object()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Flag:
     """One option: `flag.value` reads it, `flag(value)` is a context manager that overrides it for this thread."""
 

@@ -173,8 +173,9 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     n = static_int(n, "hadamard: argument 'n'")
     if n < 1 or n & (n - 1):
         raise ValueError(f"n must be an integer, and n must be a power of 2; got {n}")
-    bits = np.array([[bin(i & j).count("1") & 1 for j in range(n)] for i in range(n)])
-    return jnp.asarray((1 - 2 * bits).astype(dtypes.check_user_dtype_supported(dtype, "hadamard")))
+    numbers = lax.iota(np.uint32, n)
+    is_odd = lax.population_count(numbers[:, None] & numbers) & np.uint32(1)
+    return jnp.where(is_odd, -1, 1).astype(dtypes.check_user_dtype_supported(dtype, "hadamard"))
 
 
 def helmert(n: int, full: bool = False) -> Any:

@@ -158,20 +158,31 @@ struct Table {
             if (r == slot) r = nullptr;
     }
 
-    void remove(std::unordered_multimap<uint64_t, Slot*>::iterator it) {
-        Slot* slot = it->second;
-        slots.erase(it);
-        forget(slot);
-        drop(slot);
+    // Room for one more. To find what was not used for longest takes a look at all: an eighth leaves at once.
+    void make_room() {
+        using Item = decltype(slots)::iterator;
+        while (!slots.empty() && slots.size() >= maxsize) {
+            std::vector<Item> items;
+            for (Item it = slots.begin(); it != slots.end(); ++it) items.push_back(it);
+            const size_t leaving = std::min(items.size(), items.size() - maxsize + 1 + maxsize / 8);
+            std::nth_element(items.begin(), items.begin() + (leaving - 1), items.end(),
+                             [](Item a, Item b) { return a->second->used < b->second->used; });
+            items.resize(leaving);
+            std::vector<Slot*> gone;  // dropped at the end, as that may run code that comes back to this table
+            for (Item it : items) {
+                gone.push_back(it->second);
+                forget(it->second);
+                slots.erase(it);
+            }
+            for (Slot* slot : gone) drop(slot);
+        }
     }
 
     SlotRef insert(const CallKey& key, uint64_t hash) {
         auto range = slots.equal_range(hash);
         for (auto it = range.first; it != range.second; ++it)  // a concurrent or nested call may have been here
             if (it->second->key.same_words(key) && it->second->key.same_identities(key)) return SlotRef(it->second);
-        while (!slots.empty() && slots.size() >= maxsize)
-            remove(std::min_element(slots.begin(), slots.end(),
-                                    [](auto& a, auto& b) { return a.second->used < b.second->used; }));
+        make_room();
         auto* slot = new Slot(key, hash);
         slot->used = ++clock;
         slots.emplace(hash, slot);

@@ -236,6 +236,16 @@ def test_least_recently_used_entries_go():
     assert r.f.cache_size() == 0 and not r(kinds[0])
 
 
+def test_an_eighth_leaves_a_full_table():
+    r = Recorder(maxsize=64)
+    kinds = [np.zeros(n, np.float32) for n in range(1, 66)]
+    for x in kinds[:64]:
+        assert not r(x)
+    assert r(kinds[0]) and r.f.cache_size() == 64  # so that another one is the oldest
+    assert not r(kinds[64]) and r.f.cache_size() == 64 - 8
+    assert r(kinds[0]) and r(kinds[10]) and r(kinds[63]) and not r(kinds[9])
+
+
 def test_a_miss_may_use_the_function_itself(program, aval):
     e = native(program, aval)
 

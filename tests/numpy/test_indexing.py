@@ -309,6 +309,20 @@ def test_empty_indices_into_axes_of_size_0():
     np.testing.assert_array_equal(pullback.grad(lambda x: x[none].sum())(x), x)
     with pytest.raises(IndexError, match="size 0"):
         jnp.asarray(x)[np.zeros(1, int)]
+    with pytest.raises(TypeError, match="size 0"):  # as JAX's, where the place is an array
+        jnp.zeros((3, 0))[np.zeros(1, int), 0]
+
+
+def test_places_outside_of_empty_axes_give_empty_results():
+    """What has no elements is out of no bounds, once there is an array in the index."""
+    x, some = jnp.zeros((3, 0, 0)), np.array([True, False, True])
+    for index, shape in [((some, np.int64(0), None), (2, 1, 0)), ((slice(0, 0), jnp.array([4])), (0, 1, 0))]:
+        assert x[index].shape == shape
+        assert pullback.jit(lambda x, index=index: x[index])(x).shape == shape
+        assert pullback.grad(lambda x, index=index: x[index].sum())(x).shape == x.shape
+    assert jnp.zeros((0, 3, 0))[0, jnp.array([1])].shape == (1, 0)
+    with pytest.raises(IndexError, match="size 0"):
+        x[:, 0]
 
 
 def test_long_masks_and_index_arrays_go_in_parts():

@@ -21,6 +21,7 @@ from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, check_fits, parse
 from pullback.util import dtypes
+from pullback.util.errors import EmptyAxisError
 from pullback.util.record import record
 from pullback.util.tracebacks import shorten
 
@@ -253,9 +254,6 @@ def index_get(
         entries = [_as_in_program(e, x.shape, wrap) for e in entries]
     at = [e for e in entries if isinstance(e, At)]
     refuse_empty_axes(x.shape, entries)
-    for e in at:
-        if x.shape[e.axis] == 0 and how is not Mode.FILL_OR_DROP:
-            raise IndexError(f"index is out of bounds for axis {e.axis} with size 0")
     outside = not all(type(e.index) is int and is_inside(e.index, x.shape[e.axis], wrap) for e in at)
     advanced = [e for e in entries if isinstance(e, Advanced)]
     spans = [e for e in entries if isinstance(e, Span)]
@@ -421,12 +419,13 @@ def _gather(
         order = tuple(number if kind == "batch" else len(batch_shape) + number for kind, number in result_parts)
         x = lax.transpose(x, order)
     else:
-        nothing = any(x.shape[a] == 0 for a in indexed)
-        if nothing and how is not Mode.FILL_OR_DROP and np.prod(batch_shape, dtype=int):
-            raise IndexError(f"index is out of bounds for an axis of size 0, in an array of shape {x.shape}")
-        if nothing and 0 in batch_shape:  # which gather, whose slices have size 1, refuses
-            sizes = {"batch": batch_shape, "window": x.shape}
-            return lax.reshape(x, tuple(1 if kind == "new" else sizes[kind][n] for kind, n in layout.parts))
+        if any(x.shape[a] == 0 for a in indexed):  # which gather, whose slices have size 1, refuses
+            sizes = {"batch": batch_shape, "window": tuple(slice_sizes)}
+            result_shape = tuple(1 if kind == "new" else sizes[kind][n] for kind, n in layout.parts)
+            if 0 in result_shape:
+                return lax.reshape(x, result_shape)
+            if how is not Mode.FILL_OR_DROP:
+                raise EmptyAxisError(f"index is out of bounds for an axis of size 0, in an array of shape {x.shape}")
         dimension_numbers = lax.GatherDimensionNumbers(
             offset_dims=tuple(k for k, (kind, _) in enumerate(result_parts) if kind == "window"),
             collapsed_slice_dims=tuple(sorted(set(indexed) - windows)),

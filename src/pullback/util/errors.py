@@ -255,6 +255,16 @@ class DimensionsError(ArgumentError, IndexError):
     """
 
 
+class EmptyAxisError(Explained, IndexError, TypeError):
+    """Elements were asked for along an axis that has none.
+
+        jnp.zeros((0, 3))[jnp.array([0])]             # wrong: there is no row
+        jnp.zeros((0, 3))[jnp.array([], jnp.int32)]  # right
+
+    JAX raises an IndexError where the place is a number and a TypeError where it is an array; this is both.
+    """
+
+
 class UnhashableArgumentError(ArgumentError):
     """A list, dict or array was given for a static argument; give a number, a name or a tuple.
 

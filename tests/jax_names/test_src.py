@@ -59,6 +59,9 @@ def test_keys_are_taken_apart():
     assert prng.random_wrap(words, impl=prng.prngs["threefry2x32"]).dtype == keys.dtype
     names = [eqn.primitive for eqn in pb.make_jaxpr(pb.random.split)(pb.random.key(0)).eqns]
     assert prng.random_split_p in names
+    files = importlib.import_module("pullback.jax_names.src.random")
+    assert files.prng is prng and files.threefry2x32 is private("random.threefry2x32")
+    assert files.normal is pb.random.normal
 
 
 def test_rules_are_written_with_functions_of_arrays():

@@ -58,7 +58,6 @@ ELSEWHERE = {
     "numpy.setops": "pullback.numpy._sets",  # unxt: the classes of results
     "ops": "pullback.ops",
     "profiler": "pullback.profiler",
-    "random": "pullback.random",  # numpyro
     "random.prng": "pullback.jax_names.src.prng",
     "random.threefry2x32": "pullback.jax_names.src.threefry",  # quax
     "scipy": "pullback.scipy",  # numpyro, jaxopt

@@ -80,3 +80,39 @@ def test_infinities_and_what_is_left_out():
         assert jax.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0))(-X) == 0
         z = jax.jit(lambda z: lax.fori_loop(0, 3, lambda i, z: z * z, z))(np.complex64(1j))
         assert z == 1
+
+
+def test_a_nan_inside_a_function_that_its_result_leaves_out_is_none():
+    x = jnp.arange(1.0, 13.0).reshape(3, 4)
+    inside = {
+        "var": lambda: jnp.var(x, axis=0),
+        "median": lambda: jnp.median(x, axis=0),
+        "where": lambda: jnp.where(x > 0, x, jnp.nan),
+        "logsumexp": lambda: jax.nn.logsumexp(x, axis=0, b=x),
+        "expi": lambda: jax.scipy.special.expi(x),
+        "vonmises": lambda: jax.scipy.stats.vonmises.pdf(x, x),
+        "derivative of max": lambda: jax.grad(lambda x: (jnp.max(x, axis=0) ** 2).sum())(x),
+        "derivative of softmax": lambda: jax.grad(lambda x: jax.nn.softmax(x)[0, 0])(x),
+    }
+    for name, run in inside.items():
+        wanted = run()
+        with jax.debug_nans(True):
+            for _ in range(3):
+                np.testing.assert_array_equal(run(), wanted, err_msg=name)
+
+
+def test_each_call_of_a_function_is_looked_at():
+    x = jnp.arange(6.0).reshape(3, 2) - 1
+    with jax.debug_nans(True):
+        for _ in range(3):
+            with pytest.raises(FloatingPointError, match="encountered in log"):
+                jnp.log(x)
+            with pytest.raises(FloatingPointError, match="encountered in full"):
+                jnp.full(3, jnp.nan)
+            with pytest.raises(FloatingPointError, match="encountered in logsumexp"):  # which no operation has made
+                jax.nn.logsumexp(x[:, :1], axis=1, b=-jnp.ones((3, 1)))
+        with jax.transfer_guard("allow"):
+            pass
+        with pytest.raises(FloatingPointError, match="encountered in log"):  # still, though no guard looks any more
+            jnp.log(-x * x - 1)
+    assert jnp.isnan(jnp.log(x)).any()

@@ -49,7 +49,7 @@ from pullback.util import config
 from pullback.util.absent import own_name
 from pullback.util.errors import UNTRACEABLE
 from pullback.util.memory import forgetful
-from pullback.util.pytree import tree_flatten, tree_structure, tree_unflatten
+from pullback.util.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary, shorten
 from pullback.util.warning import strict
@@ -147,6 +147,8 @@ class Memory:
         """The call in full: (result, what C shall remember for arguments of these types, or None)."""
         if hooks.transfers is not None and hooks.transfers.is_watching():
             return self.watched(args, kwargs, hooks.transfers), None
+        if checks.is_active():
+            return checks.looked_at(lambda: self.fun(*args, **kwargs), tree_leaves, self.name), None
         traced = self.traced_first(args, kwargs)
         is_compiled, planned = (False, None) if traced is None else self.decided(traced[0])
         if traced is not None and is_compiled:
@@ -170,7 +172,7 @@ class Memory:
         leaves, in_tree = tree_flatten((dynamic, {k: x for k, x in kwargs.items() if k not in statics}))
         if not self.at_once and not any([getattr(x, "size", 0) >= _core.DECIDES for x in leaves]):
             return None
-        if checks.is_active() or switches.interpret:
+        if switches.interpret:
             return None
         try:
             closed, out_tree = self.traced(len(args), statics, in_tree, tuple(map(typeof, leaves)))
@@ -221,8 +223,6 @@ class Memory:
     ) -> Any:
         """The cache entry of calls like this one; None where they must be Python's. What is known of it already: its
         jaxpr, and the plan of that or why there is none."""
-        if checks.is_active():
-            return None
         statics, dynamic = self._separated(args, kwargs)
         named = {k: x for k, x in kwargs.items() if k not in statics}
         leaves, in_tree = tree_flatten((dynamic, named))

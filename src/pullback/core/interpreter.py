@@ -114,14 +114,16 @@ def eval_interpreter() -> Interpreter:
 
 class _Watching(threading.local):
     code = 0  # or 3: what `set_tracing` is told where the interpreter that evaluates is current
+    who: frozenset[str] = frozenset()
 
 
 _watching = _Watching()
 
 
-def set_watching(active: bool) -> None:
+def set_watching(who: str, active: bool) -> None:
     """Whether calls of this thread go through Python though nothing is transformed, as somebody looks at them."""
-    _watching.code = 3 if active else 0
+    _watching.who = _watching.who | {who} if active else _watching.who - {who}
+    _watching.code = 3 if _watching.who else 0
     if current_interpreter() is _eval:
         _core.set_tracing(_watching.code)
 

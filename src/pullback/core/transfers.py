@@ -26,7 +26,6 @@ from pullback.util.logs import TRANSFERS, warn
 HOST = (np.ndarray, np.generic, bool, int, float, complex)
 
 
-
 class _State(threading.local):
     from_host = "allow"
     between = "allow"
@@ -42,7 +41,7 @@ def _read_flags() -> None:
         config.value_of(f"jax_transfer_guard_{name}") or "allow" for name in ("host_to_device", "device_to_device")
     ]
     _state.from_host, _state.between = levels
-    set_watching(levels != ["allow", "allow"])
+    set_watching("transfers", levels != ["allow", "allow"])
 
 
 config.add_listener(_read_flags)

@@ -1,7 +1,12 @@
-"""jax_debug_nans and jax_debug_infs: results are looked at, and the operation that made a bad one is named."""
+"""jax_debug_nans and jax_debug_infs: results are looked at, and the operation that made a bad one is named.
+
+The results of a public function are those that count, as those of a jitted one do: a NaN inside, which `where` leaves
+out, is none of the user's business. A function whose result is bad runs again, to find the operation that made it.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
+from pullback.core.interpreter import set_watching
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, jaxprs_in_params
+from pullback.core.primitive import Primitive
 from pullback.util import config
 
 _state = {"nan": False, "inf": False}
@@ -18,15 +25,16 @@ _state = {"nan": False, "inf": False}
 def _read_flags() -> None:
     _state["nan"] = bool(config.value_of("jax_debug_nans"))
     _state["inf"] = bool(config.value_of("jax_debug_infs"))
-
-
-config.add_listener(_read_flags)
-_read_flags()
+    set_watching("checks", is_active())
 
 
 def is_active() -> bool:
     """Whether results are to be looked at."""
     return _state["nan"] or _state["inf"]
+
+
+config.add_listener(_read_flags)
+_read_flags()
 
 
 def kinds() -> tuple[bool, bool]:
@@ -44,11 +52,57 @@ def problem(value: Any) -> str | None:
     return "inf" if _state["inf"] and bool(np.isinf(array).any()) else None
 
 
+class _Mode(threading.local):
+    """What is done with the results of single operations."""
+
+    is_inside = False  # of a function whose result is looked at: nothing
+    asks_for_makers = False  # of which the result is bad: only those count that are bad of good operands
+
+
+_mode = _Mode()
+
+
 def check(values: Sequence[Any], where: str) -> None:
     """FloatingPointError naming `where` if a value is bad."""
+    if _mode.is_inside:
+        return
     for value in values:
         if type(value) is _core.Array and (found := problem(value)):
             raise FloatingPointError(f"invalid value ({found}) encountered in {where}")
+
+
+_MOVES = frozenset({"movement", "identity", "selection"})  # traits of operations that take values from their operands
+
+
+def check_operation(primitive: Primitive, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    """The same of one operation. Those that only move elements have not made what was there before: constants of our
+    own functions may be NaN."""
+    if _mode.is_inside or not any([type(x) is _core.Array and problem(x) for x in results]):
+        return
+    moves = not _MOVES.isdisjoint(primitive.traits) or primitive.name == "convert_element_type"
+    if (moves or _mode.asks_for_makers) and any([problem(x) for x in operands]):
+        return
+    check(results, primitive.name)
+
+
+def looked_at(run: Callable[[], Any], leaves: Callable[[Any], Sequence[Any]], name: str) -> Any:
+    """What `run`, a function of arrays, gives; FloatingPointError if that is bad."""
+    if _mode.is_inside or _mode.asks_for_makers:
+        return run()
+    _mode.is_inside = True
+    try:
+        result = run()
+    finally:
+        _mode.is_inside = False
+    found = leaves(result)
+    if any([type(x) is _core.Array and problem(x) for x in found]):
+        _mode.asks_for_makers = True
+        try:
+            run()
+        finally:
+            _mode.asks_for_makers = False
+        check(found, name)
+    return result
 
 
 def checked(
@@ -63,7 +117,7 @@ def checked(
         if notes is not None:
             notes.clear()
         outs = executable(inputs)
-        if is_active() and any(type(x) is _core.Array and problem(x) for x in outs):
+        if is_active() and not _mode.is_inside and any(type(x) is _core.Array and problem(x) for x in outs):
             if notes is not None and (found := notes.text()) is not None:
                 raise FloatingPointError(found)
             if notes is None:

@@ -143,11 +143,11 @@ def evaluate(primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
             if places is not None or primitive.name in SAYS:
                 result = _placed(primitive, args, record, params, result)
             if checks.is_active():
-                checks.check([result] if record.single else result, primitive.name)
+                checks.check_operation(primitive, args, [result] if record.single else result)
             return result
     results = program([x if type(x) is _core.Array else _array(x, aval) for x, aval in zip(args, avals)])
     if checks.is_active():
-        checks.check(results, primitive.name)
+        checks.check_operation(primitive, args, results)
     return results[0] if record.single else results
 
 

@@ -251,3 +251,25 @@ def test_stages_take_symbolic_types():
     assert str(f.eval_shape(spec).shape) == "(b,)" and str(f.trace(spec).jaxpr.out_avals[0]) == "float32[b]"
     text = str(jax.make_jaxpr(lambda x: x.sum() / x.shape[0])(spec))
     assert "f32[a,b]" in text and "dim_as_value[dim=a]" in text
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric"])
+@pytest.mark.parametrize("reflect_type", ["even", "odd"])
+def test_reflection_of_lengths_that_are_known_to_suffice(mode, reflect_type):
+    (n,) = export.symbolic_shape("n", constraints=["n >= 3"])
+    widths = ((2, 1), (0, 3 if mode == "symmetric" else 2))
+    padded = jax.jit(lambda x: jnp.pad(x, widths, mode=mode, reflect_type=reflect_type))
+    exported = export.export(padded)(jax.ShapeDtypeStruct((n, 3), np.float32))
+    for size in (3, 5):
+        x = np.arange(3.0 * size, dtype=np.float32).reshape(size, 3)
+        np.testing.assert_array_equal(exported.call(x), np.pad(x, widths, mode=mode, reflect_type=reflect_type))
+    with pytest.raises(ValueError, match="takes at most"):
+        export.export(jax.jit(lambda x: jnp.pad(x, ((4, 0), (0, 0)), mode=mode)))(jax.ShapeDtypeStruct((n, 3), float))
+
+
+def test_what_needs_to_know_a_size_says_so():
+    (n,) = export.symbolic_shape("n")
+    given = jax.ShapeDtypeStruct((n, 2), np.float32)
+    for f in (lambda x: jax.lax.associative_scan(jnp.add, x), lambda x: jax.random.permutation(jax.random.key(0), x)):
+        with pytest.raises(NotImplementedError, match="needs to know"):
+            export.export(jax.jit(f))(given)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.util import config, dtypes
 
 TABLE = json.loads((pathlib.Path(__file__).parent / "data" / "promotion.json").read_text())
@@ -108,10 +109,14 @@ def test_user_dtypes():
         dtypes.check_user_dtype_supported(object, "zeros")
     with pytest.raises(TypeError):
         dtypes.check_user_dtype_supported("int128", "zeros")
-    with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
+    with pytest.warns(UserWarning, match="Explicitly requested dtype float64 requested in zeros is not available"):
         assert dtypes.check_user_dtype_supported("float64", "zeros") == np.float32
     with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
         assert dtypes.result_type(np.float64) == np.float32
+    with pytest.warns(UserWarning, match="int64 requested in argmax"):
+        assert lax.argmax(np.arange(3), 0, np.int64).dtype == np.int32
+    with pytest.warns(UserWarning, match="int64 requested in broadcasted_iota"):
+        assert lax.iota(np.int64, 3).dtype == np.int32
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert dtypes.result_type(jnp.float64) == dtypes.result_type(jnp.float64, np.int8) == np.float32

@@ -14,7 +14,7 @@ import numpy as np
 from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import index as size_of
-from pullback.core.dimensions import is_symbolic
+from pullback.core.dimensions import is_at_least, is_symbolic
 from pullback.numpy._arguments import Array, arrays, broadcast_to, check_arraylike, concrete_or_error, const, convert
 from pullback.numpy._creation import asarray
 from pullback.numpy._quantiles import median as _median
@@ -122,9 +122,12 @@ def _pad(array: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
         if array.shape[axis] == 0:
             raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
         if any(is_symbolic(n) for n in (before, behind, array.shape[axis])):
-            if mode != "edge":
+            if mode == "edge":
+                array = _edge(array, axis, before, behind)
+            elif mode in ("reflect", "symmetric"):
+                array = _of_unknown_length(array, axis, before, behind, mode, reflect_type == "odd")
+            else:
                 raise NotImplementedError(f"pad: mode {mode!r} is not implemented along symbolic dimensions")
-            array = _edge(array, axis, before, behind)
         elif mode in ("reflect", "symmetric") and reflect_type == "odd":
             array = _odd(array, axis, int(before), int(behind), mode)
         else:
@@ -194,20 +197,42 @@ def _odd(x: Any, axis: int, before: int, behind: int, mode: str) -> Any:
         n = x.shape[axis]
         most = n if include_edge else n - 1
         take_before, take_behind = min(before, most), min(behind, most)
-        parts = [x]
-        if take_before:
-            edge = lax.slice_in_dim(x, 0, 1, axis=axis)
-            first = 0 if include_edge else 1
-            mirrored = lax.rev(lax.slice_in_dim(x, first, first + take_before, axis=axis), (axis,))
-            parts.insert(0, lax.sub(lax.mul(broadcast_to(edge, mirrored.shape), lax.full_like(mirrored, 2)), mirrored))
-        if take_behind:
-            edge = lax.slice_in_dim(x, n - 1, n, axis=axis)
-            last = n if include_edge else n - 1
-            mirrored = lax.rev(lax.slice_in_dim(x, last - take_behind, last, axis=axis), (axis,))
-            parts.append(lax.sub(lax.mul(broadcast_to(edge, mirrored.shape), lax.full_like(mirrored, 2)), mirrored))
-        x = lax.concatenate(parts, axis)
+        x = _mirrored(x, axis, take_before, take_behind, include_edge, is_odd=True)
         before, behind = before - take_before, behind - take_behind
     return x
+
+
+def _of_unknown_length(x: Any, axis: int, before: Any, behind: Any, mode: str, is_odd: bool) -> Any:
+    """Reflection of what is long enough for that, whatever its symbolic length is."""
+    most = x.shape[axis] - (mode == "reflect")
+    for width in (before, behind):
+        if is_symbolic(width) or not is_at_least(most, width):
+            raise ValueError(
+                f"pad: mode {mode!r} along an axis of size {x.shape[axis]} takes at most {most} elements, and whether "
+                f"{width} are more is not known"
+            )
+    return _mirrored(x, axis, before, behind, mode == "symmetric", is_odd)
+
+
+def _mirrored(x: Any, axis: int, before: Any, behind: Any, include_edge: bool, is_odd: bool) -> Any:
+    """x and as many of its own elements on either side, in reverse; what is odd is mirrored at the end points, too."""
+    n = x.shape[axis]
+
+    def turned(start: Any, stop: Any, place: Any) -> Any:
+        part = lax.rev(lax.slice_in_dim(x, start, stop, axis=axis), (axis,))
+        if not is_odd:
+            return part
+        edge = broadcast_to(lax.slice_in_dim(x, place, place + 1, axis=axis), part.shape)
+        return lax.sub(lax.mul(edge, lax.full_like(part, 2)), part)
+
+    parts = [x]
+    if before:
+        first = 0 if include_edge else 1
+        parts.insert(0, turned(first, first + before, 0))
+    if behind:
+        last = n if include_edge else n - 1
+        parts.append(turned(last - behind, last, n - 1))
+    return lax.concatenate(parts, axis)
 
 
 def _linear_ramp(x: Any, widths: np.ndarray, values: Any) -> Any:

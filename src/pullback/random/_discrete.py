@@ -391,6 +391,8 @@ def shuffle(impl: PRNGImpl, words: Any, x: Any, axis: int) -> Any:
     The orders of several rounds do not depend on each other. Short ones are sorted side by side, each on a thread, and
     applied one after the other; in longer ones all threads sort a round, which moves what the one before it gave.
     """
+    if not isinstance(x.size, int):
+        raise NotImplementedError(f"permutation: it needs to know how many elements there are, of shape {x.shape}")
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     drawn = []
     for _ in range(rounds):

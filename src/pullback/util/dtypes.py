@@ -536,7 +536,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     canonical = canonicalize_dtype(resolved)
     if canonical != resolved:
         mode = _config.value_of("jax_explicit_x64_dtypes")
-        where = f" in {fun_name}" if fun_name else ""
+        where = f" requested in {fun_name}" if fun_name else ""
         text = (
             f"Explicitly requested dtype {resolved.name}{where} is not available, and will be truncated to dtype "
             f"{canonical.name}. To keep 64 bits, set the option jax_enable_x64 or the environment variable "

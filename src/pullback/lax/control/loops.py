@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core import hooks, typeof
+from pullback.core.dimensions import is_symbolic
 from pullback.core.types import place_of_type, type_on_mesh
 from pullback.lax.control import common as control
 from pullback.lax.control.scan import common_length, scan
@@ -67,6 +68,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         raise ValueError(f"associative_scan: argument 'axis' is {axis}, but elems is {typeof(leaves[0]).short()}")
     axis = axis + ndim if axis < 0 else axis
     size = typeof(leaves[0]).shape[axis]
+    if is_symbolic(size):
+        raise NotImplementedError(f"associative_scan: it needs to know the size of axis {axis}, which is {size}")
     if any(typeof(x).shape[axis] != size for x in leaves):
         raise ValueError(
             "Array inputs to associative_scan must have the same first dimension. "

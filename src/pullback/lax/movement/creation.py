@@ -97,7 +97,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
     """An array of `shape` whose elements are their index along `dimension`."""
     if dtype is None or hasattr(dtype, "aval"):
         raise ValueError(f"broadcasted_iota: argument 'dtype' must be a dtype, got {dtype!r}")
-    dtype = dtypes.canonicalize_dtype(dtype)
+    dtype = dtypes.check_user_dtype_supported(dtype, "broadcasted_iota")
     return out_placed(
         "broadcasted_iota",
         iota_p.bind(dtype=dtype, shape=canonical_shape(shape, "broadcasted_iota"), dimension=operator.index(dimension)),

@@ -337,7 +337,8 @@ def _positions(p, operand, axis, index_dtype):
     operand = as_array(operand, p.name)
     if not 0 <= axis < operand.ndim:
         raise ValueError(f"Invalid axis {axis} for operand shape {operand.shape}")
-    return p.bind(operand, axes=(operator.index(axis),), index_dtype=dtypes.check_user_dtype_supported(index_dtype, p.name))
+    index_dtype = dtypes.check_user_dtype_supported(index_dtype, p.name)
+    return p.bind(operand, axes=(operator.index(axis),), index_dtype=index_dtype)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Array:

@@ -655,3 +655,35 @@ def test_arguments_on_the_devices_of_in_shardings_in_another_order():
     np.testing.assert_array_equal(out, 2 * np.arange(8.0))
     with pytest.raises(ValueError, match="does not match the sharding on the respective arg"):
         jax.jit(lambda x: x, in_shardings=other.update(spec=P("y")))(x)
+
+
+MESH_OF_ALL = jax.make_mesh((len(jax.devices()),), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda s: s.astype(jnp.float16),
+        round,
+        jax.grad(lambda v: jnp.sum(v**2)),
+        lambda s: jnp.nonzero(s[None])[0],
+        lambda s: jnp.argwhere(jnp.ones((2, 2)) * s),
+        lambda s: jnp.where(s[None] > 1)[0],
+    ],
+)
+def test_what_is_found_of_values_on_a_mesh_lies_there(fun):
+    x = jax.device_put(np.float32(3), jax.NamedSharding(MESH_OF_ALL, P()))
+    assert fun(x).sharding == jax.NamedSharding(MESH_OF_ALL, P())
+    device = jax.devices()[-1]
+    assert fun(jax.device_put(np.float32(3), device)).devices() == {device}
+
+
+@pytest.mark.parametrize("kinds", [("Explicit", "Auto"), ("Auto", "Explicit")])
+def test_out_shardings_say_of_what_types_axes_are(kinds):
+    before, after = (
+        jax.make_mesh((len(jax.devices()),), ("i",), axis_types=(getattr(jax.sharding.AxisType, k),)) for k in kinds
+    )
+    x = jax.device_put(np.arange(16.0), jax.NamedSharding(before, P("i")))
+    out = jax.jit(lambda v: v * 2, out_shardings=jax.NamedSharding(after, P()))(x)
+    assert out.sharding == jax.NamedSharding(after, P())
+    np.testing.assert_array_equal(out, 2 * np.arange(16.0))

@@ -122,3 +122,48 @@ def test_what_is_no_array_on_a_device_goes_nowhere():
     with jax.transfer_guard_device_to_device("disallow"):
         x = jax.jit(lambda x, z: x + x)(X, zeros)
     assert x.shape == X.shape
+
+
+def on_host(x):
+    return jax.device_put(x, jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"))
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda h, d: h + d,
+        lambda h, d: d - h,
+        lambda h, d: h + np.ones((4, 4), np.float32),
+        lambda h, d: h @ d,
+        lambda h, d: h > d,
+        lambda h, d: jnp.concatenate([h, d]),
+    ],
+)
+def test_eager_operations_do_not_mix_memories(fun):
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    with pytest.raises(ValueError, match="memory_space of all inputs"):
+        fun(on_host(x), jnp.asarray(x))
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda h: h + 1,
+        lambda h: jnp.divmod(h, 2)[0],
+        lambda h: h.at[0].set(1.0),
+        lambda h: jnp.where(h > 1, h, h),
+        lambda h: h @ h,
+        lambda h: jnp.sin(h).sum(),
+    ],
+)
+def test_eager_results_of_values_in_the_hosts_memory_lie_there(fun):
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    out = fun(on_host(x))
+    assert out.sharding.memory_kind == "pinned_host"
+    np.testing.assert_array_equal(out, fun(jnp.asarray(x)))
+
+
+def test_results_with_out_shardings_lie_in_the_memory_that_these_name():
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    out = jax.jit(lambda v: v * 2, out_shardings=sharding)(on_host(np.ones(4)))
+    assert out.sharding.memory_kind == "device" and "host" not in str(jax.typeof(out))

@@ -24,7 +24,6 @@ from pullback.core.interpreter import Interpreter, current_interpreter, eval_int
 from pullback.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.source import Origin, SourceInfo, located, names_inside, user_source
 from pullback.core.tracer import Tracer
-from pullback.sharding._specs import state_of
 from pullback.util import config, dtypes, errors
 from pullback.util.errors import InconclusiveDimensionOperation
 
@@ -121,8 +120,8 @@ def _as_literal(value, trace: int) -> Literal | None:
         return Literal(value)
     if (kind is np.ndarray or (kind is _core.Array and value._made >= trace)) and value.shape == ():
         aval = typeof(value)
-        if types.in_use() and any(state_of(types.type_on_mesh(value))):
-            return None  # that it is to be summed, or its cotangent, a literal does not say
+        if kind is _core.Array and value._device is not None:
+            return None  # a literal does not say where it lies, or that it is to be summed
         return Literal(np.asarray(value)[()], aval) if isinstance(aval.dtype, np.dtype) else None
     return None
 

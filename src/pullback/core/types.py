@@ -336,6 +336,9 @@ def _memory_spaces(primitive: Primitive, in_avals: Sequence[Any], params: dict[s
         if (kind := getattr(place, "memory_kind", None)) is None:
             return [memory_of(in_avals[0])]
         return [MemorySpace.Host if kind == MemorySpace.Host.value else MemorySpace.Device]
+    if primitive.name == "laid_out" and params["argument"] == "out_shardings":
+        host = getattr(params["sharding"], "memory_kind", None) == MemorySpace.Host.value
+        return [MemorySpace.Host if host else MemorySpace.Device]
     inside = [params[LOOPS[primitive.name]]] if primitive.name in LOOPS else list(programs(params))
     results = [found[:count] for p in inside if len(found := _typed_results(p)) >= count]
     if results:

@@ -24,6 +24,7 @@ from pullback.core.dimensions import Dimension
 from pullback.core.dimensions import index as size_of
 from pullback.core.explain import shown, type_shown
 from pullback.core.kinds import is_arraylike
+from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.util import dtypes
 from pullback.util.config import config
 from pullback.util.errors import ConcretizationTypeError, UnhashableArgumentError, UnsupportedArgumentError
@@ -341,6 +342,16 @@ def broadcast_alike(name: str, *args: Any) -> list[Any]:
     """As `broadcast_arrays`; explicit axes that cut any of the arrays cut all, also where shapes are the same."""
     spread = broadcast_arrays(name, *args)
     return types.cut_alike(list(zip(spread, spread)), spread[0].shape) if types.in_use() else spread
+
+
+def beside(x: Any, results: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Results that were found from the values of x, on its device, or whole on its mesh."""
+    place = getattr(x, "_device", None)
+    if place is None:
+        return results
+    if isinstance(place, NamedSharding):
+        place = place.update(spec=PartitionSpec())
+    return tuple(hooks.device_put(r, place) for r in results)
 
 
 # ---- checks of static arguments

@@ -17,6 +17,7 @@ from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     as_array,
+    beside,
     broadcast_alike,
     broadcast_arrays,
     broadcast_shapes_of,
@@ -224,7 +225,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                 "transformations: jnp.nonzero(x, size=n), or jnp.where(mask, x, fill) in place of jnp.where(mask).",
             )
         if size is None or all(is_integer(f) and not isinstance(f, Tracer) for f in fill):
-            return _nonzero_concrete(np.asarray(concrete), size, fill, dtype)
+            return beside(concrete, _nonzero_concrete(np.asarray(concrete), size, fill, dtype))
     mask = lax.ne(a, const(a, 0)) if a.dtype != np.bool_ else a
     flat = lax.reshape(mask, (a.size,))
     found, count = selection.positions(flat, size, dtype)

@@ -180,7 +180,7 @@ def _nonzero_divisor(x: Any) -> Any:
 
 def _float_divmod(x1: Any, x2: Any) -> tuple[Any, Any]:
     """Quotient rounded down and remainder with the sign of x2, consistent with each other as in Python's divmod."""
-    if in_use():  # beside choices whose cases must be cut alike
+    if in_use() and x1.ndim and x2.ndim:  # beside choices whose cases must be cut alike
         x1, x2 = broadcast_alike("floor_divide", x1, x2)
     mod = lax.rem(x1, x2)
     # x1 - mod is a multiple of x2, but NaN where x2 is 0: there the quotient is that of x1 itself.

@@ -265,7 +265,11 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     if x.ndim == 0 and not isinstance(x, Tracer) and isinstance(dtype, np.dtype) and isinstance(x.dtype, np.dtype):
         # A concrete scalar is converted now, also while tracing: it stays a literal.
         with np.errstate(all="ignore"):
-            return hooks.asarray(convert_reference(np.asarray(x), dtype), dtype, weak_type)
+            found = convert_reference(np.asarray(x), dtype)
+            place = getattr(x, "_device", None)
+            if place is None:
+                return hooks.asarray(found, dtype, weak_type)
+            return hooks.asarray(found, dtype, weak_type, device=place)
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 

@@ -156,9 +156,10 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         if given:
             found = tuple(written_alike(p, len(a.shape), given) for p, a in zip(found, out_avals, strict=True))
         found = tuple(map(_over_meshes_of_types, found, placing.jaxpr.outvars))
+        found = _over_said_axes(placing.jaxpr, found)
         found = tuple(map(_in_state_of_types, found, placing.jaxpr.outvars))
-        from_host = _all_from_host(placing, places)
-        found = tuple(in_memory(p, v.aval, from_host) for p, v in zip(found, placing.jaxpr.outvars, strict=True))
+        avals = _types_in_memory(placing, places) or [v.aval for v in placing.jaxpr.outvars]
+        found = tuple(map(in_memory, found, avals))
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
@@ -177,6 +178,28 @@ def _over_meshes_of_types(place: Any, out: Any) -> Any:
     return place_of(NamedSharding(Mesh(devices, said.mesh.axis_names, axis_types=said.mesh.axis_types), said.spec))
 
 
+def _over_said_axes(jaxpr: Jaxpr, found: tuple) -> tuple:
+    """The places of results; those that the program lays over the same mesh with axes of other types lie there."""
+    said = {e.outvars[0]: said_by(e) for e in jaxpr.eqns if e.primitive.name in ("laid_out", "reshard")}
+    if not said:
+        return found
+    return tuple(
+        place_of(other)
+        if not isinstance(v, Literal) and is_over_other_types(other := said.get(v), getattr(p, "mesh", None))
+        else p
+        for p, v in zip(found, jaxpr.outvars, strict=True)
+    )
+
+
+def is_over_other_types(said: Any, mesh: Any) -> bool:
+    """Whether a sharding is over the axes of a mesh, which it says to be of other types."""
+    if not isinstance(said, NamedSharding) or not isinstance(said.mesh, Mesh) or mesh is None:
+        return False
+    if PartitionSpec.UNCONSTRAINED in said.spec:
+        return False
+    return said.mesh.shape_tuple == mesh.shape_tuple and said.mesh.axis_types != mesh.axis_types
+
+
 def _in_state_of_types(place: Any, out: Any) -> Any:
     """The place of a result that its type says to be summed over axes, or whose cotangent will be."""
     state = state_of(out.aval)
@@ -185,21 +208,37 @@ def _in_state_of_types(place: Any, out: Any) -> Any:
     return place_of(place.update(spec=place.spec.update(unreduced=state[0], reduced=state[1])))
 
 
-def in_memory(place: Any, aval: Any, from_host: bool = False) -> Any:
-    """The place of a result in the memory that its type says, or that of the host where all operands lie there."""
+def in_memory(place: Any, aval: Any) -> Any:
+    """The place of a result in the memory that its type says."""
     host = MemorySpace.Host
-    if not from_host and getattr(aval, "memory_space", None) is not host:
-        return place
+    if getattr(aval, "memory_space", None) is not host:
+        return place_of(place.with_memory_kind(MemorySpace.Device.value)) if _in_host(place) else place
     if not isinstance(place, Sharding):
         place = SingleDeviceSharding(default_device() if place is None else place)
     return place_of(place.with_memory_kind(host.value))
 
 
-def _all_from_host(placing: Placing, places: Sequence[Any]) -> bool:
-    """Whether all arguments but scalars lie in the host's memory, and the program says nothing of where values lie."""
-    arrays = [p for p, v in zip(places, placing.arguments, strict=True) if v.aval.shape]
-    kinds = {getattr(p, "memory_kind", None) for p in arrays}
-    return kinds == {MemorySpace.Host.value} and not _says_where(placing.jaxpr)
+def _types_in_memory(placing: Placing, places: Sequence[Any]) -> list[Any] | None:
+    """The types of the results of a program that was traced for values in the device's memory, and is given some in the
+    host's: these say where results lie. None for others. ValueError for operands in several memories.
+    """
+    host = MemorySpace.Host
+    pairs = list(zip(placing.arguments, places, strict=True))
+    if not any(_in_host(p) and types.memory_of(v.aval) is not host for v, p in pairs):
+        return None
+    from pullback.compiler.graph.simplify.inline import inline  # with such memory, not at start-up
+
+    jaxpr = placing.jaxpr
+    variables = [*jaxpr.constvars, *jaxpr.invars]
+    flat = inline(ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), []))
+    in_host = {v for v, p in pairs if _in_host(p)}
+    avals = [v.aval.update(memory_space=host) if v in in_host else v.aval for v in variables]
+    with types.traced_without_types():
+        return list(trace(lambda *xs: eval_jaxpr(flat.jaxpr, flat.consts, *xs), avals).out_avals)
+
+
+def _in_host(place: Any) -> bool:
+    return getattr(place, "memory_kind", None) == MemorySpace.Host.value
 
 
 def check_devices(placing: Placing, places: tuple[Any, ...], name: str) -> None:

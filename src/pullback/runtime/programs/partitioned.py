@@ -25,6 +25,7 @@ from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import (
     in_memory,
+    is_over_other_types,
     is_placed,
     place_of,
     shardings_said,
@@ -216,6 +217,9 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
     for atom, cut in zip(closed.jaxpr.outvars, made.outs, strict=True):
         said = None if isinstance(atom, Literal) else makers.get(atom)
         typed = getattr(atom.aval, "placing", None)
+        if is_over_other_types(said, layout.mesh) and cut_by(said, atom.aval, layout.sizes) == cut:
+            found.append(said)
+            continue
         if typed is not None and layout.mesh.are_all_axes_explicit and typed.mesh == layout.mesh.abstract_mesh:
             as_given = (
                 isinstance(said, NamedSharding)

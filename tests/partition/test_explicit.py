@@ -731,3 +731,61 @@ def test_copies_along_a_cut_dimension_say_which():
 def test_what_is_written_at_a_place_of_a_cut_dimension_names_at():
     with jax.set_mesh(MESH), pytest.raises(ShardingTypeError, match=re.escape("Use `.at[...].set/add/mul/...")):
         jax.jit(lambda x: x.at[0].set(1.0))(jax.device_put(SQUARE, P("x")))
+
+
+SETTLED = {
+    "product": lambda x, w: jnp.einsum("ij,jk->ik", x, w, out_sharding=P("x", None)),
+    "whole product": lambda x, w: jnp.dot(x, w, out_sharding=P(None, None)),
+    "two products": lambda x, w: jnp.einsum(
+        "ij,jk->ik",
+        jnp.tanh(jnp.einsum("ij,kj->ik", x, x, out_sharding=P("x", None))),
+        reshard(w, P()),
+        out_sharding=P("x", "y"),
+    ),
+    "reshaped": lambda x, w: jnp.reshape(x, (16,), out_sharding=P(("x", "y"))),
+    "rows": lambda x, w: x.at[jnp.array([0, 3])].get(out_sharding=P("x", None)),
+    "resharded": lambda x, w: reshard(x, P(None, "y")) * 2,
+}
+AROUND = {
+    "jit in grad": lambda f: jax.grad(lambda x, w: jnp.sum(jax.jit(f)(x, w) ** 2), argnums=(0, 1)),
+    "jit in jit of grad": lambda f: jax.jit(jax.grad(lambda x, w: jnp.sum(jax.jit(f)(x, w) ** 2), argnums=(0, 1))),
+    "checkpoint": lambda f: jax.jit(jax.grad(lambda x, w: jnp.sum(jax.checkpoint(f)(x, w) ** 2), argnums=(0, 1))),
+    "jvp": lambda f: lambda x, w: jax.jvp(jax.jit(f), (x, w), (x, w)),
+    "linearize": lambda f: lambda x, w: jax.linearize(jax.jit(f), x, w)[1](x, w),
+    "scan": lambda f: jax.jit(
+        jax.grad(lambda x, w: jnp.sum(lax.scan(lambda c, _: (c, f(x * 2, w)), 0.0, None, length=2)[1]))
+    ),
+    "cond": lambda f: jax.jit(jax.grad(lambda x, w: jnp.sum(lax.cond(True, f, lambda *a: 2 * f(*a), x, w)))),
+    "hessian times vector": lambda f: jax.jit(
+        lambda x, w: jax.jvp(jax.grad(lambda x: jnp.sum(jnp.sin(f(x, w)))), (x,), (x,))[1]
+    ),
+    "vmap": lambda f: lambda x, w: jax.vmap(f, (0, None))(jnp.stack([x * 2, x + 1]), w),
+    "vmap of jit": lambda f: jax.jit(lambda x, w: jax.vmap(jax.jit(f), (0, None))(jnp.stack([x * 2, x + 1]), w)),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("name", SETTLED)
+def test_what_out_sharding_settles_stays_settled_in_transformations(name, around):
+    x, w = SQUARE / 17, SQUARE.T / 13
+    with jax.set_mesh(MESH):
+        args = jax.device_put(x, P("x", "y")), jax.device_put(w, P("y", None))
+        found = jax.tree.leaves(AROUND[around](SETTLED[name])(*args))
+        if "vmap" in around:
+            inner = SETTLED[name](*args).sharding.spec
+            assert found[0].sharding.spec == P(None, *inner)
+    plain = {
+        "product": lambda x, w: x @ w, "whole product": lambda x, w: x @ w, "reshaped": lambda x, w: x.reshape(16),
+        "two products": lambda x, w: jnp.tanh(x @ x.T) @ w, "rows": lambda x, w: x[jnp.array([0, 3])],
+        "resharded": lambda x, w: x * 2,
+    }[name]  # fmt: skip
+    want = jax.tree.leaves(AROUND[around](plain)(jnp.asarray(x), jnp.asarray(w)))
+    for a, b in zip(found, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)  # sums have another order
+
+
+def test_eager_operands_that_were_just_made_have_types():
+    with jax.set_mesh(MESH):
+        x = jax.device_put(SQUARE, P("x", "y"))
+        for k in range(3):
+            assert jnp.stack([x * (k + 2), x + 1]).sharding.spec == P(None, "x", "y")

@@ -14,6 +14,7 @@ from typing import Any
 
 from pullback.core.atoms import Atom, Literal, Program, Var, jaxprs_in_params
 from pullback.core.atoms import DropVar as DropVar
+from pullback.core import avals
 from pullback.core.avals import ShapedArray
 from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.print import eqn_text, jaxpr_text, lines_with_places
@@ -321,6 +322,19 @@ def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
     return uses
 
 
+def bind_again(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
+    """The results of an equation on other values. Where explicit axes cut its operands, its results are cut as they
+    are in the program: what was ambiguous the user has settled, by an `out_sharding` that the equation does not say.
+    """
+    if avals.any_placed and any([getattr(a.aval, "placing", None) is not None for a in eqn.invars]):
+        if eqn.outvars and not jaxprs_in_params(eqn.params):
+            from pullback.core.types import asked  # with meshes, not at start-up
+
+            with asked(getattr(eqn.outvars[0].aval, "placing", None) or True):
+                return eqn.primitive.bind(*values, **eqn.params)
+    return eqn.primitive.bind(*values, **eqn.params)
+
+
 def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
     """Evaluate under the current interpreter; values are dropped after their last use.
 
@@ -338,10 +352,10 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
         values = [a.operand if type(a) is Literal else env[a] for a in eqn.invars]
         source = eqn.source if is_seen else None
         if source is None:
-            outs = eqn.primitive.bind(*values, **eqn.params)
+            outs = bind_again(eqn, values)
         else:
             with at_line(here, source), names_inside(*source.name_stack):
-                outs = eqn.primitive.bind(*values, **eqn.params)
+                outs = bind_again(eqn, values)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, outs))
         else:

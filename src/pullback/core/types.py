@@ -163,6 +163,12 @@ class mapping:
         _mapped.reset(self.token)
 
 
+def mapped_part() -> Any:
+    """How explicit axes cut the axis of the rule of `vmap` that runs; None if they do not, or none runs."""
+    placing = _mapped.get()
+    return None if placing is None else placing.spec[0]
+
+
 def cut_as_mapped(rows: Any, axis: int = 0) -> Any:
     """What a rule of `vmap` has repeated along the mapped axis, cut as that is."""
     placing = _mapped.get()

@@ -87,6 +87,8 @@ def _in_state(name: str, mesh: Any, cut: Cut, state: Any) -> Any:
 def _as_asked(mesh: Any, out: Any) -> Any:
     """How an ambiguous result is cut: as the user says, if that fits, for so are its cotangents; else it is whole."""
     spec = types.asked_for()
+    if isinstance(spec, PartitionSpec) and len(spec) + 1 == len(out.shape) and types.is_of_rule():
+        spec = spec.update(partitions=(types.mapped_part(), *spec))  # rules of vmap put the mapped axis first
     if not isinstance(spec, PartitionSpec) or len(spec) != len(out.shape) or spec.unreduced or spec.reduced:
         return None
     sizes, explicit = dict(mesh.shape), _explicit(mesh)

@@ -47,7 +47,8 @@ def constraint(eqn: Any, operand: Cut | None, mesh: Sizes) -> Cut | None:
     for d, part in enumerate(sharding.spec):
         if part is UNCONSTRAINED and operand is not None and not used & set(operand[d]):
             found[d] = operand[d]
-    if (placing := getattr(aval, "placing", None)) is not None and sharding is not placing:  # types decide first
+    placing = getattr(aval, "placing", None)
+    if placing is not None and sharding is not placing and eqn.primitive.name != "reshard":  # types decide first
         known = [
             tuple(a for a in axes if a in placing.mesh.explicit_axes) for axes in cut_by(placing, aval, mesh) or ()
         ]

@@ -25,6 +25,7 @@ from pullback.core import (
     typeof,
     types,
 )
+from pullback.core.jaxpr import bind_again
 from pullback.core.source import at_line, calling_line, names_inside
 from pullback.transforms.partial_eval import partial_eval_jaxpr
 from pullback.transforms.remembered import Tape, remembered_transpose
@@ -67,7 +68,7 @@ def backward_pass(
             backwards.append(eqn)
             continue
         values = [a.operand if type(a) is Literal else known[a] for a in eqn.invars]
-        outs = eqn.primitive.bind(*values, **eqn.params)
+        outs = bind_again(eqn, values)
         known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
 
     if wanted is not None:

@@ -258,9 +258,12 @@ def _by_types(placing: Placing, places: Sequence[Any]) -> tuple[Any, ...] | None
 
     jaxpr = placing.jaxpr
     variables = [*jaxpr.constvars, *jaxpr.invars]
-    flat = inline(ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), []))
     lies = dict(zip(placing.arguments, places, strict=True))
     avals = [placed(v.aval, lies.get(v)) if isinstance(v.aval, ShapedArray) else v.aval for v in variables]
+    closed = ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), [])
+    if any(a is not v.aval for a, v in zip(avals, variables, strict=True)):
+        closed = types.untyped(closed)  # of operands that had no type, or another, when the program was recorded
+    flat = inline(closed)
     with types.traced_without_types() if len(flat.jaxpr.eqns) > 1 else nullcontext():
         typed = trace(lambda *xs: eval_jaxpr(flat.jaxpr, flat.consts, *xs), avals)
     found = []

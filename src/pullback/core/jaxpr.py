@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from pullback.core import avals
+from pullback.core.asked import asked
 from pullback.core.atoms import Atom, Literal, Program, Var, jaxprs_in_params
 from pullback.core.atoms import DropVar as DropVar
-from pullback.core import avals
 from pullback.core.avals import ShapedArray
 from pullback.core.interpreter import current_interpreter, eval_interpreter
 from pullback.core.print import eqn_text, jaxpr_text, lines_with_places
@@ -328,8 +329,6 @@ def bind_again(eqn: JaxprEqn, values: Sequence[Any]) -> Any:
     """
     if avals.any_placed and any([getattr(a.aval, "placing", None) is not None for a in eqn.invars]):
         if eqn.outvars and not jaxprs_in_params(eqn.params):
-            from pullback.core.types import asked  # with meshes, not at start-up
-
             with asked(getattr(eqn.outvars[0].aval, "placing", None) or True):
                 return eqn.primitive.bind(*values, **eqn.params)
     return eqn.primitive.bind(*values, **eqn.params)

@@ -17,6 +17,9 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from pullback.core import avals
+from pullback.core.asked import asked as asked
+from pullback.core.asked import asked_for as asked_for
+from pullback.core.asked import is_asked as is_asked
 from pullback.core.atoms import Program
 from pullback.core.avals import AbstractRef, ShapedArray, placed, type_of_operand, typed, typeof
 from pullback.core.hooks import hooks
@@ -369,36 +372,6 @@ def _memory_spaces(primitive: Primitive, in_avals: Sequence[Any], params: dict[s
 # Derivatives choose among values and zeros, and add up; indices are made where nobody sees them.
 _IN_SEVERAL_MEMORIES = ("select_n", "add_any", "gather", "pvary")
 
-_asked: ContextVar[Any] = ContextVar("pullback_out_sharding", default=None)
-
-
-class asked:
-    """Context manager: the user says how the result is cut (None: does not), so that it may be ambiguous inside.
-
-    Anything but a spec or a NamedSharding says that somebody does, and not how.
-    """
-
-    def __init__(self, out_sharding: Any) -> None:
-        self.spec = getattr(out_sharding, "spec", out_sharding)
-
-    def __enter__(self) -> None:
-        known = isinstance(self.spec, PartitionSpec)
-        self.token = _asked.set(_asked.get() if self.spec is None else self.spec if known else True)
-
-    def __exit__(self, *exc: Any) -> None:
-        _asked.reset(self.token)
-
-
-def is_asked() -> bool:
-    """Whether the user says how the result is cut."""
-    return _asked.get() is not None
-
-
-def asked_for() -> Any:
-    """The spec that the user gives for the result, True if he says it elsewhere, None if not at all."""
-    return _asked.get()
-
-
 _rule: ContextVar[str] = ContextVar("pullback_rule_in_force", default="")
 
 
@@ -439,7 +412,7 @@ class traced_without_types:
 
 def is_strict() -> bool:
     """Whether an operand that is whole says as much of results as one that is cut."""
-    return _asked.get() is None and not _untold.get() and _rule.get() != "jvp"
+    return not is_asked() and not _untold.get() and _rule.get() != "jvp"
 
 
 def _results(program: Any) -> list[frozenset]:

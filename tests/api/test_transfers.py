@@ -167,3 +167,17 @@ def test_results_with_out_shardings_lie_in_the_memory_that_these_name():
     sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     out = jax.jit(lambda v: v * 2, out_shardings=sharding)(on_host(np.ones(4)))
     assert out.sharding.memory_kind == "device" and "host" not in str(jax.typeof(out))
+
+
+def test_what_callbacks_are_given_and_give_is_let_through():
+    def twice(x):
+        return np.asarray(x) * 2
+
+    calls = [
+        lambda: jax.pure_callback(twice, X, X),
+        lambda: jax.experimental.io_callback(twice, X, X),
+        lambda: jax.jit(lambda x: jax.pure_callback(twice, X, x))(X),
+    ]
+    for call in calls:
+        with jax.transfer_guard("disallow"):
+            np.testing.assert_array_equal(call(), 2 * np.arange(3.0))

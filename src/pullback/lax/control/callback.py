@@ -6,6 +6,7 @@ those with effects in the order of the program. While one runs, the program hold
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -271,7 +272,9 @@ def _is_operand(x: Any) -> bool:
 
 def _owned(arrays: Sequence[np.ndarray]) -> list[Any]:
     """Arrays that the callback may keep: the program's memory is not valid after the call."""
-    return [hooks.asarray(a) for a in arrays]  # copies NumPy data
+    asked = contextlib.nullcontext if hooks.transfers is None else hooks.transfers.explicit
+    with asked():  # a guard of transfers lets through what a callback is given and gives
+        return [hooks.asarray(a) for a in arrays]  # copies NumPy data
 
 
 def _result_rule(*_avals, result_avals, **_params):

@@ -368,3 +368,11 @@ def test_maps_of_integers_in_loops_and_branches_have_transposes(f, bar, want):
         (found,) = jax.linear_transpose(function, jax.ShapeDtypeStruct((3,), np.int32))(bar)
         assert found.dtype == np.int32
         np.testing.assert_array_equal(found, want)
+
+
+def test_arrays_of_64_bits_have_derivatives_where_these_are_not_enabled():
+    with jax.enable_x64(True):
+        x = jnp.arange(3.0)
+    for f in (lambda x: x.sum(), lambda x: (x * x).sum(), lambda x: jnp.sin(x) @ x):
+        assert jax.grad(f)(x).dtype == np.float64
+    np.testing.assert_array_equal(jax.grad(lambda x: (x * x).sum())(x), [0.0, 2.0, 4.0])

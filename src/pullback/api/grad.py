@@ -388,7 +388,10 @@ def _one(aval):
 
     An array is not kept from one trace to the next: the next would take it for an argument, and another program.
     """
-    one = hooks.asarray(_scalar_one(aval.dtype), weak_type=aval.weak_type)
+    if dtypes.canonicalize_dtype(aval.dtype) == aval.dtype:
+        one = hooks.asarray(_scalar_one(aval.dtype), weak_type=aval.weak_type)
+    else:  # of 64 bits, from where these are enabled
+        one = _core.copy_of(_scalar_one(aval.dtype), aval.dtype, aval.weak_type, None)
     vma = types.vma_of(aval)
     return registry["pvary"].bind(one, axes=tuple(sorted(vma, key=str))) if vma else one
 

@@ -56,6 +56,8 @@ def test_stable_orders_of_words(pattern, n):
 def test_descending():
     assert jnp.sort(jnp.array([1, 3, 2]), descending=True).tolist() == [3, 2, 1]
     assert jnp.argsort(jnp.array([1, 1, 0]), descending=True).tolist() == [0, 1, 2]
+    # As JAX has it for short arrays: equal elements come the other way round where their order is nobody's business.
+    assert jnp.argsort(jnp.array([1, 1, 0]), descending=True, stable=False).tolist() == [1, 0, 2]
     assert jnp.argsort(jnp.array([3.0, jnp.nan, 1.0]), descending=True).tolist() == [1, 0, 2]
 
 

@@ -85,7 +85,7 @@ def argsort(
         index = np.dtype(np.int64 if dtypes.canonicalize_dtype(np.int64) == np.int64 else np.int32)
     numbers = cut_as(lax.broadcasted_iota(index, a.shape, axis), type_of(a))
     # Descending is ascending from the other end: reversed before, equal elements keep their order when reversed back.
-    if descending:
+    if descending and stable:
         a, numbers = lax.rev(a, (axis,)), lax.rev(numbers, (axis,))
     _, result = lax.sort((a, numbers), dimension=axis, is_stable=stable, num_keys=1)
     return lax.rev(result, (axis,)) if descending else result

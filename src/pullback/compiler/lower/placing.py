@@ -23,7 +23,7 @@ from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder
 from pullback.loops.schedule.machine import NOMINAL
 
-LOCAL_BYTES = NOMINAL.first.bytes  # rows up to this size are kept in scratch space
+LOCAL_BYTES = 1 << 17  # rows up to this size are kept in scratch space
 
 _END = (1 << 60, 0)
 

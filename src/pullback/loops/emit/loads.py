@@ -257,8 +257,8 @@ def _masked_read(ev: Access, kind: str, wide: int, pointer: str, buffer: Buffer,
 
 
 def _window(ev: Access, node: Load) -> Value | None:
-    """Elements at known places of a stretch of memory that two registers hold: these, and one shuffle. None if it is
-    longer, or the places are not known: columns of short rows in a constant order.
+    """Elements at known places, for each register those of a stretch of memory that two registers hold: these, and one
+    shuffle. None if it is longer, or the places are not known: columns of short rows in a constant order.
     """
     vector, buffer = ev.vector, node.buffer
     assert vector is not None
@@ -276,16 +276,21 @@ def _window(ev: Access, node: Load) -> Value | None:
             if known is None:
                 return None
             places[k] += known
-    low, size = min(places), max(places) - min(places) + 1
-    n = 1 << size.bit_length() - 1
-    if n < 2 or n * ITEMSIZE[buffer.dtype] > ev.register_bytes:
-        return None
     element = whole_type(buffer.dtype)
+    some = min(vector.lanes, max(ev.register_bytes // ITEMSIZE[buffer.dtype], 1))  # lanes of a register
+    parts = [places[k : k + some] for k in range(0, vector.lanes, some)]
+    spans = [max(part) - min(part) + 1 for part in parts]
+    if len(parts) & (len(parts) - 1) or vector.lanes % some or not all(2 <= span < 2 * some for span in spans):
+        return None
     base = ev.address(buffer, alike)
-    kind = f"<{n} x {element}>"
-    x, y = (ev.read(kind, ev.offset(buffer, base, str(place)), buffer) for place in (low, low + size - n))
-    chosen = [place - low if place - low < n else place - low - size + 2 * n for place in places]
-    return _of_whole(ev, buffer.dtype, shuffled(ev.code, kind, x, y, chosen), vector.lanes)
+    registers = []
+    for part, span in zip(parts, spans):
+        low, n = min(part), 1 << span.bit_length() - 1
+        kind = f"<{n} x {element}>"
+        x, y = (ev.read(kind, ev.offset(buffer, base, str(place)), buffer) for place in (low, low + span - n))
+        chosen = [place - low if place - low < n else place - low - span + 2 * n for place in part]
+        registers.append(shuffled(ev.code, kind, x, y, chosen))
+    return _of_whole(ev, buffer.dtype, joined(ev.code, element, some, registers), vector.lanes)
 
 
 def _known(vector: VectorIndex, expr: Expr, at: int) -> int | None:

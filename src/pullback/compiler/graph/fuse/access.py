@@ -78,11 +78,14 @@ class Interner:
 
 @frozen_record
 class Access:
-    """Operand `operand` of an equation is read at `index`; `lazy`: only in a branch of a select."""
+    """Operand `operand` of an equation is read at `index`; `lazy`: only in a branch of a select; `computed`: at an index
+    that is computed from values of operands.
+    """
 
     operand: int
     index: Index
     lazy: bool
+    computed: bool
 
 
 class SymbolicContext:
@@ -116,12 +119,18 @@ def canonical_index(b: Builder, intern: Interner, shape: tuple[int, ...], index:
 
 
 def accesses(b: Builder, intern: Interner, eqn: JaxprEqn, index: Index) -> tuple[list[Access], set[Var]]:
-    """(accesses of the operands, variables of the index that the value itself is computed from)."""
+    """(accesses of the operands, variables of the index that the value itself is computed from).
+
+    Where an index is computed from what an operand holds, only equations of the same operands read at the same one.
+    """
     params = params_key(eqn)
     if params is None:
         return _accesses(b, intern, eqn, index)
-    key = (eqn.primitive, params, tuple([v.aval for v in eqn.invars]), eqn.outvars[0].aval, index)
+    key: Any = (eqn.primitive, params, tuple([v.aval for v in eqn.invars]), eqn.outvars[0].aval, index)
     found = intern.accesses.get(key)
+    if found is not None and any([access.computed for access in found[0]]):
+        key = (key, *map(id, eqn.invars))
+        found = intern.accesses.get(key)
     if found is None:
         found = intern.accesses[key] = _accesses(b, intern, eqn, index)
     return found
@@ -132,11 +141,13 @@ def _accesses(b: Builder, intern: Interner, eqn: JaxprEqn, index: Index) -> tupl
     b.out_dtype = ir_dtype(ctx.out_aval.dtype)
     value = eqn.primitive.lower.at(ctx, index)
     always, direct = _always_read(value)
+    values = {read.var for read in ctx.recorded.values()}
     found = []
     for (k, at), read in reversed(ctx.recorded.items()):  # later ones may have indices computed from earlier ones
+        inside = variables(at)
         if read.var in always:
-            always |= variables(at)
-        found.append(Access(k, at, read.var not in always))
+            always |= inside
+        found.append(Access(k, at, read.var not in always, not values.isdisjoint(inside)))
     return found, direct
 
 

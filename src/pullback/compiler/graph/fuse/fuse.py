@@ -121,7 +121,7 @@ class _Fuser:
             group.reductions.reverse()
         units: list[Row | Group] = [*self.groups]
         if "rows" not in switches.skip:
-            units = form_rows(self.groups, self.eqns)
+            units = form_rows(self.groups, self.eqns, self.outputs)
         row_local = self._row_locals(units)
         units = in_order(units, self.eqns)
         return Fusion(units, self.stored, self.aliases, self.forwarded, row_local, self.producer, self.survey.users)

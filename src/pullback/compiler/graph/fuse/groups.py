@@ -69,6 +69,7 @@ class Row:
 
     groups: list[Group]  # from the highest to the lowest
     extents: Shape  # of the shared loops
+    kept: bool = False  # whether what it is for is that values of a row stay in a near cache
 
 
 @dataclass(slots=True)

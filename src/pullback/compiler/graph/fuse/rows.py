@@ -15,15 +15,16 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from pullback.compiler.graph.fuse.access import Index
 from pullback.compiler.graph.fuse.groups import Group, Row, Shape, operand_pairs
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.loops.ir import Const
+from pullback.loops.schedule.machine import CORES
 
 
-def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
+def form_rows(groups: list[Group], eqns: list[JaxprEqn], outputs: Set[Var]) -> list[Row | Group]:
     """Joins reductions with the groups that use their results row by row, and those that feed the same rows."""
     definer: dict[Var, Group] = {}
     for group in groups:
@@ -39,7 +40,7 @@ def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
     units: list[Row | Group] = []
     # Groups were made from the last to the first: a consumer's row exists when its producers are looked at.
     for group in sorted(groups, key=lambda g: g.height):
-        row = _row_to_join(group, consumers.get(group, ()), feeds, eqns)
+        row = _row_to_join(group, consumers.get(group, ()), feeds, eqns, outputs)
         if row is not None:
             row.groups.insert(0, group)
             group.row = row
@@ -50,7 +51,7 @@ def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
             units.append(group)
     result: list[Row | Group] = []
     for unit in units:
-        if isinstance(unit, Row) and (len(unit.groups) == 1 or not any(g.reductions for g in unit.groups)):
+        if isinstance(unit, Row) and (len(unit.groups) == 1 or not (unit.kept or any(g.reductions for g in unit.groups))):
             for group in unit.groups:
                 group.row = group.walk = None
             result += unit.groups
@@ -61,26 +62,46 @@ def form_rows(groups: list[Group], eqns: list[JaxprEqn]) -> list[Row | Group]:
 
 MAX_ROW_GROUPS = 16  # groups that one row computes: each looks at all of them
 MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory, walked by lanes side by side
+WRITTEN = 512  # elements of a row, at least, of which the first have reached the cache when the last is written
+LOCAL_BYTES = 1 << 17  # of a row, at most, that stays near
 SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
 
 
-def _row_to_join(group: Group, consumers, feeds, eqns) -> Row | None:
+def _row_to_join(group: Group, consumers, feeds, eqns, outputs: Set[Var]) -> Row | None:
     if group.call is not None or not consumers:
         return None
     for row in dict.fromkeys(c.row for c in consumers if c.row is not None):
         if len(row.groups) >= MAX_ROW_GROUPS or any(g.height > group.height for g in row.groups):
             continue
-        if not group.reductions and all(not g.reductions for g in row.groups) and not _is_statistic(group, row, feeds):
+        plain = not group.reductions and all(not g.reductions for g in row.groups)
+        kept = plain and not _is_statistic(group, row, feeds)
+        if kept and (set(consumers) != {g for g in row.groups if g in consumers}):
             continue
         extents = _joined_extents(group, row, eqns)
+        if kept and extents:
+            extents = _kept_near(group, extents, outputs)
         if not extents:
             continue
         # No way out of the row and back: whatever else feeds it must stand as high as `group`.
         inside = set(row.groups)
         if all(f is group or f in inside or f.height >= group.height for g in row.groups for f in feeds[g]):
             row.extents = extents
+            row.kept |= kept
             return row
     return None
+
+
+def _kept_near(group: Group, extents: Shape, outputs: Set[Var]) -> Shape:
+    """Extents of the loops to share so that rows of what a group stores stay in a near cache until others of the row
+    have read them, and are no longer on their way there; () where there is none.
+    """
+    if not outputs.isdisjoint(group.stores):
+        return ()
+    item = sum(v.aval.dtype.itemsize for v in group.stores)
+    while extents and group.size < WRITTEN * math.prod(extents):
+        extents = extents[:-1]
+    length = group.size // math.prod(extents)
+    return extents if math.prod(extents) >= CORES and length * item <= LOCAL_BYTES else ()
 
 
 def _is_statistic(group: Group, row: Row, feeds) -> bool:

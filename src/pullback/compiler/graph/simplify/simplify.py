@@ -21,6 +21,8 @@ from pullback.core.primitive import registry
 from pullback.core.types import CONSTRAINTS
 from pullback.util import dtypes
 
+FEW_SUMMED = 16  # elements of a sum whose order is not asked for
+
 # Elementwise.
 
 
@@ -231,14 +233,56 @@ def _select_where_any(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 
 def _reduce_again(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """A reduction of a reduction is one over the axes of both, where the order does not matter."""
-    inner = r.definition(eqn.invars[0], eqn.primitive.name)
+    """A reduction of a reduction is one over the axes of both, where the order does not matter: of sums of floats few
+    elements, which may be rounded otherwise. Axes may be taken apart in between.
+    """
+    name, between = eqn.primitive.name, r.definition(eqn.invars[0], "reshape")
+    inner = r.definition(eqn.invars[0] if between is None else between.invars[0], name)
     if inner is None:
         return None
-    params = {**eqn.params, **inner.params}
-    left = [a for a in range(inner.invars[0].aval.ndim) if a not in inner.params["axes"]]
-    params["axes"] = tuple(sorted((*inner.params["axes"], *(left[a] for a in eqn.params["axes"]))))
-    return r.emit(eqn.primitive, inner.invars[0], **params)
+    x, axes = inner.invars[0], inner.params["axes"]
+    if name == "reduce_sum" and eqn.outvars[0].aval.dtype.kind not in "iu":
+        twice = [math.prod(e.invars[0].aval.shape[a] for a in e.params["axes"]) for e in (inner, eqn)]
+        if max(twice) > FEW_SUMMED or r.uses[eqn.invars[0]] > 1:
+            return None
+    left = [a for a in range(x.aval.ndim) if a not in axes]
+    if between is not None:
+        parts = _taken_apart([x.aval.shape[a] for a in left], between.outvars[0].aval.shape)
+        if parts is None:
+            return None
+        shape: list[int] = []
+        places, left = [], []
+        for a, n in enumerate(x.aval.shape):
+            if a in axes:
+                places.append(len(shape))
+                shape.append(n)
+                continue
+            each = parts.pop(0)
+            left += range(len(shape), len(shape) + len(each))
+            shape += each
+        x, axes = r.reshape(x, shape), places
+    both = tuple(sorted((*axes, *(left[a] for a in eqn.params["axes"]))))
+    return r.emit(eqn.primitive, x, **{**eqn.params, **inner.params, "axes": both})
+
+
+def _taken_apart(shape: Sequence[int], parts: Sequence[int]) -> list[list[int]] | None:
+    """The sizes into which each axis is taken apart by a reshape; None if it does anything else."""
+    found: list[list[int]] = []
+    rest = list(parts)
+    for n in shape:
+        each: list[int] = []
+        while rest and (not each or math.prod(each) < n):
+            each.append(rest.pop(0))
+        if math.prod(each) != n or not n:
+            return None
+        found.append(each)
+    if any(n != 1 for n in rest):
+        return None
+    if rest and not found:
+        return None
+    if rest:
+        found[-1] += rest
+    return found
 
 
 def _convert(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -552,7 +596,7 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "pad": (_pad,),
     "dynamic_slice": (_dynamic_slice,),
     "dynamic_update_slice": (_dynamic_update_slice,),
-    "reduce_sum": (_reduce_sum,),
+    "reduce_sum": (_reduce_sum, _reduce_again),
     "reduce_max": (_reduce_extremum, _reduce_again),
     "reduce_min": (_reduce_extremum, _reduce_again),
     "reduce_or": (_reduce_one, _reduce_again),

@@ -266,3 +266,30 @@ def test_a_place_that_is_known_is_a_number():
     x = jnp.ones((1, 50, 70))
     text = pullback.jit(lambda x: jnp.where(jnp.argmax(x, 0, keepdims=True) > 0, x, 0)).lower(x).as_text("nests")
     assert "x0[" not in text
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "all"])
+def test_a_reduction_of_a_reduction_is_one(name):
+    x = np.random.default_rng(0).standard_normal((6, 8, 5, 3)).astype("f4")
+    x = x > -1 if name == "all" else x
+
+    def f(x):
+        y = getattr(jnp, name)(x, axis=3)
+        return getattr(jnp, name)(y.reshape(6, 4, 2, 5), axis=2)
+
+    text = pullback.jit(f).lower(x).as_text("jaxpr")
+    assert text.count(" reduce_") == 1
+    np.testing.assert_allclose(pullback.jit(f)(x), getattr(np, name)(x.reshape(6, 4, 2, 5, 3), axis=(2, 4)), rtol=1e-5)
+
+
+def test_but_not_where_the_first_is_wanted_or_axes_are_joined_between():
+    x = np.random.default_rng(0).standard_normal((6, 8, 5)).astype("f4")
+    rows = lambda x: (lambda y: (y, y.sum(0)))(x.sum(2))
+    assert pullback.jit(rows).lower(x).as_text("jaxpr").count(" reduce_") == 2
+    joined = lambda x: x.sum(1).reshape(15, 2).sum(1)
+    assert pullback.jit(joined).lower(x).as_text("jaxpr").count(" reduce_") == 2
+    np.testing.assert_allclose(pullback.jit(joined)(x), x.sum(1).reshape(15, 2).sum(1), rtol=1e-5)
+    many = np.ones((40, 50), "f4")
+    assert pullback.jit(lambda x: x.sum(1).sum()).lower(many).as_text("jaxpr").count(" reduce_") == 2
+    none = np.zeros((0, 4), "f4")
+    np.testing.assert_array_equal(pullback.jit(lambda x: x.sum(1).reshape(3, 0).sum(1))(none), np.zeros(3, "f4"))

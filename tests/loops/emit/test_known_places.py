@@ -26,3 +26,14 @@ def test_places_in_tables_that_are_not_read_may_lie_outside(count, more, size, f
         "chosen": np.where(along < count, x[table[np.minimum(along, count - 1)]], 0),
     }
     np.testing.assert_array_equal(jax.jit({"joined": joined, "chosen": chosen}[form])(x), want[form])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "i2"])
+@pytest.mark.parametrize("n", [130, 150, 40])
+def test_rows_at_places_that_ascend_unevenly(n, dtype):
+    """In straight code, a register of them by contiguous loads and a shuffle; long enough rows need many turns."""
+    rows = np.random.default_rng(0).standard_normal((9, 100)).astype("f4")
+    rows = (100 * rows).astype(dtype)
+    places = (np.arange(n) * 64 // n) + np.arange(n) % 2
+    taken = jax.jit(lambda x: 2 * x[:, places] - x[:, places + 3])
+    np.testing.assert_array_equal(taken(rows), 2 * rows[:, places] - rows[:, places + 3])

@@ -17,13 +17,11 @@ from typing import Any
 
 from pullback.compiler.graph.fuse.access import ir_dtype
 from pullback.compiler.graph.fuse.groups import Fusion, Group, Row, operand_pairs
+from pullback.compiler.graph.fuse.rows import LOCAL_BYTES
 from pullback.compiler.lower.storage import Storage, contiguous, row_major
 from pullback.compiler.lower.window_places import Position, Window, keep_apart, known_windows, reads_alone
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder
-from pullback.loops.schedule.machine import NOMINAL
-
-LOCAL_BYTES = 1 << 17  # rows up to this size are kept in scratch space
 
 _END = (1 << 60, 0)
 

@@ -44,3 +44,23 @@ def test_axes_that_an_index_keeps_apart_are_found_once(monkeypatch, steps):
     found = calls_of(monkeypatch, fuse, "apart_axes")
     lowered(products(steps), X, X)
     assert len(found) <= 24
+
+
+def test_places_that_different_arrays_give_are_different(monkeypatch):
+    """What six gathers want at places of six arrays is stored, not computed six times: they had one index."""
+
+    def f(x, *places):
+        y = jnp.tanh(x)
+        return sum(y[:, place] for place in places)
+
+    places = [np.random.default_rng(k).integers(0, 640, 600).astype(np.int32) for k in range(6)]
+    x = np.ones((512, 640), np.float32)
+    fused = []
+    original = fuse._Fuser._evaluate
+    monkeypatch.setattr(
+        fuse._Fuser,
+        "_evaluate",
+        lambda self, number, eqn, *rest: (fused.append(eqn), original(self, number, eqn, *rest))[1],
+    )
+    lowered(f, x, *places)
+    assert sum(eqn.primitive.name == "tanh" for eqn in fused) == 1

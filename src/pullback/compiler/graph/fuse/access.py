@@ -78,8 +78,8 @@ class Interner:
 
 @frozen_record
 class Access:
-    """Operand `operand` of an equation is read at `index`; `lazy`: only in a branch of a select; `computed`: at an index
-    that is computed from values of operands.
+    """Operand `operand` of an equation is read at `index`; `lazy`: only in a branch of a select; `computed`: the index
+    is computed from values of operands.
     """
 
     operand: int

@@ -5,11 +5,15 @@
     zeros.at[::2].set(u)          =>    pad(u, every second)
     zeros.at[(arange(n) + 1) % n].add(u)    =>    concatenate(u[-1:], u[:-1]); of several runs each by itself
     zeros.at[:, i].add(u.T)       =>    zeros.at[i].add(u).T: rows that lie together, as `vmap` along columns asks for
+    x.at[places].add(u)           =>    x + u[first] + where(twice, u[second], 0): as many gathers as updates meet
+                                        one element, in their order, so of the same bits
 
 Choices are made of all elements, in lanes; so of an array of which few are set, these are set one by one.
 
 Measured: 1,000,000 elements of two arrays that take turns, set in zeros, took 363 us, now 57 (Zen 4). The gradient of a
 five-point stencil by u[(i - 1) % n] on 256 x 256 took 432 us, now 12, as that of the same by rolls.
+Linear interpolation of 8 x 16 x 64 x 65 to twice as many rows and columns has a gradient of four scatters, which took
+14,500 us, now 410.
 """
 
 from __future__ import annotations
@@ -25,9 +29,12 @@ from pullback.compiler.graph.structure.facts import index_parts
 from pullback.compiler.graph.structure.gathers import FEWEST, RUNS, known_places, runs_of
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import JaxprEqn, Literal
-from pullback.lax.movement.gather import GatherScatterMode
+from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
 from pullback.loops.schedule.space import LANES
+
+# Updates that meet one element at most, where it gathers them; and places that it looks at for each update.
+MOST_MEETING, WASTE = 8, 3
 
 
 class _Run(NamedTuple):
@@ -218,4 +225,67 @@ def _of_columns(r: Rewriter, eqn: JaxprEqn) -> Any:
     return r.emit("transpose", rows, permutation=back)
 
 
-SCATTER_RULES: dict[str, tuple[Rule, ...]] = dict.fromkeys(("scatter", *COMBINED), (_scatter, _of_columns))
+def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Updates at known places along one axis, few of which meet: each element gathers what comes to it."""
+    operand, indices, updates = eqn.invars
+    n, shape, combined = eqn.params["dimension_numbers"], operand.aval.shape, COMBINED[eqn.primitive.name]
+    if len(n.scatter_dims_to_operand_dims) != 1 or n.operand_batching_dims or updates.aval.size < FEWEST:
+        return None
+    (d,) = n.scatter_dims_to_operand_dims
+    windows = [updates.aval.shape[a] for a in n.update_window_dims]
+    if n.inserted_window_dims != (d,) or windows != [size for a, size in enumerate(shape) if a != d]:
+        return None
+    (part,) = index_parts(r, indices)
+    found = known_places(r, part)
+    if found is None or found[0] is None:
+        return None
+    axis, places = found
+    if GatherScatterMode.from_any(eqn.params["mode"]) is GatherScatterMode.CLIP:
+        places = np.clip(places, 0, shape[d] - 1)
+    numbers = np.flatnonzero((places >= 0) & (places < shape[d]))
+    if not len(numbers):
+        return None
+    numbers = numbers[np.argsort(places[numbers], kind="stable")]
+    places = places[numbers]
+    turns = np.arange(len(places)) - np.searchsorted(places, places)
+    most = int(turns.max()) + 1
+    if most > MOST_MEETING or most * shape[d] > WASTE * len(places):
+        return None
+    batch = [a for a in range(updates.aval.ndim) if a not in n.update_window_dims]
+    windows_first = [*n.update_window_dims[:d], batch[axis], *n.update_window_dims[d:]]
+    rest = [a for a in batch if a != batch[axis]]
+    order = (*windows_first, *rest)
+    if order != tuple(range(len(order))):
+        updates = r.emit("transpose", updates, permutation=order)
+    updates = r.reshape(updates, updates.aval.shape[: len(shape)])
+    for turn in range(most):
+        here = turns == turn
+        there, source = places[here], numbers[here]
+        # Places that none comes to read what a neighbour reads.
+        nearest = np.minimum(np.searchsorted(there, np.arange(shape[d])), len(there) - 1)
+        wanted = source[nearest].astype(np.int32)[:, None]
+        update = r.emit(
+            "gather",
+            updates,
+            r.const(wanted, ShapedArray(wanted.shape, wanted.dtype)),
+            dimension_numbers=GatherDimensionNumbers(tuple(a for a in range(len(shape)) if a != d), (d,), (d,)),
+            slice_sizes=tuple(1 if a == d else size for a, size in enumerate(shape)),
+            unique_indices=False,
+            indices_are_sorted=False,
+            mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+            fill_value=None,
+        )
+        new = r.emit(combined, operand, update)
+        if len(there) < shape[d]:
+            met = np.zeros(shape[d], bool)
+            met[there] = True
+            flags = r.const(met, ShapedArray(met.shape, met.dtype))
+            new = r.emit("select_n", r.broadcast(flags, shape, (d,)), operand, new)
+        operand = new
+    return operand
+
+
+SCATTER_RULES: dict[str, tuple[Rule, ...]] = {
+    "scatter": (_scatter, _of_columns),
+    **dict.fromkeys(COMBINED, (_scatter, _of_columns, _gathered)),
+}

@@ -233,15 +233,15 @@ def _select_where_any(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 
 def _reduce_again(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """A reduction of a reduction is one over the axes of both, where the order does not matter: of sums of floats few
-    elements, which may be rounded otherwise. Axes may be taken apart in between.
+    """A reduction of a reduction is one over the axes of both, where the order does not matter: of sums few elements,
+    since those of floats may be rounded otherwise. Axes may be taken apart in between.
     """
     name, between = eqn.primitive.name, r.definition(eqn.invars[0], "reshape")
     inner = r.definition(eqn.invars[0] if between is None else between.invars[0], name)
     if inner is None:
         return None
     x, axes = inner.invars[0], inner.params["axes"]
-    if name == "reduce_sum" and eqn.outvars[0].aval.dtype.kind not in "iu":
+    if name == "reduce_sum":
         twice = [math.prod(e.invars[0].aval.shape[a] for a in e.params["axes"]) for e in (inner, eqn)]
         if max(twice) > FEW_SUMMED or r.uses[eqn.invars[0]] > 1:
             return None

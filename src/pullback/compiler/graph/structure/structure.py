@@ -27,6 +27,7 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
 from pullback.compiler.graph.structure.chains import in_other_order
+from pullback.compiler.graph.structure.extremes import extreme_by_keys
 from pullback.compiler.graph.structure.facts import identity
 from pullback.compiler.graph.structure.few_results import few_results
 from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
@@ -46,12 +47,14 @@ _COPIES = ("transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim",
 
 
 def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with the products written out that are no matter of matrices; after the rules that look for
-    products.
+    """The program with the products written out that are no matter of matrices, and what else is other work in the
+    end; after the rules that look for products and for extremes.
     """
     rules: dict[str, tuple[Rule, ...]] = {
         "dot_general": (in_other_order, _few, few_results, _elementwise),
         "conv_general_dilated": (thin_convolution,),
+        "reduce_max": (extreme_by_keys,),
+        "reduce_min": (extreme_by_keys,),
     }
     return Rewriter(closed, rules, "write_out").run(write_out_products)
 

@@ -199,6 +199,7 @@ PROGRAMS = [
     *(_reduction("sum", MATRIX, axis, "f8") for axis in (0, 1)),
     *(_max(MATRIX, axis) for axis in (None, 0, 1)),
     *(_max(TALL, axis) for axis in (0, 1)),
+    *(_max(MATRIX, axis, "f2") for axis in (None, 0)),
     *(_argmax(shape, axis) for shape in (MATRIX, TALL) for axis in (0, 1)),
     *(_argmax((size,)) for size in (1_000, 1_000_000)),
     *(_reduction("prod", MATRIX, axis) for axis in (0, 1)),

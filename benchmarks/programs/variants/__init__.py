@@ -3,7 +3,22 @@
 `python -m benchmarks --only variants` ends with how far the spellings of each family lie apart.
 """
 
-from . import bits, elements, made, pairs, parts, picks, places, rows, series, statistics, steps, training, turns
+from . import (
+    bits,
+    elements,
+    images,
+    made,
+    pairs,
+    parts,
+    picks,
+    places,
+    rows,
+    series,
+    statistics,
+    steps,
+    training,
+    turns,
+)
 
 PROGRAMS = [
     *rows.PROGRAMS,
@@ -19,4 +34,5 @@ PROGRAMS = [
     *made.PROGRAMS,
     *pairs.PROGRAMS,
     *series.PROGRAMS,
+    *images.PROGRAMS,
 ]

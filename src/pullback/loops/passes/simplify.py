@@ -24,9 +24,11 @@ from operator import is_
 from pullback.loops.ir.affine import Interval, interval, terms
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Var, While
-from pullback.loops.ir.types import is_int
+from pullback.loops.ir.types import BITS, is_int
 from pullback.loops.ir.visit import Rewriter, blocks, free_vars, reads, statements, with_blocks
 from pullback.loops.passes.roots import compared
+
+_SHIFTS = ("shl", "shr_logical", "shr_arithmetic")
 
 
 def simplify(function: Function, done: Set[Stmt] = frozenset()) -> Function:
@@ -81,6 +83,8 @@ class _Simplify(Rewriter):
             return self._floor_division(expr)
         if expr.name == "mul" and is_int(expr.dtype):
             return _masked(expr)
+        if expr.name in _SHIFTS:
+            return self._shift(expr)
         if expr.name in COMPARES:
             return self._compare(expr) if is_int(expr.args[0].dtype) else compared(expr) or expr
         if expr.name in ("min", "max") and is_int(expr.dtype):
@@ -93,6 +97,14 @@ class _Simplify(Rewriter):
                     return upper
             return self._narrowed(expr)
         return expr
+
+    def _shift(self, expr: Op) -> Expr:
+        """A shift by less than all bits says so by a mask: those by more are not asked for, in each lane and turn."""
+        x, amount = expr.args
+        bits, bounds = BITS[expr.dtype], interval(amount, self.ranges)
+        if isinstance(amount, Const) or bounds is None or not 0 <= bounds[0] <= bounds[1] < bits:
+            return expr
+        return Op(expr.name, expr.dtype, (x, make("and", (amount, const(amount.dtype, bits - 1)))), expr.attrs)
 
     def _narrowed(self, expr: Op) -> Expr:
         """A bound of an index that the data give in 32 bits, taken there: twice as many go into a register."""

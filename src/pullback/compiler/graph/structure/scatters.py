@@ -237,9 +237,11 @@ def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     (part,) = index_parts(r, indices)
     found = known_places(r, part)
-    if found is None or found[0] is None:
+    if found is None:
         return None
     axis, places = found
+    if axis is None:
+        return None
     if GatherScatterMode.from_any(eqn.params["mode"]) is GatherScatterMode.CLIP:
         places = np.clip(places, 0, shape[d] - 1)
     numbers = np.flatnonzero((places >= 0) & (places < shape[d]))

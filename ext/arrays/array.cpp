@@ -358,6 +358,9 @@ PyMethodDef functions[] = {
     {"places_of", places_of, METH_O,
      "places_of(args)\n--\n\nThe Device or Sharding that each of a tuple of arguments is committed to, or None; None "
      "if none is and no mesh is in force."},
+    {"part_of", reinterpret_cast<PyCFunction>(part_of), METH_FASTCALL,
+     "part_of(x, index, value=...)\n--\n\nx[index] of integers and slices inside, a new Array; with a value, x with that "
+     "there. None where Python must see to it."},
     {"set_array_attribute", set_array_attribute, METH_VARARGS,
      "set_array_attribute(name, value, only_shown=False)\n--\n\nPuts a function, property or other descriptor on the type "
      "Array. `only_shown`: who asks the type finds it, the operator itself stays what it is."},

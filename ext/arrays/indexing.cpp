@@ -63,8 +63,8 @@ inline npy_intp inside(npy_intp index, npy_intp length) {
 
 bool is_slice_part(PyObject* object) { return object == Py_None || PyLong_CheckExact(object); }
 
-// Takes one item of the index. False if it is not known here.
-bool take(Part& part, const AvalInfo* info, int& axis, npy_intp& step, PyObject* item, int skipped) {
+// Takes one item of the index. False if it is not known here. `strict`: so are integers outside.
+bool take(Part& part, const AvalInfo* info, int& axis, npy_intp& step, PyObject* item, int skipped, bool strict) {
     auto stride_of = [&](int k) {
         npy_intp s = PyDataType_ELSIZE(info->descr);
         for (int d = info->ndim - 1; d > k; --d) s *= info->dims[d];
@@ -94,10 +94,32 @@ bool take(Part& part, const AvalInfo* info, int& axis, npy_intp& step, PyObject*
     npy_intp index;
     if (!read_index(item, &index) || length == 0) return false;
     const bool is_outside = index >= length || index < -length;
-    if (is_outside && index != npy_intp(int32_t(index)) && PyLong_CheckExact(item)) return false;  // perhaps an error
+    if (is_outside && (strict || (index != npy_intp(int32_t(index)) && PyLong_CheckExact(item))))
+        return false;  // perhaps an error
     part.data += inside(index, length) * step;
     ++axis;
     return true;
+}
+
+// The part that integers, slices, None and Ellipsis say, alone or in a tuple. False if one is not known here.
+bool find_part(Part& part, const AvalInfo* info, PyObject* index, bool strict) {
+    PyObject* const* items = &index;
+    Py_ssize_t count = 1;
+    if (PyTuple_CheckExact(index)) {
+        items = reinterpret_cast<PyTupleObject*>(index)->ob_item;
+        count = PyTuple_GET_SIZE(index);
+    }
+    int consumed = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        if (items[i] == Py_Ellipsis) ++ellipses;
+        else if (items[i] != Py_None) ++consumed;
+    }
+    if (ellipses > 1 || consumed > info->ndim) return false;
+    int axis = 0;
+    npy_intp step = 0;
+    for (Py_ssize_t i = 0; i < count; ++i)
+        if (!take(part, info, axis, step, items[i], info->ndim - consumed, strict)) return false;
+    return ellipses || take(part, info, axis, step, Py_Ellipsis, info->ndim - consumed, strict);
 }
 
 // Two strided dimensions of elements that are moved as one Unit. NumPy's loops do one, and take as long to enter as ten
@@ -233,7 +255,110 @@ PyObject* take_by_array(Array* a, const void* indices, int type, int ndim, const
     return reinterpret_cast<PyObject*>(result);
 }
 
+// A Python number as an element of such an array, into `out`. False if it is none, or has no exact place there.
+bool read_number(PyObject* value, const PyArray_Descr* descr, char* out) {
+    const int type = descr->type_num;
+    if (PyBool_Check(value) && type == NPY_BOOL) return *out = value == Py_True, true;
+    if (PyFloat_CheckExact(value)) {
+        const double number = PyFloat_AS_DOUBLE(value);
+        if (type == NPY_DOUBLE) return memcpy(out, &number, 8), true;
+        const float rounded = float(number);
+        return type == NPY_FLOAT && (memcpy(out, &rounded, 4), true);
+    }
+    if (!PyLong_CheckExact(value)) return false;
+    int overflow;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow || number != int32_t(number)) return false;
+    auto exact = [&](auto element) {
+        element = decltype(element)(number);
+        memcpy(out, &element, sizeof element);
+        return static_cast<long long>(element) == number;
+    };
+    switch (type) {
+        case NPY_FLOAT: return exact(float()) || true;  // rounded
+        case NPY_DOUBLE: return exact(double());
+        case NPY_BYTE: return exact(int8_t());
+        case NPY_SHORT: return exact(int16_t());
+        case NPY_INT: return exact(int32_t());
+        case NPY_LONG: return exact(int64_t());
+        case NPY_UBYTE: return exact(uint8_t());
+        case NPY_USHORT: return exact(uint16_t());
+        case NPY_UINT: return number >= 0 && exact(uint32_t());
+        case NPY_ULONG: return number >= 0 && exact(uint64_t());
+        default: return false;
+    }
+}
+
+// Copies contiguous memory of a shape that broadcasts to the part's there. False if it does not.
+bool scatter(const Part& part, const char* in, int ndim, const npy_intp* dims, npy_intp itemsize) {
+    if (ndim > part.ndim) return false;
+    npy_intp steps[NPY_MAXDIMS], stride = itemsize;
+    for (int d = part.ndim - 1, k = ndim - 1; d >= 0; --d, --k) {
+        const npy_intp length = k < 0 ? 1 : dims[k];
+        if (length != 1 && length != part.dims[d]) return false;
+        steps[d] = length == 1 ? 0 : stride;
+        stride *= length;
+    }
+    for (int d = 0; d < part.ndim; ++d)
+        if (part.dims[d] == 0) return true;
+    StridedLoop* loop = copy_loop(itemsize);
+    const int last = part.ndim - 1;
+    npy_intp inner = last < 0 ? 1 : part.dims[last];
+    npy_intp strides[2] = {last < 0 ? 0 : steps[last], last < 0 ? 0 : part.strides[last]};
+    npy_intp index[NPY_MAXDIMS];
+    std::fill_n(index, part.ndim, 0);
+    char* data[2] = {const_cast<char*>(in), part.data};
+    while (true) {
+        char* both[2] = {data[0], data[1]};
+        loop(nullptr, both, &inner, strides, nullptr);
+        int d = last - 1;
+        for (; d >= 0; --d) {
+            data[0] += steps[d], data[1] += part.strides[d];
+            if (++index[d] < part.dims[d]) break;
+            data[0] -= steps[d] * part.dims[d], data[1] -= part.strides[d] * part.dims[d];
+            index[d] = 0;
+        }
+        if (d < 0) return true;
+    }
+}
+
 }  // namespace
+
+PyObject* get_part(Array* a, PyObject* index) {
+    if (!check_not_deleted(a)) return nullptr;
+    if (is_spread(a) || trace_state.has_mesh || !copy_loop(PyDataType_ELSIZE(a->info->descr))) return nullptr;
+    Part part(a->data);
+    return find_part(part, a->info, index, true) ? finish(a, part) : nullptr;
+}
+
+PyObject* with_part(Array* a, PyObject* index, PyObject* value) {
+    if (!check_not_deleted(a)) return nullptr;
+    AvalInfo* info = a->info;
+    const npy_intp itemsize = PyDataType_ELSIZE(info->descr);
+    if (is_spread(a) || trace_state.has_mesh || info->nbytes > kWrittenBytes || !copy_loop(itemsize)) return nullptr;
+    char number[16];
+    const char* in = number;
+    int ndim = 0;
+    const npy_intp* dims = nullptr;
+    if (is_array(value)) {
+        Array* v = as_array(value);
+        if (!check_not_deleted(v)) return nullptr;
+        if (v->info->descr != info->descr || (v->device && v->device != a->device)) return nullptr;
+        in = static_cast<const char*>(v->data), ndim = v->info->ndim, dims = v->info->dims;
+    } else if (!read_number(value, info->descr, number)) {
+        return nullptr;
+    }
+    Part part(a->data);
+    if (!find_part(part, info, index, true)) return nullptr;
+    Array* result = new_array(retain_info(info));
+    if (!result) return nullptr;
+    result->device = Py_XNewRef(a->device);
+    part.data = static_cast<char*>(result->data) + (part.data - static_cast<char*>(a->data));
+    memcpy(result->data, a->data, size_t(info->nbytes));
+    if (scatter(part, in, ndim, dims, itemsize)) return reinterpret_cast<PyObject*>(result);
+    Py_DECREF(result);
+    return nullptr;
+}
 
 PyObject* get_item(Array* a, PyObject* index) {
     if (!check_not_deleted(a)) return nullptr;
@@ -251,24 +376,8 @@ PyObject* get_item(Array* a, PyObject* index) {
             return nullptr;
         return take_by_array(a, PyArray_DATA(i), PyArray_TYPE(i), PyArray_NDIM(i), PyArray_DIMS(i));
     }
-    PyObject* const* items = &index;
-    Py_ssize_t count = 1;
-    if (PyTuple_CheckExact(index)) {
-        items = reinterpret_cast<PyTupleObject*>(index)->ob_item;
-        count = PyTuple_GET_SIZE(index);
-    }
-    int consumed = 0, ellipses = 0;
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        if (items[i] == Py_Ellipsis) ++ellipses;
-        else if (items[i] != Py_None) ++consumed;
-    }
-    if (ellipses > 1 || consumed > info->ndim) return nullptr;
     Part part(a->data);
-    int axis = 0;
-    npy_intp step = 0;
-    for (Py_ssize_t i = 0; i < count; ++i)
-        if (!take(part, info, axis, step, items[i], info->ndim - consumed)) return nullptr;
-    if (!ellipses && !take(part, info, axis, step, Py_Ellipsis, info->ndim - consumed)) return nullptr;
+    if (!find_part(part, info, index, false)) return nullptr;
     if (info->nbytes > kStridedBytes) {
         const npy_intp itemsize = PyDataType_ELSIZE(info->descr);
         npy_intp bytes = itemsize;

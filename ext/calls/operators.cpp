@@ -190,6 +190,17 @@ PyObject* set_operators(PyObject*, PyObject* functions) {
     return before.release();
 }
 
+PyObject* part_of(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    if (count < 2 || count > 3 || !is_array(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "part_of: expected an Array, an index, and perhaps what comes there");
+        return nullptr;
+    }
+    if (trace_state.tracing) Py_RETURN_NONE;
+    Array* a = as_array(args[0]);
+    PyObject* found = count == 2 ? get_part(a, args[1]) : with_part(a, args[1], args[2]);
+    return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);
+}
+
 PyObject* reversed_axes(PyObject* array, void*) {
     if (!trace_state.tracing) {
         PyObject* found = reversed(as_array(array));

@@ -15,6 +15,10 @@ namespace pb {
 // or a value that cannot be called.
 PyObject* set_operators(PyObject* module, PyObject* table);
 
+// part_of(array, index[, value]): get_part, or with a value with_part, of indexing.h; None while tracing, and for what
+// those do not know.
+PyObject* part_of(PyObject* module, PyObject* const* args, Py_ssize_t count);
+
 // The attribute T: an array with its axes in reverse order; by the function 'transpose' of the table while tracing.
 PyObject* reversed_axes(PyObject* array, void*);
 

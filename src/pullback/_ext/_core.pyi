@@ -68,6 +68,10 @@ def writable(aval: Aval, device: Any = None) -> tuple[Array, np.ndarray]:
 def with_aval(x: Array, aval: Aval, device: Any = None) -> Array:
     """The same memory under another aval of as many bytes (reshape, bitcast, weak type), on `device` or none."""
 
+def part_of(x: Array, index: Any, value: Any = ..., /) -> Array | None:
+    """x[index] for integers and slices that lie inside, a new Array; with a value (an Array of this dtype, or a number
+    that it has), x with that there. None while tracing and for all else, which Python must see to."""
+
 def from_dlpack(capsule: Any, copy: bool | None = None) -> Array: ...
 def set_operators(table: dict[str, Callable[..., Any] | None]) -> dict[str, Any]:
     """Names: add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul

@@ -1,6 +1,7 @@
 #include "arrays/indexing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "arrays/allocator.h"
@@ -263,6 +264,7 @@ bool read_number(PyObject* value, const PyArray_Descr* descr, char* out) {
         const double number = PyFloat_AS_DOUBLE(value);
         if (type == NPY_DOUBLE) return memcpy(out, &number, 8), true;
         const float rounded = float(number);
+        if (std::isinf(rounded) && !std::isinf(number)) return false;  // which NumPy warns of
         return type == NPY_FLOAT && (memcpy(out, &rounded, 4), true);
     }
     if (!PyLong_CheckExact(value)) return false;

@@ -1,0 +1,70 @@
+"""Updates outside of jit that are done in C give what the general way gives: values, types, warnings and errors."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback._ext import _core
+from pullback.numpy import _at
+
+INDICES = [0, -1, 2, -4, slice(None), slice(1, 3), slice(None, None, -1), slice(5, 1), ..., None, (), (0, 0), (..., 1)]
+INDICES += [(None, 0), (1, slice(None, None, 2)), np.int32(1), np.array(1), True, [0, 1], np.array([0]), 2**40, 1.0]
+VALUES = [1, -1, 300, 2**31, 2**70, 1.5, float("nan"), 1e300, True, 1j, np.float32(2), np.ones(3, "f4"), None, "s"]
+
+
+def outcome(x, index, value, op):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        try:
+            y = getattr(x.at[index], op)(value)
+        except Exception as error:
+            return type(error), str(error)
+    return y.aval, np.asarray(y).tobytes(), y.committed, {(w.category, str(w.message)) for w in found}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "u1", "?", "c8", "bfloat16"])
+@pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 3), (3, 1, 2)])
+def test_as_the_general_way(dtype, shape, monkeypatch):
+    x = jnp.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2).astype(dtype)
+    cases = [(i, v, op) for i in INDICES for v in VALUES for op in ("set", "add", "multiply")][:: 3 if shape else 1]
+    for own in (jnp.ones((), dtype), jnp.ones(shape[1:], dtype), jnp.ones((1,) * len(shape), dtype)):
+        cases += [(i, own, op) for i in INDICES for op in ("set", "subtract", "min")]
+    quick = [outcome(x, *case) for case in cases]
+    monkeypatch.setattr(_at, "_updated", lambda *_: None)
+    for case, found in zip(cases, quick):
+        assert found == outcome(x, *case), case
+
+
+def test_what_c_does():
+    x = jnp.arange(12.0).reshape(3, 4)
+    assert np.array_equal(_core.part_of(x, (1, slice(1, 3))), [5, 6])
+    assert np.array_equal(_core.part_of(x, (slice(None), -1), jnp.zeros(3))[:, 2:], [[2, 0], [6, 0], [10, 0]])
+    assert _core.part_of(x, 3) is None and _core.part_of(x, 3, 1.0) is None  # outside
+    assert _core.part_of(x, 0, jnp.zeros(3)) is None and _core.part_of(x, 0, jnp.zeros((1, 1, 4))) is None
+    assert np.array_equal(x, np.arange(12).reshape(3, 4))
+    with pytest.raises(TypeError, match="part_of: expected an Array"):
+        _core.part_of(np.ones(3), 0)
+
+
+def test_traced_updates_are_equations():
+    x = jnp.zeros(3)
+    assert "dynamic_update_slice" in str(jax.make_jaxpr(lambda: x.at[0].set(1.0))())
+    assert np.array_equal(jax.grad(lambda v: (x.at[1].set(v) * 2).sum())(3.0), 2)
+    assert np.array_equal(jax.vmap(lambda v: x.at[1].add(v))(jnp.ones(2)), [[0, 1, 0]] * 2)
+
+
+def test_a_nan_is_found():
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        jnp.zeros(3).at[0].set(float("nan"))
+
+
+def test_deleted_arrays_and_flags():
+    x = jnp.zeros(3)
+    with pytest.raises(TypeError, match="unique_indices"):
+        x.at[0].set(1.0, unique_indices="yes")
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x.at[0].set(1.0)

@@ -65,20 +65,17 @@ def _updated(x: Any, index: Any, values: Any, op: str) -> Any:
     """
     if type(x) is not _core.Array or (x.itemsize == 8 and not config.enable_x64.value):
         return None
-    if config.debug_nans.value or config.debug_infs.value:
-        return None
     if op != "set":
         kinds = _NUMBERS.get(x.dtype)
         if kinds is None or op not in _SIMPLE:
             return None
-        if type(values) not in kinds and not (type(values) is _core.Array and values.dtype == x.dtype):
+        is_array = type(values) is _core.Array and values.dtype == x.dtype
+        if not is_array and (type(values) not in kinds or not -(1 << 31) <= values < 1 << 31):
             return None
         piece = _core.part_of(x, index)
-        if piece is None:
+        if piece is None or (is_array and values.shape not in ((), piece.shape)):
             return None
         values = _SIMPLE[op](piece, values)
-        if values.dtype != x.dtype or values.shape != piece.shape:
-            return None
     return _core.part_of(x, index, values)
 
 

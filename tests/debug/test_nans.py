@@ -116,3 +116,10 @@ def test_each_call_of_a_function_is_looked_at():
         with pytest.raises(FloatingPointError, match="encountered in log"):  # still, though no guard looks any more
             jnp.log(-x * x - 1)
     assert jnp.isnan(jnp.log(x)).any()
+
+
+def test_what_programs_move_themselves_is_looked_at():
+    with jax.debug_nans(True):
+        for move in (lambda: lax.full((2,), jnp.nan), lambda: jnp.zeros(3).at[0].set(jnp.nan)):
+            with pytest.raises(FloatingPointError):
+                move()

@@ -101,6 +101,11 @@ def current_interpreter() -> Interpreter:
     return _eval if found is None else found  # type: ignore[return-value]
 
 
+def is_within_transformation() -> bool:
+    """Whether a transformation is in force in this thread and context, though it may have its parent run something."""
+    return _current.get(None) is not None
+
+
 def set_eval_interpreter(interpreter: Interpreter) -> None:
     """Set the interpreter that is current when no transformation is: evaluation of concrete values."""
     global _eval

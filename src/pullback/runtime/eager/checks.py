@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core.interpreter import set_watching
+from pullback.core.interpreter import is_within_transformation, set_watching
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, jaxprs_in_params
 from pullback.core.primitive import Primitive
 from pullback.util import config
@@ -75,12 +75,12 @@ _MOVES = frozenset({"movement", "identity", "selection"})  # traits of operation
 
 
 def check_operation(primitive: Primitive, operands: Sequence[Any], results: Sequence[Any]) -> None:
-    """The same of one operation. Those that only move elements have not made what was there before: constants of our
-    own functions may be NaN."""
+    """The same of one operation. Inside of functions that are transformed, those that only move elements have not made
+    what was there before: constants of our own functions may be NaN."""
     if _mode.is_inside or not any([type(x) is _core.Array and problem(x) for x in results]):
         return
     moves = not _MOVES.isdisjoint(primitive.traits) or primitive.name == "convert_element_type"
-    if (moves or _mode.asks_for_makers) and any([problem(x) for x in operands]):
+    if (moves and is_within_transformation() or _mode.asks_for_makers) and any([problem(x) for x in operands]):
         return
     check(results, primitive.name)
 

@@ -123,3 +123,12 @@ def test_what_programs_move_themselves_is_looked_at():
         for move in (lambda: lax.full((2,), jnp.nan), lambda: jnp.zeros(3).at[0].set(jnp.nan)):
             with pytest.raises(FloatingPointError):
                 move()
+
+
+def test_what_comes_back_as_it_was_given_is_not_looked_at():
+    x = jnp.array([1.0, jnp.nan])
+    with jax.debug_nans(True):
+        for _ in range(2):
+            assert x.T is x and jnp.transpose(x) is x and x.astype(x.dtype).shape == (2,)
+        with pytest.raises(FloatingPointError, match="encountered in reshape"):
+            jnp.reshape(x, (2, 1))

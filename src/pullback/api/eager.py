@@ -148,7 +148,11 @@ class Memory:
         if hooks.transfers is not None and hooks.transfers.is_watching():
             return self.watched(args, kwargs, hooks.transfers), None
         if checks.is_active():
-            return checks.looked_at(lambda: self.fun(*args, **kwargs), tree_leaves, self.name), None
+
+            def made(result: Any) -> list[Any]:
+                return [x for x in tree_leaves(result) if not any([x is a for a in args])]
+
+            return checks.looked_at(lambda: self.fun(*args, **kwargs), made, self.name), None
         traced = self.traced_first(args, kwargs)
         is_compiled, planned = (False, None) if traced is None else self.decided(traced[0])
         if traced is not None and is_compiled:

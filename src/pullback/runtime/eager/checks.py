@@ -80,7 +80,7 @@ def check_operation(primitive: Primitive, operands: Sequence[Any], results: Sequ
     if _mode.is_inside or not any([type(x) is _core.Array and problem(x) for x in results]):
         return
     moves = not _MOVES.isdisjoint(primitive.traits) or primitive.name == "convert_element_type"
-    if (moves and is_within_transformation() or _mode.asks_for_makers) and any([problem(x) for x in operands]):
+    if ((moves and is_within_transformation()) or _mode.asks_for_makers) and any([problem(x) for x in operands]):
         return
     check(results, primitive.name)
 

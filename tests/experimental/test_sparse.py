@@ -332,3 +332,32 @@ def test_new_axes_of_rows_and_comparisons():
                 wrong()
         with pytest.raises(NotImplementedError):
             a + a
+
+
+@pytest.mark.parametrize(
+    "one, two, layouts",
+    [
+        ((3, 1), (1, 4), (0, 0, 0)),
+        ((3, 1, 2), (3, 4, 2), (0, 0, 1)),
+        ((2, 1, 4), (1, 3, 4), (1, 1, 0)),
+        ((1, 4), (0, 1), (0, 0, 0)),
+        ((4,), (3, 1), (0, 1, 0)),
+    ],
+)
+def test_products_repeat_no_entry_along_sizes_of_one(one, two, layouts):
+    rng = np.random.default_rng(0)
+    x, y = (np.float32(rng.normal(size=s) * (rng.random(s) < 0.5)) for s in (one, two))
+    left, right, n_dense = layouts
+    a = sparse.BCOO.fromdense(x, n_batch=left, n_dense=n_dense)
+    b = sparse.BCOO.fromdense(y, n_batch=right, n_dense=n_dense)
+    product = sparse.bcoo_multiply_sparse(a, b)
+    np.testing.assert_array_equal(product.todense(), x * y)
+    if left == right:
+        assert product.nse == a.nse * b.nse
+
+
+def test_a_kronecker_product_of_sparse_arrays_is_sparse():
+    a = np.float32(np.diag([1, 2, 3], 1))
+    product = sparse.sparsify(jnp.kron)(sparse.BCOO.fromdense(a), sparse.BCOO.fromdense(a.T))
+    assert product.nse == 9
+    np.testing.assert_array_equal(product.todense(), np.kron(a, a.T))

@@ -191,39 +191,47 @@ def _values_of(name: str, sp_mat: BCOO, v: Any) -> Any:
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The product element by element, one entry for each pair of entries; sizes of 1 and missing dimensions broadcast.
+    """The product element by element, one entry for each pair of entries; sizes of 1 and missing dimensions broadcast,
+    for which no entry is repeated.
 
     Of two numbers of batch dimensions the smaller is that of the result. Raises ValueError if shapes do not broadcast,
     NotImplementedError if the numbers of dense dimensions differ.
     """
     shape = np.broadcast_shapes(lhs.shape, rhs.shape)
-    lhs, rhs = (_broadcast(x, shape) for x in (lhs, rhs))
+    lhs, rhs = (_of_rank(x, len(shape)) for x in (lhs, rhs))
     if lhs.n_dense != rhs.n_dense:
         raise NotImplementedError(
             f"bcoo_multiply_sparse: arrays with differing numbers of dense dimensions: {lhs!r}, {rhs!r}"
         )
     n_batch = min(lhs.n_batch, rhs.n_batch)
     lhs, rhs = (bcoo_update_layout(x, n_batch=n_batch, on_inefficient=None) for x in (lhs, rhs))
-    sizes = structure.sparse_shape(lhs)
+    left, right = structure.sparse_shape(lhs), structure.sparse_shape(rhs)
+    sizes = np.broadcast_shapes(left, right)
+    both = [d for d, (n, m) in enumerate(zip(left, right)) if n == m]
+    repeats = np.array([n != size for n, size in zip(left, sizes)], bool)  # along these the right one says where
 
     def one(a: Any, i: Any, b: Any, j: Any) -> tuple[Any, Any]:
-        meet = (i[:, None] == j[None]).all(-1) & structure.inside(i, sizes)[:, None]
+        meet = (i[:, None, both] == j[None][..., both]).all(-1)
+        meet &= structure.inside(i, left)[:, None] & structure.inside(j, right)[None]
         products = a[:, None] * b
         data = structure.values_where(meet, products).reshape(meet.size, *products.shape[2:])
-        places = jnp.where(meet[..., None], i[:, None], jnp.array(sizes, i.dtype))
+        at = jnp.where(repeats, j[None], i[:, None])
+        places = jnp.where(meet[..., None], at, jnp.array(sizes, i.dtype))
         return data, places.reshape(meet.size, len(sizes))
 
     for _ in range(n_batch):
         one = vmap(one)
-    found = one(*structure.full(lhs), *structure.full(rhs))
+    parts = [*structure.full(lhs), *structure.full(rhs)]
+    found = one(*[jnp.broadcast_to(x, (*shape[:n_batch], *x.shape[n_batch:])) for x in parts])
     return BCOO(found, shape=shape, unique_indices=lhs.unique_indices and rhs.unique_indices)
 
 
-def _broadcast(mat: BCOO, shape: Sequence[int]) -> BCOO:
-    more = len(shape) - mat.ndim
-    if mat.shape == tuple(shape):
+def _of_rank(mat: BCOO, ndim: int) -> BCOO:
+    """With dimensions of size 1 in front."""
+    more = ndim - mat.ndim
+    if more == 0:
         return mat
-    return bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=range(more, len(shape)))
+    return bcoo_broadcast_in_dim(mat, shape=(1,) * more + mat.shape, broadcast_dimensions=range(more, ndim))
 
 
 def multiply(mat: BCOO, other: Any) -> BCOO:

@@ -379,8 +379,33 @@ def test_arrays_are_jaxs_by_the_modules_of_their_classes():
         shown = jnp.float32, jnp.bool_, jax.dtypes.prng_key, jax.errors.TracerBoolConversionError
         print(*(cls.__module__ for cls in shown), all(pickle.loads(pickle.dumps(cls)) is cls for cls in shown))
         """)
-    assert lines[:2] == ["jax jax jax jax jax", "True [2. 2.] PRNGKeyArray"]
+    assert lines[:2] == ["jaxlib jax jax jax jax", "True [2. 2.] PRNGKeyArray"]
     assert lines[2:] == ["jax.numpy jax.numpy jax.dtypes jax.errors True"]
+
+
+def test_classes_of_arrays_have_jaxs_names():
+    """sepes shows tracers by their type's name; annotations of arrays are pickled by module and name."""
+    lines = python("""
+        import pullback
+        pullback.install_as_jax()
+        import pickle
+        import jax, jax.numpy as jnp, jaxlib
+
+        seen = [jax.Array, type(jnp.ones(2))]
+        for transform in (jax.jit, jax.grad, jax.vmap):
+            transform(lambda x: (seen.append(type(x)), x)[1])(jnp.ones(2) if transform is jax.vmap else 1.0)
+        for cls in seen:
+            print(f"{cls.__module__}.{cls.__qualname__}", pickle.loads(pickle.dumps(cls)) is cls)
+        jax.jit(print)(1.0)
+        """)
+    assert lines == [
+        "jax.Array True",
+        "jaxlib._jax.ArrayImpl True",
+        "jax._src.interpreters.partial_eval.DynamicJaxprTracer True",
+        "jax._src.interpreters.ad.JVPTracer True",
+        "jax._src.interpreters.batching.BatchTracer True",
+        "JitTracer(~float32[])",
+    ]
 
 
 def test_names_that_keras_quaxed_unxt_bijx_qujax_esquilax_pennylane_and_jaxoplanet_import():

@@ -19,9 +19,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback._ext import _core
-from pullback.core.tracer import OfType
+from pullback.core.staging import JitTracer
+from pullback.core.tracer import Array, OfType
 from pullback.jax_names import version
 from pullback.jax_names.src import ELSEWHERE
+from pullback.transforms.batching import BatchTracer
+from pullback.transforms.jvp import JVPTracer
 from pullback.util.config import config
 from pullback.util.flags import read_environment
 
@@ -110,6 +113,15 @@ _LOADED_WITH_JAX = (
     "jax.sharding", "jax.tree", "jax.tree_util", "jax.version",
 )  # fmt: skip
 
+# Classes that have other names there: sepes and tests of messages go by the type's name, pickles by the module's.
+_CLASSES = (
+    (Array, "jax", "Array"),
+    (_core.Array, "jaxlib._jax", "ArrayImpl"),
+    (JitTracer, "jax._src.interpreters.partial_eval", "DynamicJaxprTracer"),
+    (JVPTracer, "jax._src.interpreters.ad", "JVPTracer"),
+    (BatchTracer, "jax._src.interpreters.batching", "BatchTracer"),
+)
+
 # Whose classes programs show: types of elements, and errors.
 _SHOW_CLASSES = ("numpy", "dtypes", "errors")
 _ELEMENT_TYPES = "pullback.util._element_types"
@@ -151,8 +163,10 @@ def install_as_jax() -> None:
         getattr(numpy, name)
     sys.modules["jax.config"] = _ConfigModule("jax.config")
     importlib.import_module("pullback.random")  # has a class of arrays, too
-    for cls in (_core.Array, *_subclasses(OfType)):
+    for cls in _subclasses(OfType):
         cls.__module__ = cls.__module__.replace("pullback", "jax", 1)
+    for cls, module, name in _CLASSES:
+        cls.__module__, cls.__name__, cls.__qualname__ = module, name, name
     for name in _SHOW_CLASSES:
         for cls in vars(importlib.import_module(f"pullback.{name}")).values():
             if isinstance(cls, type) and cls.__module__ in (f"pullback.{name}", _ELEMENT_TYPES):

@@ -525,3 +525,11 @@ def test_rows_and_columns_that_fill_up_a_matrix_are_whole_vectors(fun):
     """The frame of the identity around 114 rows: lane by lane it was a fifth of a PLN step's code."""
     a = np.eye(114, dtype=np.float32) + np.float32(0.001)
     assert "extractelement" not in pullback.jit(fun).lower(a).as_text("llvm")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_symmetric_products_of_any_floating_type(dtype):
+    a, c = np.arange(6.0).reshape(3, 2) / 4, np.eye(3)
+    out = lax.linalg.symmetric_product(jnp.asarray(a, dtype), jnp.asarray(c, dtype), alpha=2.0, beta=0.5)
+    assert out.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(out, float), 2 * a @ a.T + 0.5 * c)  # of few bits, so exact in all types

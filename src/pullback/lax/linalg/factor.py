@@ -425,7 +425,8 @@ def symmetric_product(
                 f"symmetric_product: arguments 'a_matrix' and 'c_matrix' must be of one floating-point type, got "
                 f"{x.dtype} for '{argument}'"
             )
-    check_matrix("symmetric_product", a.aval)
+    if a.ndim < 2:
+        raise TypeError(f"symmetric_product: argument 'a_matrix' must have at least 2 dimensions, got shape {a.shape}")
     if c.shape != (*a.shape[:-1], a.shape[-2]):
         raise ValueError(
             f"symmetric_product: expected C of shape {(*a.shape[:-1], a.shape[-2])} for A of shape {a.shape}, got "

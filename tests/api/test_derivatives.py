@@ -376,3 +376,24 @@ def test_arrays_of_64_bits_have_derivatives_where_these_are_not_enabled():
     for f in (lambda x: x.sum(), lambda x: (x * x).sum(), lambda x: jnp.sin(x) @ x):
         assert jax.grad(f)(x).dtype == np.float64
     np.testing.assert_array_equal(jax.grad(lambda x: (x * x).sum())(x), [0.0, 2.0, 4.0])
+
+
+def test_gradients_are_no_weaker_typed_than_their_arguments():
+    def f(x):  # the carry is weakly typed, and so are its values for each step
+        return lax.scan(lambda c, y: (c + y, c), 0.0, x)[1]
+
+    def loss(x):
+        return jnp.sum(jnp.sin(f(x)))
+
+    x = jnp.arange(4.0, dtype=jnp.float32)
+    found = [
+        jax.grad(loss)(x),
+        jax.jit(jax.grad(loss))(x),
+        jax.value_and_grad(loss)(x)[1],
+        jax.vjp(f, x)[1](f(x))[0],
+        jax.jacrev(f)(x),
+        jax.linear_transpose(f, x)(f(x))[0],
+        jax.vmap(jax.grad(loss))(x[None]),
+    ]
+    assert not any(jax.typeof(g).weak_type for g in found)
+    assert jax.typeof(jax.grad(lambda y: y * 2)(1.0)).weak_type  # as its argument

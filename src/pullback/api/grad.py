@@ -44,7 +44,7 @@ from pullback.transforms.discharge import discharge_program
 from pullback.transforms.jvp import NUMBERS, JVPTracer, jvp_flat
 from pullback.transforms.partial_eval import linearize_flat, partial_eval_jaxpr
 from pullback.transforms.transpose import backward_pass
-from pullback.transforms.zeros import instantiate
+from pullback.transforms.zeros import instantiate, strong_as
 from pullback.util import dtypes
 from pullback.util.pytree import Partial, tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
@@ -364,6 +364,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
         residuals = known()
         operands = [*residuals, *map(UndefinedPrimal, avals)]
         out = backward_pass(linear.jaxpr, linear.consts, operands, list(map(as_array, bars)))[len(residuals) :]
+        out = [strong_as(bar, v) for bar, v in zip(out, linear.jaxpr.invars[len(residuals) :], strict=True)]
         return tree_unflatten(tree, [hooks.zeros(a) if type(bar) is Zero else bar for a, bar in zip(avals, out)])
 
     return transposed
@@ -452,7 +453,7 @@ def linearized(flat: _Flat, leaves, has_aux):
 def pull_back(jaxpr, consts, zeros, bars):
     """Cotangents of the leaves, given those of all results."""
     live = [bar for bar, zero in zip(bars, zeros) if zero is None]
-    return list(map(instantiate, backward_pass(jaxpr, consts, None, live)))
+    return [instantiate(strong_as(b, v)) for b, v in zip(backward_pass(jaxpr, consts, None, live), jaxpr.invars)]
 
 
 def or_zeros(tangent, primal):

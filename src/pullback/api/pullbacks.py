@@ -13,7 +13,7 @@ from pullback.core.references import Reference
 from pullback.core.types import in_use, lie_alike, type_of
 from pullback.transforms.remembered import Tape
 from pullback.transforms.transpose import backward_pass
-from pullback.transforms.zeros import instantiate
+from pullback.transforms.zeros import instantiate, strong_as
 from pullback.util import dtypes
 from pullback.util.pytree import register_pytree_node, tree_flatten, tree_unflatten
 from pullback.util.tracebacks import api_boundary
@@ -189,6 +189,7 @@ class Pullback:
         ]
         live = [bar for bar, zero in zip(bars, self.zeros) if zero is None]
         found = backward_pass(self.jaxpr, consts, None, live, wanted)
+        found = [bar if bar is None else strong_as(bar, v) for bar, v in zip(found, self.jaxpr.invars, strict=True)]
         if wanted is not None:
             found = [bar if want else 0 for bar, want in zip(found, wanted, strict=True)]
         return tree_unflatten(self.in_tree, list(map(instantiate, found)))

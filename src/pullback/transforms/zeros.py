@@ -20,6 +20,13 @@ def instantiate(x):
     return zeros_like_aval(x.aval) if type(x) is Zero else x
 
 
+def strong_as(bar, var):
+    """A cotangent that is no weaker typed than the variable whose it is: a loop of weakly typed numbers may make it so."""
+    if type(bar) is Zero or var.aval.weak_type or not typeof(bar).weak_type:
+        return bar
+    return hooks.convert(bar, bar.dtype, False)
+
+
 def _is_integer(aval) -> bool:
     return dtypes.issubdtype(aval.dtype, np.integer)
 

@@ -25,6 +25,7 @@ from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._mesh import is_local
+from pullback.sharding._specs import state_of
 from pullback.util import dtypes
 from pullback.util.memory import make_room
 
@@ -63,14 +64,15 @@ class Program:
                 raise NotImplementedError(f"{name}: arrays of type {aval.short()} are not supported between processes")
         self.name, self.local = name, local
         self.donated = tuple(donated)
-        self.out_avals, self.out_places = closed.out_avals, local.places
         mesh = local.mesh
+        places_out = [p if p is None else _in_state(p, a) for p, a in zip(local.places, closed.out_avals, strict=True)]
+        self.out_avals, self.out_places = closed.out_avals, places_out
         devices = list(mesh.devices.flat)
         here = [k for k, d in enumerate(devices) if is_local(d)]
-        everywhere = place_of(NamedSharding(mesh, PartitionSpec()))
+        everywhere = [place_of(_in_state(NamedSharding(mesh, PartitionSpec()), a)) for a in closed.out_avals]
         if not here:  # a process that takes no part only knows where the results lie
             self.kept, self.compared = None, True
-            self.out_places = [everywhere if p is None else p for p in local.places]
+            self.out_places = [e if p is None else p for e, p in zip(everywhere, places_out, strict=True)]
             self.run = self._without_parts
             return
         program = compile_jaxpr(local.closed, tuple(donated), name, False)
@@ -87,7 +89,7 @@ class Program:
             len(here),
             [places[k] is not None for k in kept],
             [p is not None for p in local.places],
-            [everywhere if p is None else devices[here[0]] for p in local.places],
+            [e if p is None else devices[here[0]] for e, p in zip(everywhere, local.places, strict=True)],
             communication=communication,
         )
         self.compared = False
@@ -113,6 +115,15 @@ class Program:
             y if p is None else _in_parts(a, p, words_of(y))
             for y, a, p in zip(outs, self.out_avals, self.out_places, strict=True)
         ]
+
+
+def _in_state(place: NamedSharding, aval: Any) -> NamedSharding:
+    """A result's place, whose type may say that it is to be summed over axes, or its cotangent."""
+    unreduced, reduced = state_of(aval)
+    if not unreduced and not reduced:
+        return place
+    parts = (*place.spec, *[None] * (len(aval.shape) - len(place.spec)))
+    return place.update(spec=place.spec.update(partitions=parts, unreduced=unreduced, reduced=reduced))
 
 
 def is_of_several(x: Any) -> bool:

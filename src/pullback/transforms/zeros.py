@@ -21,7 +21,7 @@ def instantiate(x):
 
 
 def strong_as(bar, var):
-    """A cotangent that is no weaker typed than the variable whose it is: a loop of weakly typed numbers may make it so."""
+    """A cotangent that is no weaker typed than its variable: a loop of weakly typed numbers may make it so."""
     if type(bar) is Zero or var.aval.weak_type or not typeof(bar).weak_type:
         return bar
     return hooks.convert(bar, bar.dtype, False)

@@ -181,6 +181,14 @@ if count > 1:  # on the devices of all processes but the last, which runs the sa
         else:
             assert repr(mean) == "Array(shape=(), dtype=float32)" and mean.on_device_size_in_bytes() == 0
             raises(RuntimeError, lambda mean=mean: np.asarray(mean), "non-addressable")
+with jax.set_mesh(explicit):  # the gradient of what is reduced is a term on each process
+    weights = jax.device_put(np.ones((3, 2), np.float32), P(None, None, reduced={"i"}))
+    rows = jax.device_put(table, P("i", None))
+    gradient = jax.jit(jax.grad(lambda w: jnp.sum(jnp.tanh(rows @ w) * 2)))(weights)
+    assert gradient.sharding.spec == P(None, None, unreduced={"i"})
+    gradient = jax.jit(lambda g: jax.sharding.reshard(g, P(None, None)))(gradient)
+plain = jax.grad(lambda w: jnp.sum(jnp.tanh(table @ w) * 2))(np.ones((3, 2), np.float32))
+assert np.allclose(gradient, plain, rtol=1e-5)  # sums have another order
 hybrid = create_hybrid_device_mesh((local,), (count,), process_is_granule=True)
 assert list(hybrid) == devices
 

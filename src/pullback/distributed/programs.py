@@ -66,7 +66,8 @@ class Program:
         self.donated = tuple(donated)
         mesh = local.mesh
         places_out = [p if p is None else _in_state(p, a) for p, a in zip(local.places, closed.out_avals, strict=True)]
-        self.out_avals, self.out_places = closed.out_avals, places_out
+        self.out_avals: Sequence[Any] = closed.out_avals
+        self.out_places: list[Any] = places_out
         devices = list(mesh.devices.flat)
         here = [k for k, d in enumerate(devices) if is_local(d)]
         everywhere = [place_of(_in_state(NamedSharding(mesh, PartitionSpec()), a)) for a in closed.out_avals]

@@ -42,7 +42,7 @@ FEW_TURNS, STRAIGHT_OPS = 8, 160
 SMALL_OPS, OPS_OF_LOAD = 64, 3
 # The same where lanes read places that are known in straight code alone: contiguous loads and a shuffle in place of a
 # load for each. Measured (Zen 4): twice as many columns of 8 x 16 x 64 x 65 by linear interpolation 980 us, now 250.
-KNOWN_TURNS, KNOWN_OPS = 16, 512
+KNOWN_TURNS, KNOWN_OPS = 32, 512
 # What is stored in bytes and computed in 32 bits has so many registers a value without that. Twice as many take LLVM
 # twice as long (random bools: 117 ms to compile, 66 without) and are no quicker.
 REGISTERS = 4

@@ -47,6 +47,12 @@ def test_what_is_computed_stays_in_wider_registers():
     assert "u16" not in jax.jit(lambda x: jnp.max(jnp.sin(x) + 1, 0)).lower(x).as_text("loops").split("carry", 1)[1]
 
 
+def test_other_reductions_of_the_same_share_their_loop():
+    x = jnp.ones((40, 30), jnp.bfloat16)
+    assert "u16" not in jax.jit(lambda x: (x.max(1), x.argmax(1))).lower(x).as_text("loops")
+    assert "u16" in jax.jit(lambda x: (x.max(1), x.min(1))).lower(x).as_text("loops")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gradients_and_softmax(dtype):
     x = jnp.asarray(np.random.default_rng(0).standard_normal((6, 9)), dtype)

@@ -18,8 +18,9 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.core.jaxpr import JaxprEqn
-from pullback.core.lowering import Elementwise
+from pullback.core.lowering import Elementwise, Reduction
 
+EXTREMES = ("reduce_max", "reduce_min")
 REST = 0x7FFF  # all bits but the sign
 
 
@@ -31,6 +32,9 @@ def extreme_by_keys(r: Rewriter, eqn: JaxprEqn) -> Any:
     made = r.definition(x)
     if made is not None and isinstance(made.primitive.lower, Elementwise):  # in registers, as float32
         return None
+    readers = [reader.primitive for reader in r.readers.get(x, ())]
+    if any([isinstance(p.lower, Reduction) and p.name not in EXTREMES for p in readers]):
+        return None  # which goes through the same elements as floats, in the same loop
     infinity = np.asarray(np.inf, dtype).view(np.int16)
     beyond = REST - int(infinity)  # keys of what is no number, at each end
     moved = (REST + 1 - beyond if eqn.primitive.name == "reduce_max" else REST + 1 + beyond) % (1 << 16)

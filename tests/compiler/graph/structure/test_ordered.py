@@ -128,3 +128,19 @@ def test_what_is_no_order_is_sorted():
     np.testing.assert_array_equal(pullback.jit(turned)(x.reshape(1, 50)), turned(jnp.asarray(x.reshape(1, 50))))
     y = values((40, 40), "f4")
     np.testing.assert_array_equal(pullback.jit(turned)(y), turned(jnp.asarray(y)))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2"])
+@pytest.mark.parametrize("shape, axis, k", [((50,), 0, 7), ((7, 40), 1, 40), ((40, 7), 0, 3), ((6, 300), -1, 5)])
+def test_the_smallest_are_the_largest_by_other_keys(shape, axis, k, dtype):
+    """approx_min_k, which ran on the host: equal ones as they lie, zeros with their signs, NaN last."""
+    x = (RNG.standard_normal(shape) * 3).round().astype(dtype)
+    x.flat[::5], x.flat[1::7], x.flat[2::7], x.flat[3], x.flat[4] = np.nan, 0.0, -0.0, np.inf, -np.nan
+    program = pullback.jit(lambda x: pullback.lax.approx_min_k(x, k, axis))
+    assert "approx_top_k" not in program.lower(x).as_text("fused")
+    numbers, places = program(x)
+    order = np.take(np.argsort(x, axis, kind="stable"), range(k), axis)
+    np.testing.assert_array_equal(places, order)
+    want = np.take_along_axis(x, order, axis)
+    np.testing.assert_array_equal(numbers, want)
+    np.testing.assert_array_equal(np.signbit(numbers)[want == 0], np.signbit(want)[want == 0])

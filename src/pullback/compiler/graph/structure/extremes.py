@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter
-from pullback.core.jaxpr import JaxprEqn
+from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Reduction
 
 EXTREMES = ("reduce_max", "reduce_min")
@@ -27,7 +27,7 @@ REST = 0x7FFF  # all bits but the sign
 def extreme_by_keys(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A maximum or minimum of short floats by whole numbers."""
     x, dtype = eqn.invars[0], eqn.invars[0].aval.dtype
-    if dtype.name not in ("bfloat16", "float16") or not x.aval.size:
+    if isinstance(x, Literal) or dtype.name not in ("bfloat16", "float16") or not x.aval.size:
         return None
     made = r.definition(x)
     if made is not None and isinstance(made.primitive.lower, Elementwise):  # in registers, as float32

@@ -789,3 +789,12 @@ def test_eager_operands_that_were_just_made_have_types():
         x = jax.device_put(SQUARE, P("x", "y"))
         for k in range(3):
             assert jnp.stack([x * (k + 2), x + 1]).sharding.spec == P(None, "x", "y")
+
+
+def test_arrays_of_lists_of_arrays_are_cut_as_these_are():
+    with jax.set_mesh(MESH):
+        x = jax.device_put(np.arange(4.0), P("x"))
+        for made in (jnp.array([x, x * 2]), jnp.asarray([x, x * 2]), jax.jit(lambda v: jnp.array([v, v * 2]))(x)):
+            assert made.sharding.spec == P(None, "x")
+            np.testing.assert_array_equal(made, [np.arange(4.0), 2 * np.arange(4.0)])
+        assert jnp.array([[1.0, 2.0]]).sharding.spec == P()

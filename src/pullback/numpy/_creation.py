@@ -145,6 +145,8 @@ def _over_mesh(x: Any) -> Any:
     mesh = config.mesh_in_force.value
     if not isinstance(mesh, Mesh) or mesh.empty or mesh.is_multi_process or type(x) is not Array:
         return x
+    if x._device is not None:  # made of arrays that lie somewhere
+        return x
     return hooks.device_put(x, NamedSharding(mesh, PartitionSpec()))
 
 

@@ -213,6 +213,11 @@ def test_many_that_meet_stay_a_scatter():
     at = np.array([1] * 30 + [0, 2])
     text = jaxpr(lambda x, new: x.at[at].add(new), X[:3], np.zeros((32, 30, 20), "f4"))
     assert "scatter" in text
+    numbers, half = np.zeros(60, "f4"), np.arange(60) // 2 * 7 % 60
+    assert "scatter" in jaxpr(lambda x, new: x.at[half[::2]].add(new), numbers, numbers[::2])
+    assert "scatter" not in jaxpr(lambda x, new: x.at[7 * np.arange(60) % 60].add(new), numbers, numbers)
+    many = np.zeros(1 << 17, "f4")
+    assert "scatter" in jaxpr(lambda x, new: x.at[7 * np.arange(1 << 17) % (1 << 17)].add(new), many, many)
     few = np.zeros((60, 8), "f4")
     text = jaxpr(lambda x, new: x.at[5 * UNEVEN[:10]].add(new), few, few[:10])
     assert "scatter" in text

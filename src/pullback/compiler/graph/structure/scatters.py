@@ -33,8 +33,9 @@ from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMo
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
 from pullback.loops.schedule.space import LANES
 
-# Updates that meet one element at most, where it gathers them; and places that it looks at for each update.
-MOST_MEETING, WASTE = 8, 3
+# Updates that meet one element at most, where it gathers them; places that it looks at for each update, and for each of
+# one number; places along an axis, which are constants of the program.
+MOST_MEETING, WASTE, WASTE_OF_NUMBERS, MOST_PLACES = 8, 3, 1.5, 1 << 16
 
 
 class _Run(NamedTuple):
@@ -232,6 +233,8 @@ def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
     if len(n.scatter_dims_to_operand_dims) != 1 or n.operand_batching_dims or updates.aval.size < FEWEST:
         return None
     (d,) = n.scatter_dims_to_operand_dims
+    if max(shape[d], indices.aval.size) > MOST_PLACES:
+        return None
     windows = [updates.aval.shape[a] for a in n.update_window_dims]
     if n.inserted_window_dims != (d,) or windows != [size for a, size in enumerate(shape) if a != d]:
         return None
@@ -251,7 +254,8 @@ def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
     places = places[numbers]
     turns = np.arange(len(places)) - np.searchsorted(places, places)
     most = int(turns.max()) + 1
-    if most > MOST_MEETING or most * shape[d] > WASTE * len(places):
+    waste = WASTE if updates.aval.size > len(turns) else WASTE_OF_NUMBERS
+    if most > MOST_MEETING or most * shape[d] > waste * len(places):
         return None
     batch = [a for a in range(updates.aval.ndim) if a not in n.update_window_dims]
     windows_first = [*n.update_window_dims[:d], batch[axis], *n.update_window_dims[d:]]

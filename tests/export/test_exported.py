@@ -141,3 +141,13 @@ def test_arguments_that_the_program_reads():
     assert made.module_kept_var_idx == (1,)
     assert export.deserialize(made.serialize()).module_kept_var_idx == (1,)
     assert export.export(jax.jit(lambda x, y: y * 2, keep_unused=True))(1.0, 2.0).module_kept_var_idx == (0, 1)
+
+
+def test_programs_that_add_at_places_are_stored():
+    """Their equations hold the jaxpr that joins two elements."""
+
+    def f(x):
+        return x.at[jnp.array([0, 0])].add(1.0)
+
+    stored = export.export(jax.jit(f))(jax.ShapeDtypeStruct((3,), np.float32)).serialize()
+    np.testing.assert_array_equal(export.deserialize(stored).call(np.ones(3, np.float32)), [3.0, 1.0, 1.0])

@@ -24,6 +24,7 @@ _KNOWN = {
     ("numpy.core.multiarray", "scalar"), ("builtins", "frozenset"), ("builtins", "slice"), ("builtins", "complex"),
     ("pullback.core.atoms", "DropVar"), ("pullback.core.atoms", "Literal"), ("pullback.core.atoms", "Var"),
     ("pullback.core.avals", "ShapedArray"), ("pullback.core.jaxpr", "ClosedJaxpr"),
+    ("pullback.core.jaxpr", "ElementJaxpr"),
     ("pullback.core.dimensions.expressions", "Dimension"), ("pullback.core.dimensions.expressions", "Factor"),
     ("pullback.core.dimensions.scopes", "SymbolicScope"), ("pullback.core.jaxpr", "DebugInfo"),
     ("pullback.core.jaxpr", "Jaxpr"), ("pullback.core.jaxpr", "JaxprEqn"), ("pullback.core.jaxpr", "JaxprEqnContext"),

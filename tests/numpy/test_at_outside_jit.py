@@ -8,7 +8,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback._ext import _core
-from pullback.numpy import _at
+from pullback.numpy import _at, _index_memory
 
 INDICES = [0, -1, 2, -4, slice(None), slice(1, 3), slice(None, None, -1), slice(5, 1), ..., None, (), (0, 0), (..., 1)]
 INDICES += [(None, 0), (1, slice(None, None, 2)), np.int32(1), np.array(1), True, [0, 1], np.array([0]), 2**40, 1.0]
@@ -36,6 +36,32 @@ def test_as_the_general_way(dtype, shape, monkeypatch):
     monkeypatch.setattr(_at, "_updated", lambda *_: None)
     for case, found in zip(cases, quick):
         assert found == outcome(x, *case), case
+
+
+def test_arrays_of_indices_are_remembered(monkeypatch):
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    i, j, none = jnp.array([1, -2, 9]), np.array([[-9], [1]]), np.zeros(0, int)
+    indices = [i, j, none, (i, i), (j, i), (slice(None), i), (..., j), (i, None, ...), (i, none), (i, slice(None), i)]
+    cases = [
+        (k, v, op) for k in indices for v in (1, 2.5, 2**31, 1j, jnp.ones(3), jnp.ones(9)) for op in ("set", "add")
+    ]
+
+    def read(index):
+        y = x[index]
+        return y.aval, np.asarray(y).tobytes()
+
+    def refused(index):
+        try:
+            return read(index)
+        except Exception as error:
+            return type(error), str(error)
+
+    found = [[(outcome(x, *case), refused(case[0])) for case in cases] for _ in range(3)]
+    sizes = _index_memory._remembered_get._cache_size(), _index_memory._remembered_update._cache_size()
+    assert min(sizes) > 5
+    monkeypatch.setattr(_index_memory, "_form", lambda *_: None)
+    expected = [(outcome(x, *case), refused(case[0])) for case in cases]
+    assert found == [expected] * 3
 
 
 def test_what_c_does():

@@ -11,6 +11,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core.types import asked
 from pullback.lax.collectives.sharding import out_placed
+from pullback.numpy import _index_memory
 from pullback.numpy._index_update import index_apply, index_update
 from pullback.numpy._indexing import index_get
 from pullback.numpy._ufuncs import divide, power
@@ -95,17 +96,18 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
             found = _updated(self.array, self.index, values, op)
             if found is not None:
                 return found
+        options = {
+            "mode": mode,
+            "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique_indices,
+            "wrap_negative_indices": wrap_negative_indices,
+        }
+        if out_sharding is None:
+            found = _index_memory.update(self.array, self.index, values, op, **options)
+            if found is not None:
+                return found
         with asked(out_sharding):
-            found = index_update(
-                self.array,
-                self.index,
-                values,
-                op,
-                mode=mode,
-                indices_are_sorted=indices_are_sorted,
-                unique_indices=unique_indices,
-                wrap_negative_indices=wrap_negative_indices,
-            )
+            found = index_update(self.array, self.index, values, op, **options)
         return out_placed(".at", found, out_sharding)
 
     update.__name__ = op

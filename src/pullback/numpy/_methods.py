@@ -18,6 +18,7 @@ from pullback.numpy import (
     _creation,
     _diagonals,
     _eager,
+    _index_memory,
     _reducers,
     _running,
     _select,
@@ -30,7 +31,6 @@ from pullback.numpy import (
 from pullback.numpy._arguments import Array, convert, make_array
 from pullback.numpy._at import IndexUpdateHelper
 from pullback.numpy._dtypes import astype
-from pullback.numpy._indexing import rewriting_take
 from pullback.numpy._products import dot, matmul
 from pullback.util import dtypes
 from pullback.util.absent import NotHere
@@ -159,7 +159,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "pos": api_boundary(_ufuncs.positive),
     "abs": api_boundary(_ufuncs.absolute),
     "invert": api_boundary(_comparison.invert),
-    "getitem": rewriting_take,
+    "getitem": _index_memory.getitem,
     "iter": api_boundary(_iterate),
     "contains": api_boundary(_contains),
 }

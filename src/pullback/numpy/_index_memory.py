@@ -6,6 +6,7 @@ indices: `x.at[i].set(v)` took 54 us, now 4 (JAX 360); `x[i, j]` 49, now 2.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pullback.api.eager import eager
 from pullback.core.types import in_use
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import index_get, rewriting_take
+from pullback.util.tracebacks import shorten
 
 Array = _core.Array
 _ARRAY, _ALL = "array", "all"  # what stands in a form for an array of indices, and for a whole axis
@@ -36,7 +38,7 @@ def _form(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
             arrays.append(entry)
         elif entry is None or entry is Ellipsis:
             form.append(entry)
-        elif kind is slice and entry == _SLICE:
+        elif kind is slice and entry.start is None and entry.stop is None and entry.step is None:
             form.append(_ALL)
         else:
             return None
@@ -62,8 +64,12 @@ _remembered_update = eager(_update, (1, 4, 5))
 
 def getitem(x: Any, index: Any) -> Any:
     """x[index]."""
-    found = _form(x, index)
-    return rewriting_take(x, index) if found is None else _remembered_get(x, *found)
+    try:
+        found = _form(x, index)
+        return rewriting_take(x, index) if found is None else _remembered_get(x, *found)
+    except Exception as error:
+        shorten(error, sys._getframe())
+        raise
 
 
 def update(x: Any, index: Any, values: Any, op: str, **options: Any) -> Any:

@@ -28,7 +28,8 @@ def _form(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
     """(what the index is, its arrays of integers), for arrays on no device of their own; None for other indices."""
     if type(x) is not Array or x._device is not None or in_use():
         return None
-    form, arrays = [], []
+    form: list[Any] = []
+    arrays: list[Any] = []
     for entry in index if type(index) is tuple else (index,):
         kind = type(entry)
         if kind is Array or kind is np.ndarray:

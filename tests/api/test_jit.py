@@ -142,6 +142,31 @@ def test_concrete_work_while_tracing():
     np.testing.assert_array_equal(jax.vmap(f)(X), X * 3)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: jnp.asarray(np.ones(3), jnp.float32),
+        lambda: jnp.array([1.0, 2.0]),
+        lambda: jnp.float32(2),
+        lambda: jax.random.key(0),
+        lambda: jax.device_put(np.ones(3)),
+        lambda: jax.vmap(lambda x: x + jnp.array(2.0))(jnp.ones(3)),
+    ],
+    ids=["asarray", "list", "scalar", "key", "device_put", "vmap"],
+)
+def test_arrays_made_at_once_while_tracing_can_be_kept(make):
+    kept = []
+
+    def f(x):
+        with jax.ensure_compile_time_eval():
+            kept.append(make())
+        return jax.jit(lambda y: y + jnp.array(1.0))(x)
+
+    jax.jit(f)(X), jax.jit(jax.vmap(f))(X)
+    assert len(kept) == 2 and not any(isinstance(k, jax.core.Tracer) for k in kept)
+    jax.block_until_ready(kept)
+
+
 def test_python_control_flow_without_jit_falls_back_where_values_are_traced():
     with jax.disable_jit():
         assert jax.grad(lambda x: lax.scan(lambda c, y: (c * y, None), x, X + 1)[0])(2.0) == 6

@@ -212,12 +212,12 @@ class RecordingInterpreter(Interpreter):
 
 def as_staged(value):
     """An array that is made while a program is recorded as that program's: a tracer of the constant, even where a
-    transformation within the program is current. Elsewhere the array itself.
+    transformation within the program is current. Elsewhere the array itself, and where values are computed at once.
     """
     found = current_interpreter()
-    while found is not None and not isinstance(found, StagingInterpreter):
+    while found is not None and not isinstance(found, (StagingInterpreter, ConcreteFirstInterpreter)):
         found = found.parent
-    if found is None or not found.valid:
+    if not isinstance(found, StagingInterpreter) or not found.valid:
         return value
     atom = found.recorder.const(value)  # a literal, or the variable of a constant
     return JitTracer(found, type_of_operand(value), atom, user_source())  # type: ignore[arg-type]

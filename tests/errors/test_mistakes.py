@@ -144,8 +144,8 @@ def deleted():
         (lambda: jnp.dot(jnp.ones((2, 3)), jnp.ones((2, 3))), TypeError, "contract"),
         (lambda: jnp.concatenate([jnp.ones((2, 3)), jnp.ones((2, 4))]), TypeError, "concatenat"),
         (lambda: jnp.array(["a"]), TypeError, "valid JAX"),
-        (lambda: jnp.asarray(X) * (1, 2, 3), TypeError, r"for \*: 'Array' and 'tuple'; make the elements an array"),
-        (lambda: [1, 2, 3] + jnp.asarray(X), TypeError, r"for \+: 'list' and 'Array'; make the elements an array"),
+        (lambda: jnp.asarray(X) * (1, 2, 3), TypeError, r"for \*: 'Array(Impl)?' and 'tuple'; make the elements"),
+        (lambda: [1, 2, 3] + jnp.asarray(X), TypeError, r"for \+: 'list' and 'Array(Impl)?'; make the elements"),
         (lambda: np.zeros(3).__setitem__(0, jnp.asarray(X)), ValueError, "with a sequence"),
         (lambda: jnp.asarray(X).at[0].set(), TypeError, r"set\(\) missing 1 required positional argument: 'values'"),
         (lambda: jnp.asarray(X).view(-1), TypeError, r"got -1; x.reshape\(shape\) changes the shape"),
@@ -288,9 +288,9 @@ async def later(x):
         (lambda: jnp.array(X).at(0), TypeError, r"square brackets: x.at\[index\].set\(y\)"),
         (lambda: jnp.array(X).at[0].sett(1), AttributeError, "no attribute 'sett'; it has get, set, add"),
         (lambda: f"{jnp.array(X):.2f}", TypeError, r"Array.__format__: '.2f' needs a number, .* float32\[3\]"),
-        (lambda: jnp.array(X) + "a", TypeError, "'Array' and 'str'$"),
-        (lambda: jax.jit(lambda x: x + "a")(X), TypeError, "'JitTracer' and 'str'$"),
-        (lambda: "%d" % jnp.array(X), TypeError, "not Array$"),  # noqa: UP031
+        (lambda: jnp.array(X) + "a", TypeError, "'Array(Impl)?' and 'str'$"),
+        (lambda: jax.jit(lambda x: x + "a")(X), TypeError, "'(JitTracer|DynamicJaxprTracer)' and 'str'$"),
+        (lambda: "%d" % jnp.array(X), TypeError, "not Array(Impl)?$"),  # noqa: UP031
         (lambda: jnp.bfloat16("abc"), ValueError, "could not convert string to float: 'abc'"),
         (lambda: jnp.float8_e8m0fnu("abc"), ValueError, "could not convert string to float: 'abc'"),
         (lambda: jax.jit(lambda x: x, static_argnums=0)(jnp.array(X)), ValueError, r"jax.Array \(float32\[3\]\)"),
@@ -362,7 +362,7 @@ def test_methods_of_other_libraries_arrays_name_what_is_written_here():
     seen = []
     jax.jit(lambda t: seen.append(t) or t)(x)
     for name, instead in INSTEAD.items():
-        for array, kind in ((x, "Array"), (seen[0], "JitTracer")):
+        for array, kind in ((x, type(x).__name__), (seen[0], type(seen[0]).__name__)):  # as JAX they have its names
             with pytest.raises(AttributeError, match=f"^'{kind}' object has no attribute '{name}'; here one writes "):
                 getattr(array, name)
             assert not hasattr(array, name) and name not in dir(array)

@@ -41,7 +41,9 @@ def test_as_the_general_way(dtype, shape, monkeypatch):
 def test_arrays_of_indices_are_remembered(monkeypatch):
     x = jnp.arange(24.0).reshape(2, 3, 4)
     i, j, none = jnp.array([1, -2, 9]), np.array([[-9], [1]]), np.zeros(0, int)
+    mask, rows = np.arange(24).reshape(2, 3, 4) % 5 > 2, jnp.array([True, False])
     indices = [i, j, none, (i, i), (j, i), (slice(None), i), (..., j), (i, None, ...), (i, none), (i, slice(None), i)]
+    indices += [mask, rows, mask[:, :1], (0, i), (i, -1), (..., i, 3), (1, slice(None), i), (None, 0, ..., i), (7, i)]
     cases = [
         (k, v, op) for k in indices for v in (1, 2.5, 2**31, 1j, jnp.ones(3), jnp.ones(9)) for op in ("set", "add")
     ]
@@ -57,6 +59,7 @@ def test_arrays_of_indices_are_remembered(monkeypatch):
     sizes = _index_memory._remembered_get._cache_size(), _index_memory._remembered_update._cache_size()
     assert min(sizes) > 5
     monkeypatch.setattr(_index_memory, "_form", lambda *_: None)
+    monkeypatch.setattr(_index_memory, "_is_mask", lambda *_: False)
     expected = [(outcome(x, *case), read(case[0])) for case in cases]
     assert found == [expected] * 3
 

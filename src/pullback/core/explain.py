@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.asked import asked
 from pullback.core.dimensions import Dimension
 from pullback.core.kinds import Kind, Kinds, is_arraylike
 from pullback.core.tracer import Array as AnyArray
 from pullback.core.tracer import Tracer
-from pullback.core.types import asked
 from pullback.util.absent import own_name
 from pullback.util.errors import (
     ArgumentError,

@@ -17,9 +17,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from pullback.core import avals
-from pullback.core.asked import asked as asked
-from pullback.core.asked import asked_for as asked_for
-from pullback.core.asked import is_asked as is_asked
+from pullback.core.asked import is_asked
 from pullback.core.atoms import Program
 from pullback.core.avals import AbstractRef, ShapedArray, placed, type_of_operand, typed, typeof
 from pullback.core.hooks import hooks

@@ -13,6 +13,7 @@ from pullback._ext import _core
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.mesh_collectives import mesh_collectives
 from pullback.core import ClosedJaxpr, Jaxpr, hooks, types
+from pullback.core.asked import asked_for
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import DebugInfo, JaxprEqn, Var
 from pullback.distributed import connection
@@ -176,7 +177,7 @@ def check_committed(args: Sequence[Any], places: Sequence[Any], name: str | None
 def evaluate(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """The result of one primitive on such arrays, whose types say how it is cut along explicit axes."""
     avals = list(map(types.type_of_operands(), args))
-    key = (primitive, types.asked_for(), *avals, *params.items())
+    key = (primitive, asked_for(), *avals, *params.items())
     try:
         closed = _eager.get(key)
     except TypeError:  # a parameter without a hash

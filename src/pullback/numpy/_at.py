@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core.types import asked
+from pullback.core.asked import asked
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy import _index_memory
 from pullback.numpy._index_update import index_apply, index_update

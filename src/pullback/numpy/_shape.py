@@ -12,8 +12,9 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Tracer, current_interpreter, eval_interpreter
+from pullback.core.asked import is_asked
 from pullback.core.dimensions import Dimension, is_symbolic
-from pullback.core.types import is_asked, place_of_type, type_of_operands
+from pullback.core.types import place_of_type, type_of_operands
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     Array,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.core import types
+from pullback.core.asked import asked_for, is_asked
 from pullback.core.avals import ShapedArray, typed
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.types import LOOPS
@@ -63,7 +64,7 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
     try:
         cuts = _cuts(name, in_avals, params, outs, mesh, primitive)
     except ShardingTypeError:
-        if types.is_asked():
+        if is_asked():
             return [_as_asked(mesh, out) for out in outs]
         raise
     return [_in_state(name, mesh, cut, state) for cut in cuts]
@@ -86,7 +87,7 @@ def _in_state(name: str, mesh: Any, cut: Cut, state: Any) -> Any:
 
 def _as_asked(mesh: Any, out: Any) -> Any:
     """How an ambiguous result is cut: as the user says, if that fits, for so are its cotangents; else it is whole."""
-    spec = types.asked_for()
+    spec = asked_for()
     if isinstance(spec, PartitionSpec) and len(spec) + 1 == len(out.shape) and types.is_of_rule():
         spec = spec.update(partitions=(types.mapped_part(), *spec))  # rules of vmap put the mapped axis first
     if not isinstance(spec, PartitionSpec) or len(spec) != len(out.shape) or spec.unreduced or spec.reduced:

@@ -15,13 +15,14 @@ import numpy as np
 from pullback import lax
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.keys import replace_keys
+from pullback.core.asked import asked
 from pullback.core.extended import of_words
 from pullback.core.interpreter import extend_axis_env
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, eval_jaxpr
 from pullback.core.primitive import registry
 from pullback.core.source import at_line, calling_line
 from pullback.core.staging import trace
-from pullback.core.types import CONSTRAINTS, asked, untyped
+from pullback.core.types import CONSTRAINTS, untyped
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.moves import combine, combine_price, move, price
 from pullback.partition.neighbours import accumulated, accumulates, rotated, with_rotations

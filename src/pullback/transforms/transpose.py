@@ -25,6 +25,7 @@ from pullback.core import (
     typeof,
     types,
 )
+from pullback.core.asked import asked
 from pullback.core.jaxpr import bind_again
 from pullback.core.source import at_line, calling_line, names_inside
 from pullback.transforms.partial_eval import partial_eval_jaxpr
@@ -87,7 +88,7 @@ def backward_pass(
 
     of_zeros, here = _transposed_of_zeros(jaxpr, backwards), calling_line()
     # Products of a rule may be ambiguous along explicit axes: what comes out is cut as its value is.
-    cut = types.asked(True) if types.in_use() else _NOTHING
+    cut = asked(True) if types.in_use() else _NOTHING
     for eqn in reversed(backwards):
         outs_bar = [bars.pop(v, None) for v in eqn.outvars]
         if all(bar is None for bar in outs_bar) and id(eqn) not in of_zeros:

@@ -13,7 +13,8 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.core import ClosedJaxpr, ShapedArray, eval_jaxpr, trace
-from pullback.core.types import asked, place_of_type, type_on_mesh, untyped
+from pullback.core.asked import asked
+from pullback.core.types import place_of_type, type_on_mesh, untyped
 from pullback.lax.collectives.sharding import put
 from pullback.lax.records.families import *
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec

@@ -23,6 +23,7 @@ from pullback.core import (
     typeof,
     types,
 )
+from pullback.core.asked import is_asked
 from pullback.core.avals import Reference, typed
 from pullback.core.explain import type_shown
 from pullback.core.jaxpr import DebugInfo
@@ -160,7 +161,7 @@ def same_types(left: Sequence, right: Sequence) -> bool:
 def row_type(aval: Any) -> Any:
     """The type of an element along the leading axis; ValueError where explicit axes cut that, as rows come in order."""
     row, placing = aval.update(shape=aval.shape[1:]), aval.placing
-    if placing is None or types.is_asked():
+    if placing is None or is_asked():
         return row
     if placing.spec[0] is not None:
         raise ValueError(f"0th dimension of all xs should be replicated. Got {placing.spec}")

@@ -8,11 +8,12 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.core import eval_interpreter, extended, hooks, typeof
+from pullback.core.asked import is_asked
 from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.primitive import registry
 from pullback.core.tracer import Tracer
-from pullback.core.types import cut_as, is_asked, vma_of
+from pullback.core.types import cut_as, vma_of
 from pullback.lax.collectives.sharding import laid_out, out_placed
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.broadcast import canonical_shape

@@ -17,6 +17,7 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core import eval_jaxpr, hooks, trace, types
+from pullback.core.asked import asked_for
 from pullback.core.avals import ShapedArray, expect_places, placed
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from pullback.core.types import CONSTRAINTS, said_by
@@ -138,7 +139,7 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
     """
     mesh = current_mesh()
     mesh = mesh if isinstance(mesh, Mesh) and not mesh.empty else None
-    key = places, mesh, types.asked_for()
+    key = places, mesh, asked_for()
     if placing is not None and key in placing.found:
         return placing.found[key]
     devices = _common_devices(placing, places, mesh, name)

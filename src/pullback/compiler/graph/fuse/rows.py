@@ -26,7 +26,7 @@ from pullback.compiler.graph.fuse.access import Index
 from pullback.compiler.graph.fuse.groups import Group, Row, Shape, operand_pairs
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.loops.ir import Const
-from pullback.loops.schedule.machine import CORES
+from pullback.loops.schedule.machine import CORES, NOMINAL
 
 
 def form_rows(groups: list[Group], eqns: list[JaxprEqn], outputs: Set[Var]) -> list[Row | Group]:
@@ -70,7 +70,7 @@ def form_rows(groups: list[Group], eqns: list[JaxprEqn], outputs: Set[Var]) -> l
 MAX_ROW_GROUPS = 16  # groups that one row computes: each looks at all of them
 MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory, walked by lanes side by side
 WRITTEN = 512  # elements of a row, at least, of which the first have reached the cache when the last is written
-LOCAL_BYTES = 1 << 17  # of a row, at most, that is kept in scratch space: an eighth of a second cache
+LOCAL_BYTES = NOMINAL.second.bytes // 4  # of a row, at most, that is kept in scratch space
 SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
 
 

@@ -276,9 +276,7 @@ def _taken_apart(shape: Sequence[int], parts: Sequence[int]) -> list[list[int]] 
         if math.prod(each) != n or not n:
             return None
         found.append(each)
-    if any(n != 1 for n in rest):
-        return None
-    if rest and not found:
+    if rest and (not found or any(n != 1 for n in rest)):
         return None
     if rest:
         found[-1] += rest

@@ -378,6 +378,31 @@ def test_arrays_of_64_bits_have_derivatives_where_these_are_not_enabled():
     np.testing.assert_array_equal(jax.grad(lambda x: (x * x).sum())(x), [0.0, 2.0, 4.0])
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[1],
+        lambda x: x[::-1][0],
+        lambda x: lax.cummax(x)[2],
+        jnp.max,
+        jnp.prod,
+        lambda x: jnp.cumprod(x)[2],
+        lambda x: lax.cond(True, lambda x: x.sum(), lambda x: (x * x).sum(), x),
+        lambda x: lax.scan(lambda c, a: (c * a, c), x[0], x)[0],
+        lambda x: lax.fori_loop(0, 3, lambda i, a: a * a, x)[0],
+    ],
+)
+def test_such_arrays_have_derivatives_of_moves_and_extremes_and_loops(f):
+    with jax.enable_x64(True):
+        x = jnp.array([0.5, 1.5, 0.25])
+        want, zeros = jax.grad(f)(x), jnp.zeros_like(x)
+    for g in (jax.grad(f), jax.jit(jax.grad(f))):
+        found = g(x)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, want, rtol=1e-6)  # constants may have been rounded to 32 bits
+    np.testing.assert_allclose(jax.jvp(f, (x,), (zeros,))[1], 0)
+
+
 def test_gradients_are_no_weaker_typed_than_their_arguments():
     def f(x):  # the carry is weakly typed, and so are its values for each step
         return lax.scan(lambda c, y: (c + y, c), 0.0, x)[1]

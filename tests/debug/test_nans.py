@@ -125,6 +125,26 @@ def test_what_programs_move_themselves_is_looked_at():
                 move()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda v: jnp.array([1.0, v]),
+        lambda v: jnp.asarray(v),
+        lambda v: jnp.array(np.array([v])),
+        lambda v: jnp.float32(v),
+        lambda v: jnp.array([v], dtype="float16"),
+    ],
+)
+def test_arrays_of_bad_values_are_errors(make):
+    for flag, value in ((jax.debug_nans, jnp.nan), (jax.debug_infs, jnp.inf)):
+        make(value)
+        with flag(True), pytest.raises(FloatingPointError):
+            make(value)
+        with flag(True):  # what programs hold is looked at where they give it
+            jax.jit(lambda make=make, value=value: jnp.isfinite(make(value)))()
+        make(value)
+
+
 def test_what_comes_back_as_it_was_given_is_not_looked_at():
     x = jnp.array([1.0, jnp.nan])
     with jax.debug_nans(True):

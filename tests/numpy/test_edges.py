@@ -153,6 +153,24 @@ def test_variances_of_narrow_types_in_a_wider_one():
                 assert float(f(x, dtype=dtype)) == 0.5
 
 
+@pytest.mark.parametrize("of", ["float32", "int32"])
+def test_variances_asked_for_as_integers_are_computed_in_these(of):
+    x = jnp.array([1, 2, 3, 5]).astype(of)  # the mean is cut to 2, the sum of squares is 11
+    for f in (jnp.var, pullback.jit(jnp.var, static_argnames="dtype")):
+        assert float(f(x, dtype="int32")) == 2.0 and f(x, dtype="int32").dtype == np.float32
+    assert float(jnp.var(x, dtype="int32", ddof=1)) == 3.0
+    found = jnp.nanvar(x, dtype="int8")
+    assert found.dtype == np.int8 and int(found) == 2
+    found = jnp.nanvar(jnp.array([44, 2, 5]).astype(of), dtype="int8")  # from 17: 27, -15, -12, whose squares wrap
+    assert int(found) == -60
+
+
+def test_variances_of_complex_numbers_as_booleans_are_a_value_error():
+    for f in (jnp.var, jnp.nanvar, jnp.nanstd):
+        with pytest.raises(ValueError, match="complex"):
+            f(jnp.ones(2, "complex64"), dtype=bool)
+
+
 @pytest.mark.parametrize("f", [jnp.ndim, jnp.shape, jnp.size])
 def test_shapes_of_sequences_are_deprecated(f):
     with pytest.warns(DeprecationWarning, match="list"):

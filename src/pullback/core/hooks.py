@@ -28,6 +28,7 @@ class Hooks:
         processes (distributed)
     dimension_as_value(d): a symbolic dimension as a traced integer
     asarray(x, dtype=None, weak_type=None, device=None) -> Array (runtime)
+    exactly(x): a NumPy scalar as an Array of its type, be it one of 64 bits that are not enabled (runtime)
     zeros(aval); broadcast(x, size, axis): insert an axis; moveaxis(x, source, destination)
     convert(x, dtype, weak_type)
     select(pred, on_true, on_false): pred may have fewer (leading) axes;  select_n(index, *cases): so may index
@@ -35,10 +36,12 @@ class Hooks:
     placings(primitive, in_avals, params, out_avals)  how results are cut along explicit axes (api)
     stack(arrays): along a new axis 0;  interleave(x, y, axis): x0 y0 x1 y1 ..., x may have one element more
     less, not_equal, clamp, add, reshape, rev, slice_in_dim, concatenate: of lax;  vmap: of api
+    check_values(arrays, where): FloatingPointError for values that are errors; None while none are (runtime)
     transfers                             the module core/transfers.py, once a guard of transfers has been set (api)
     """
 
     transfers: Any = None
+    check_values: Any = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):

@@ -28,6 +28,8 @@ def zeros(aval: Any) -> Any:
     if dtype.kind == "V" and dtype.itemsize == 0:
         return np.zeros(aval.shape, dtype)
     zero = np.zeros((), dtype)[()]
+    if dtypes.canonicalize_dtype(dtype) != dtype:  # of 64 bits, from where these were enabled
+        zero = hooks.exactly(zero)
     if aval.weak_type:
         zero = hooks.asarray(zero, weak_type=True)
     if not aval.shape:

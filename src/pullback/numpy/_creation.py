@@ -12,6 +12,7 @@ from pullback._ext import _core
 from pullback.core import Array as AnyArray
 from pullback.core import ShapedArray, Tracer, hooks
 from pullback.core.explain import check
+from pullback.core.interpreter import is_within_transformation
 from pullback.core.kinds import INTEGER
 from pullback.core.staging import as_staged
 from pullback.lax.collectives.sharding import out_placed
@@ -80,6 +81,8 @@ def array(
                 made = as_array(object)
                 if _core.is_tracing():
                     return as_staged(made)
+                if hooks.check_values is not None:
+                    _look_at(made)
                 return made if config.mesh_in_force.value is None else _over_mesh(made)
         return _array(object, dtype, copy, order, ndmin, args, device, out_sharding)
     except Exception as error:
@@ -131,11 +134,20 @@ def _array(
         result = lax.broadcast_in_dim(
             result, (1,) * (ndmin - result.ndim) + result.shape, tuple(range(ndmin - result.ndim, ndmin))
         )
-    if type(result) is Array and not isinstance(object, AnyArray) and _core.is_tracing():
-        result = as_staged(result)
+    if type(result) is Array and not isinstance(object, AnyArray):
+        if _core.is_tracing():
+            result = as_staged(result)
+        elif hooks.check_values is not None:
+            _look_at(result)
     if device is out_sharding is None and config.mesh_in_force.value is not None and not isinstance(object, AnyArray):
         return _over_mesh(result)
     return place(result, device, out_sharding, "array")
+
+
+def _look_at(x: Any) -> None:
+    """FloatingPointError if an array of values of the host has some that are errors, as these are set."""
+    if not is_within_transformation():
+        hooks.check_values([x], "convert_element_type")
 
 
 def _over_mesh(x: Any) -> Any:

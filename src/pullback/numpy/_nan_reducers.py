@@ -151,13 +151,16 @@ def _nan_var(
         if np.dtype(work).kind == "c"
         else lax.square(centered)
     )
-    count = _nan_count(name, x, axes, squared.dtype, keepdims, mask)
+    # Where integers are asked for, squares are such, and their mean is that of floats.
+    inexact = dtypes.to_inexact_dtype(squared.dtype)
+    count = _nan_count(name, x, axes, inexact, keepdims, mask)
     divisor = lax.sub(count, convert(ddof, count.dtype))
-    total = sum(squared, axes, squared.dtype, None, keepdims, None, mask)
+    wide = squared.dtype if inexact == squared.dtype else None
+    total = convert(sum(squared, axes, wide, None, keepdims, None, mask), inexact)
     invalid = lax.le(divisor, const(divisor, 0))
     safe = where(invalid, const(divisor, 1), divisor)
     result = convert(lax.div(total, safe), result_dtype)
-    return where(invalid, const(result, math.nan), result)
+    return where(invalid, const(result, math.nan if wide is not None else 0), result)
 
 
 def nanstd(

@@ -172,8 +172,10 @@ def _reduce(
         work: Any = _BOOL
         x = a if a.dtype == _BOOL else lax.ne(a, const(a, 0))
     else:
-        result_dtype = dtype if dtype is not None else (
-            widened(a.dtype) if op.accumulates and (widen or a.dtype == _BOOL) else a.dtype
+        result_dtype = (
+            dtype
+            if dtype is not None
+            else (widened(a.dtype) if op.accumulates and (widen or a.dtype == _BOOL) else a.dtype)
         )
         # Only where the user has not asked for a type is a half-precision sum computed in single precision.
         work = np.dtype(np.float32) if op.accumulates and dtype is None and result_dtype in _HALF else result_dtype
@@ -380,8 +382,8 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims
         count = sum(broadcast_to(convert(mask, np.bool_), a.shape), axes, real_dtype, None, keepdims)
     divisor = lax.sub(count, convert(ddof, real_dtype))
     total = sum(squared, axes, real_dtype, None, keepdims, None, mask)
-    # Where integers are asked for, a mean of squares is still a float: the default one, weakly typed.
-    integers = name == "var" and result_dtype.kind in "iu"
+    # Where integers are asked for, what is given is still a float: the default one, weakly typed.
+    integers = name == "var" and dtypes.issubdtype(result_dtype, np.integer)
     result = convert(
         lax.div(total, divisor), np.dtype(dtypes.result_type(float)) if integers else result_dtype, integers
     )
@@ -399,13 +401,15 @@ def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dty
     """(dtype to compute in, dtype of the result) of a variance; ValueError if complex numbers are asked for as real."""
     if requested is not None:
         requested = np.dtype(dtypes.check_user_dtype_supported(requested, name))
-        if requested == np.bool_:
-            raise TypeError(f"{name} cannot be computed in booleans: got dtype={requested}")
         if dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(requested, np.complexfloating):
             raise ValueError(
                 f"{name} does not support real dtype parameters when computing the variance of an array of complex "
                 f"values. The semantics of numpy seem unclear in this case: got dtype={requested} for {dtype}"
             )
+        if requested == np.bool_:
+            raise TypeError(f"{name} cannot be computed in booleans: got dtype={requested}")
+        if dtypes.issubdtype(requested, np.integer):  # computed in, as by `mean`: quotients are cut, sums wrap
+            return requested, requested
         # Types of 8 and fewer bits have no common type with others: the wider one holds both.
         kinds = sorted((dtype, requested), key=lambda d: (d.itemsize, dtypes.issubdtype(d, np.inexact)))
         apart = dtype != requested and (_is_narrow(dtype) or _is_narrow(requested))
@@ -429,7 +433,7 @@ def std(
 ) -> Any:
     """Square root of the variance over axes; arguments as of `var`."""
     if dtype is not None and not dtypes.issubdtype(dtypes.check_user_dtype_supported(dtype, "std"), np.inexact):
-        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {np.dtype(dtype)}")
     return lax.sqrt(_var("std", a, axis, dtype, out, _ddof("std", ddof, correction), keepdims, where, mean))
 
 

@@ -9,7 +9,7 @@ from pullback.core.avals import sweep_avals
 from pullback.lax.control import bodies as _bodies
 from pullback.runtime.arrays import devices as _devices
 from pullback.runtime.arrays import native_hooks as _native_hooks
-from pullback.runtime.arrays.arrays import asarray
+from pullback.runtime.arrays.arrays import asarray, exactly
 from pullback.runtime.arrays.placement import copied, device_put
 from pullback.runtime.eager.evaluate import evaluate, reference_eval, remember
 from pullback.runtime.eager.functions import elementwise, reference_of
@@ -42,6 +42,7 @@ hooks.fill(
     run_eagerly=run_eagerly,
     run=run,
     asarray=asarray,
+    exactly=exactly,
     compile=compile,
     elementwise=elementwise,
     reference_of=reference_of,

@@ -264,6 +264,18 @@ def test_svd_derivative(shape, complex_):
     check_derivative(lambda x: lax.reduce_sum(lax.sin(linalg.svd(x, compute_uv=False)), (0,)), a, a_dot)
 
 
+def test_cotangents_of_matrices_that_are_not_made_hermitian_are_not_either():
+    a, weights = hermitian(4, 4), matrix(4, 4)
+
+    def loss(a, symmetrize):
+        v, _ = linalg.eigh(a, symmetrize_input=symmetrize)
+        return lax.reduce_sum(lax.mul(lax.integer_pow(v, 4), weights), (0, 1))
+
+    one, other = (np.asarray(pullback.grad(loss)(a, s)) for s in (False, True))
+    np.testing.assert_allclose((one + one.T) / 2, other, rtol=1e-9, atol=1e-11)
+    assert not np.allclose(one, one.T)
+
+
 @pytest.mark.parametrize("complex_", [False, True])
 def test_eigh(complex_):
     a, a_dot = hermitian(4, 4, complex_=complex_), hermitian(4, 4, complex_=complex_)

@@ -268,6 +268,8 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
             found = convert_reference(np.asarray(x), dtype)
             place = getattr(x, "_device", None)
             if place is None:
+                if not weak_type and dtypes.canonicalize_dtype(dtype) != dtype:
+                    return hooks.exactly(found)
                 return hooks.asarray(found, dtype, weak_type)
             return hooks.asarray(found, dtype, weak_type, device=place)
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)

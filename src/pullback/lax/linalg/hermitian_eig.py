@@ -24,7 +24,6 @@ from pullback.lax.linalg.matrices import (
     per_matrix,
     product,
     real_of,
-    symmetrized,
     to_dtype,
 )
 from pullback.lax.linalg.singular_values import reciprocal_differences, spread_spectrum
@@ -89,8 +88,7 @@ def _eigh_jvp(primals, tangents, *, lower=True, sort_eigenvalues=True, subset_by
         return [v, w], [tangent_zero(v), tangent_zero(w)]
     if subset_by_index is not None and subset_by_index != (0, a.shape[-1]):
         raise NotImplementedError("Derivatives not defined for partial eigen decomposition.")
-    # Only one triangle is read; a tangent is that of a Hermitian matrix.
-    a_dot = symmetrized(a_dot)
+    # The tangent of a Hermitian matrix is one, and is not made one: the rule is linear, and so is the cotangent's.
     core = product(adjoint(v), a_dot, v)
     w_dot = diagonal(lax.real(core) if is_complex(a.dtype) else core)
     v_dot = product(v, lax.mul(to_dtype(reciprocal_differences(w, w), a.dtype), core))

@@ -219,7 +219,10 @@ def full_like(
     """As `full`, with shape and dtype of `x` where they are not given."""
     x_shape = np.shape(x) if shape is None else canonical_shape(shape, "full_like")
     weak = dtype is None and dtypes.is_weak(x)
-    dtype = dtypes.dtype_of(x) if dtype is None else dtypes.check_user_dtype_supported(dtype, "full_like")
+    if dtype is None:
+        dtype = x.dtype if hasattr(x, "aval") else dtypes.dtype_of(x)  # an array's own, be it of 64 bits
+    else:
+        dtype = dtypes.check_user_dtype_supported(dtype, "full_like")
     if not isinstance(dtype, np.dtype):
         return full_extended("full_like", tuple(x_shape), fill_value, dtype)
     if type(fill_value) is complex and dtypes.kind_of(dtype) not in "cb":

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pullback.core.lowering import Nest
+from pullback.lax.elementwise.bits import convert
 from pullback.lax.movement.gather import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -415,8 +416,8 @@ def _extremum_jvp_of(primitive):
         if is_zero(operand_dot) and is_zero(updates_dot):
             return out, tangent_zero(out)
         here = _gather_of(out, indices, operand.shape, updates.shape, params["dimension_numbers"], params.get("mode"))
-        operand_wins = lax.convert_element_type(lax.eq_p.bind(operand, out), out.dtype)
-        update_wins = lax.convert_element_type(lax.eq_p.bind(updates, here), out.dtype)
+        operand_wins = convert(lax.eq_p.bind(operand, out), out.dtype)
+        update_wins = convert(lax.eq_p.bind(updates, here), out.dtype)
         zeros = _zeros(operand.shape, out)
         params = params | {"update_jaxpr": update_jaxpr_of("scatter-add", out.dtype)}
         winners = scatter_add_p.bind(operand_wins, indices, update_wins, **params)

@@ -111,7 +111,9 @@ def constant(x: Any, value: Any) -> Any:
     dtype = x.dtype
     scalar = dtype.type(value) if type(dtype) is np.dtype else np.asarray(value, dtype)[()]
     aval = getattr(x, "aval", None)
-    return hooks.asarray(scalar, weak_type=True) if aval is not None and aval.weak_type else scalar
+    if aval is not None and aval.weak_type:
+        return hooks.asarray(scalar, weak_type=True)
+    return scalar if dtypes.canonicalize_dtype(dtype) == dtype else hooks.exactly(scalar)
 
 
 def canonical_axis(axis: Any, ndim: int, name: str, what: str = "axis") -> int:

@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from pullback.core.lowering import Nest
+from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops, two_sum, with_lost
 from pullback.lax.records.operands import check_kind
@@ -180,7 +181,7 @@ def _start_of_log_sum_exps(dtype):
 def _log_add_exp(x, y):
     larger = lax.stop_gradient(lax.max(lax.real(x), lax.real(y)) if dtypes.kind_of(x.dtype) == "c" else lax.max(x, y))
     larger = lax.select(lax.is_finite(larger), larger, lax.full_like(larger, 0))
-    larger = lax.convert_element_type(larger, x.dtype)
+    larger = convert(larger, x.dtype)
     return lax.add(larger, lax.log(lax.add(lax.exp(lax.sub(x, larger)), lax.exp(lax.sub(y, larger)))))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pullback.core.lowering import Reduction
 from pullback.core.types import whole_along
 from pullback.lax.collectives.sharding import out_placed
+from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.families import batch_reduction, check_axes, shape_without
 from pullback.lax.records.sums import sum_over
@@ -166,7 +167,7 @@ def _extremum_jvp(x_dot, y, x, axes):
     reached = lax.or_p.bind(lax.eq_p.bind(x, spread(y, axes, x.shape)), spread(unknown, axes, x.shape))
     # Chosen, not multiplied, as 0 times an infinite tangent were NaN.
     total = reduce_sum_p.bind(lax.select_n_p.bind(reached, lax.full_like(x_dot, 0), x_dot), axes=axes)
-    count = reduce_sum_p.bind(lax.convert_element_type(reached, x.dtype), axes=axes)
+    count = reduce_sum_p.bind(convert(reached, x.dtype), axes=axes)
     return lax.div_p.bind(total, lax.select_n_p.bind(unknown, count, lax.full_like(count, np.nan)))
 
 

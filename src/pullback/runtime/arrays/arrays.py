@@ -55,6 +55,11 @@ def asarray(x: Any, dtype: Any = None, weak_type: bool | None = None, device: An
     return _from_numpy(np.asarray(x), aval, device)
 
 
+def exactly(x: Any) -> Any:
+    """A NumPy array or scalar as an Array of its own type, be it of 64 bits where these are not enabled."""
+    return _from_numpy(np.asarray(x), ShapedArray(x.shape, x.dtype), None)
+
+
 def _from_numpy(x: np.ndarray, aval: ShapedArray, device: Any) -> Any:
     return _core.from_numpy(x, aval, device, True)
 

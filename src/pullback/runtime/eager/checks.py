@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
+from pullback.core import hooks
 from pullback.core.interpreter import is_within_transformation, set_watching
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, jaxprs_in_params
 from pullback.core.primitive import Primitive
@@ -26,15 +27,12 @@ def _read_flags() -> None:
     _state["nan"] = bool(config.value_of("jax_debug_nans"))
     _state["inf"] = bool(config.value_of("jax_debug_infs"))
     set_watching("checks", is_active())
+    hooks.check_values = check if is_active() else None
 
 
 def is_active() -> bool:
     """Whether results are to be looked at."""
     return _state["nan"] or _state["inf"]
-
-
-config.add_listener(_read_flags)
-_read_flags()
 
 
 def kinds() -> tuple[bool, bool]:
@@ -70,6 +68,9 @@ def check(values: Sequence[Any], where: str) -> None:
         if type(value) is _core.Array and (found := problem(value)):
             raise FloatingPointError(f"invalid value ({found}) encountered in {where}")
 
+
+config.add_listener(_read_flags)
+_read_flags()
 
 _MOVES = frozenset({"movement", "identity", "selection"})  # traits of operations that take values from their operands
 

@@ -17,7 +17,7 @@ import functools
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.compiler.lower.host_function import HostFunction
 from pullback.core import types
+from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.specialize import refuse_symbolic
 from pullback.lax.elementwise.narrow import is_narrow
@@ -44,7 +45,7 @@ from pullback.runtime.programs.kernels import cache_in, object_cache
 from pullback.runtime.programs.libraries import PythonCalls, addresses, called_symbols
 from pullback.runtime.programs.native import Native, among, ready, variant
 from pullback.runtime.programs.stored import key_of, unpack
-from pullback.util import config
+from pullback.util import config, dtypes
 from pullback.util.clock import Clock
 from pullback.util.errors import InconclusiveDimensionOperation
 from pullback.util.locks import Lock
@@ -109,9 +110,19 @@ class Program:
                         )
         return found
 
-    def _as_made(self) -> AbstractContextManager[None]:
-        """The form of nests in which the program was asked for, which need not be in force any more."""
-        return nullcontext() if switches.form == self._form else switches.set(form=self._form)
+    @contextmanager
+    def _as_made(self) -> Iterator[None]:
+        """The form of nests in which the program was asked for, which need not be in force any more; and 64 bits,
+        where arrays of such have come from where these are enabled."""
+        wide = not config.config.jax_enable_x64 and any(
+            aval.dtype != dtypes.canonicalize_dtype(aval.dtype, allow_extended_dtype=True)
+            for aval in (*self.closed.in_avals, *self.closed.out_avals, *map(typeof, self.closed.consts))
+        )
+        with (
+            nullcontext() if switches.form == self._form else switches.set(form=self._form),
+            config.enable_x64(True) if wide else nullcontext(),
+        ):
+            yield
 
     @property
     def seconds(self) -> dict[str, float]:

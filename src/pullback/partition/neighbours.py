@@ -25,7 +25,7 @@ _ONLY_HERE = NoRule("stands only in programs that are being partitioned")
 rotate_p = Primitive(
     "rotate",
     doc="out[i] = x[(i + shift) % n] along an axis.",
-    abstract_eval=_ONLY_HERE,
+    abstract_eval=lambda x, **params: x,
     reference=_ONLY_HERE,
     jvp=_ONLY_HERE,
     transpose=_ONLY_HERE,
@@ -138,7 +138,8 @@ def accumulated(name: str, y: Any, axes: Axes, axis: int, reverse: bool) -> Any:
     totals = lax.all_gather(lax.slice_in_dim(y, place, place + 1, axis=axis), axes, axis=axis, tiled=True)
     number = lax.broadcasted_iota(np.int32, totals.shape, axis)
     before = (lax.gt if reverse else lax.lt)(number, lax.full(totals.shape, lax.axis_index(axes), np.int32))
-    nothing = lax.full(totals.shape, _identity(name, totals.dtype), totals.dtype)
+    kind = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}[name]
+    nothing = lax.full(totals.shape, identity_of(kind, totals.dtype), totals.dtype)
     others = reduce(lax.select(before, totals, nothing), (axis,))
     return combine(y, lax.broadcast_in_dim(others, y.shape, _kept(y.ndim, axis)))
 
@@ -147,10 +148,15 @@ def _kept(ndim: int, axis: int) -> Sequence[int]:
     return tuple(d for d in range(ndim) if d != axis)
 
 
-def _identity(name: str, dtype: Any) -> Any:
-    if name in ("cumsum", "cumprod"):
-        return 0 if name == "cumsum" else 1
+def identity_of(kind: str, dtype: Any) -> Any:
+    """What changes nothing: of `add`, `mul`, `max`, `min`, `or`, `and`."""
+    if kind in ("add", "mul"):
+        return 0 if kind == "add" else 1
     if dtypes.issubdtype(dtype, np.floating):
-        return -np.inf if name == "cummax" else np.inf
+        return -np.inf if kind == "max" else np.inf
+    if dtype == np.bool_:
+        return kind in ("min", "and")
+    if kind in ("or", "and"):
+        return 0 if kind == "or" else dtypes.iinfo(dtype).max if dtypes.issubdtype(dtype, np.unsignedinteger) else -1
     info = dtypes.iinfo(dtype)
-    return info.min if name == "cummax" else info.max
+    return info.min if kind == "max" else info.max

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pullback.core.jaxpr import Jaxpr, jaxprs_in_params
-from pullback.partition.write import Partitioned
+
+if TYPE_CHECKING:
+    from pullback.partition.write import Partitioned
 
 
 class Collective(NamedTuple):
@@ -55,7 +57,12 @@ def _found(jaxpr: Jaxpr, mesh: dict[Any, int], repeats: int | None) -> Iterator[
 
 def bytes_moved(made: Partitioned) -> int:
     """The bytes that each device receives in one run; a while loop counts once."""
-    return sum(c.bytes * (1 if c.repeats is None else c.repeats) for c in collectives(made))
+    return bytes_of_program(made.closed.jaxpr, made.mesh)
+
+
+def bytes_of_program(jaxpr: Jaxpr, mesh: dict[Any, int]) -> int:
+    """Of one device's program, the same."""
+    return sum(c.bytes * (1 if c.repeats is None else c.repeats) for c in _found(jaxpr, mesh, 1))
 
 
 def as_text(made: Partitioned) -> str:

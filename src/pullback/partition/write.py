@@ -7,8 +7,9 @@ Partitioned.ins, outs   how arguments and results are cut
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,9 @@ from pullback.core.primitive import registry
 from pullback.core.source import at_line, calling_line
 from pullback.core.staging import trace
 from pullback.core.types import CONSTRAINTS, untyped
+from pullback.partition import places, windows
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
+from pullback.partition.halos import with_halos
 from pullback.partition.moves import combine, combine_price, move, price
 from pullback.partition.neighbours import accumulated, accumulates, rotated, with_rotations
 from pullback.partition.propagate import (
@@ -40,6 +43,7 @@ from pullback.partition.propagate import (
     scan_cuts,
     while_cuts,
 )
+from pullback.partition.report import bytes_of_program
 from pullback.sharding import NamedSharding
 from pullback.util.dtypes import is_extended
 from pullback.util.logs import PROGRAMS, warn
@@ -58,16 +62,27 @@ class Partitioned:
     mesh: dict[Any, int]
 
 
-class _Value(NamedTuple):
+class _Value:
     """One device's part of a value: `part`, of an array of type `aval` that is cut so."""
 
-    part: Any
-    cut: Cut
-    aval: Any
+    __slots__ = ("_others", "aval", "cut", "part")
+
+    def __init__(self, part: Any, cut: Cut, aval: Any) -> None:
+        self.part, self.cut, self.aval = part, cut, aval
+        self._others: dict[Cut, Any] = {}
 
     def moved(self, wanted: Cut, mesh: Sizes) -> Any:
-        """The part, where the array is cut otherwise."""
-        return move(self.part, self.cut, wanted, mesh)
+        """The part, where the array is cut otherwise; it is moved once."""
+        if wanted == self.cut:
+            return self.part
+        if wanted not in self._others:
+            self._others[wanted] = move(self.part, self.cut, wanted, mesh)
+        return self._others[wanted]
+
+    def price(self, wanted: Cut, mesh: Sizes) -> int:
+        """The bytes that a device receives to have it cut otherwise: none where it has that already."""
+        there = wanted in self._others or whole(len(wanted)) in self._others
+        return 0 if there else price(self.aval, self.cut, wanted, mesh)
 
 
 def local_aval(aval: Any, cut: Cut, mesh: Sizes) -> Any:
@@ -96,17 +111,29 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
     given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
     known = propagate(jaxpr, given, mesh)
     cuts = [cut_or_whole(known.get(v), v.aval) for v in jaxpr.invars]
-    wanted = [
-        whole(len(a.aval.shape)) if isinstance(a, Literal) else cut_or_whole(known.get(a), a.aval)
-        for a in jaxpr.outvars
-    ]
+    wanted = _results(jaxpr, known)
     with axes_of(mesh):
-        found = _traced(whole_program, cuts, wanted, mesh, known)
+        found = _written(whole_program, cuts, wanted, mesh, known)
+        other = with_halos(whole_program, known, mesh)
+        if other is not whole_program:
+            known = propagate(other.jaxpr, cuts, mesh)
+            of_other = _results(other.jaxpr, known)
+            second = _written(other, cuts, of_other, mesh, known)
+            if bytes_of_program(second.jaxpr, mesh) < bytes_of_program(found.jaxpr, mesh):
+                found, wanted = second, of_other
         if words is not flat:
             cuts = [cut[: a.ndim] for cut, a in zip(cuts, flat.in_avals, strict=True)]
             wanted = [cut[: a.ndim] for cut, a in zip(wanted, flat.out_avals, strict=True)]
             found = _of_keys(found, flat, cuts, mesh)
     return Partitioned(found, tuple(cuts), tuple(wanted), mesh)
+
+
+def _results(jaxpr: Jaxpr, known: Known) -> list[Cut]:
+    """The cuts of a program's results; what nothing is known of is whole."""
+    return [
+        whole(len(a.aval.shape)) if isinstance(a, Literal) else cut_or_whole(known.get(a), a.aval)
+        for a in jaxpr.outvars
+    ]
 
 
 def _of_keys(words: ClosedJaxpr, whole_: ClosedJaxpr, cuts: Sequence[Cut], mesh: Sizes) -> ClosedJaxpr:
@@ -132,15 +159,25 @@ def result_cuts(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, 
     return [cut[: len(a.shape)] for cut, a in zip(found, flat.out_avals, strict=True)]
 
 
-def _traced(
-    closed: ClosedJaxpr, cuts: Sequence[Cut], wanted: Sequence[Cut], mesh: Sizes, known: Known | None = None
-) -> ClosedJaxpr:
-    """One device's program of a flat one, whose results are cut as wanted."""
+def _traced(closed: ClosedJaxpr, cuts: Sequence[Cut], wanted: Sequence[Cut], mesh: Sizes) -> ClosedJaxpr:
+    """One device's program of a loop's body or a branch, whose results are cut as wanted."""
+    known = propagate(closed.jaxpr, cuts, mesh)
+    found = _written(closed, cuts, wanted, mesh, known)
+    other = with_halos(closed, known, mesh)
+    if other is not closed:
+        second = _written(other, cuts, wanted, mesh, propagate(other.jaxpr, cuts, mesh))
+        if bytes_of_program(second.jaxpr, dict(mesh)) < bytes_of_program(found.jaxpr, dict(mesh)):
+            return second
+    return found
+
+
+def _written(closed: ClosedJaxpr, cuts: Sequence[Cut], wanted: Sequence[Cut], mesh: Sizes, known: Known) -> ClosedJaxpr:
+    """One device's program of a flat one, of whose values that is known, and whose results are cut as wanted."""
     avals = closed.in_avals
 
     def part(*parts: Any) -> list[Any]:
         values = [_Value(x, cut, aval) for x, cut, aval in zip(parts, cuts, avals, strict=True)]
-        outs = _Writer(mesh, known).run(closed, values, cuts)
+        outs = _Writer(mesh, known).run(closed, values)
         return [y.moved(cut, mesh) for y, cut in zip(outs, wanted, strict=True)]
 
     local = [local_aval(aval, cut, mesh) for aval, cut in zip(avals, cuts, strict=True)]
@@ -153,13 +190,14 @@ def _rotated(x: _Value, axis: int, shift: int, mesh: Sizes) -> _Value:
 
 
 class _Writer:
-    def __init__(self, mesh: Sizes, known: Known | None) -> None:
+    def __init__(self, mesh: Sizes, known: Known) -> None:
         self.mesh, self.known = mesh, known
+        self.slices: dict[Any, int] = {}  # how many slices an array has
 
-    def run(self, closed: ClosedJaxpr, args: Sequence[_Value], cuts: Sequence[Cut]) -> list[_Value]:
+    def run(self, closed: ClosedJaxpr, args: Sequence[_Value]) -> list[_Value]:
         """The results of a program on parts."""
         jaxpr: Jaxpr = closed.jaxpr
-        known = propagate(jaxpr, cuts, self.mesh) if self.known is None else self.known
+        known = self.known
         env: dict[Any, _Value] = dict(zip(jaxpr.invars, args, strict=True))
         for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
             env[var] = _Value(const, whole(len(var.aval.shape)), var.aval)
@@ -167,6 +205,9 @@ class _Writer:
         def read(atom: Any) -> _Value:
             return _Value(atom.val, whole(len(atom.aval.shape)), atom.aval) if isinstance(atom, Literal) else env[atom]
 
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name in ("slice", "dynamic_slice") and not isinstance(eqn.invars[0], Literal):
+                self.slices[eqn.invars[0]] = self.slices.get(eqn.invars[0], 0) + 1
         here = calling_line()
         for eqn in jaxpr.eqns:
             wishes = [known.get(v) for v in eqn.outvars]
@@ -190,6 +231,9 @@ class _Writer:
             return [self.accumulated(eqn, operands[0])]
         if name in CONTROL:
             return getattr(self, "_" + name)(eqn, operands, wishes)
+        found = self.at_places(eqn, operands, wishes) or self.in_windows(eqn, operands, wishes)
+        if found is not None:
+            return [found]
         factors = factors_of(eqn)
         if factors is None:
             return self.by_all(eqn, operands)
@@ -203,6 +247,82 @@ class _Writer:
         (y,) = self.bound(eqn, [x.part], eqn.params)
         y = accumulated(eqn.primitive.name, y, x.cut[axis], axis, eqn.params["reverse"])
         return _Value(y, x.cut, eqn.outvars[0].aval)
+
+    def at_places(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> _Value | None:
+        """What is taken of few places along a dimension that is cut, or written there; None for all else, and where
+        the array is there as a whole, or that moves fewer bytes.
+        """
+        name, mesh, out = eqn.primitive.name, self.mesh, eqn.outvars[0].aval if eqn.outvars else None
+        if name not in places.NAMES or not operands:
+            return None
+        x = operands[0]
+        writes = name.startswith(("scatter", "dynamic_update"))
+        cut, (wish,) = x.cut, wishes
+        if writes and not any(extent(a, mesh) > 1 for a in cut):
+            if name.startswith("scatter") and (found := self.in_terms(eqn, operands, wish)) is not None:
+                return found
+            cut = wish or cut  # all devices have all of it: that is cut as the result shall be
+        d = places.along(eqn, cut, mesh)
+        if d is None:
+            return None
+        rest = (*cut[:d], (), *cut[d + 1 :])
+        whole_price = x.price(rest, mesh) if cut is x.cut else price(x.aval, cut, rest, mesh)
+        others = [y.moved(whole(len(y.cut)), mesh) for y in operands[1:]] if name.startswith("dynamic") else []
+        if name in ("slice", "dynamic_slice"):
+            count = self.slices.get(eqn.invars[0], 1)
+            if count * places.bytes_taken(eqn, cut, d, mesh) >= whole_price:
+                return None
+            take = places.sliced if name == "slice" else functools.partial(places.line, starts=others)
+            return _Value(take(eqn, x.part, cut=cut, d=d, mesh=mesh), rest, out)
+        if name == "dynamic_update_slice":
+            update = operands[1].moved(rest, mesh)
+            y = places.updated(eqn, x.moved(cut, mesh), update, others[1:], cut, d)
+            return _Value(y, cut, out)
+        if name == "gather":
+            used = {a for axes in cut for a in axes}
+            of_indices = tuple(tuple(a for a in axes if a not in used) for axes in operands[1].cut)
+            of_out = places.cut_of_gathered(eqn, cut, of_indices)
+            bytes_, _ = combine_price(out, "sum", cut[d], of_out, wish, mesh)
+            if bytes_ + operands[1].price(of_indices, mesh) >= whole_price:
+                return None
+            indices = operands[1].moved(of_indices, mesh)
+            y, of_out = combine(places.gathered(eqn, x.part, indices, cut, d, mesh), "sum", cut[d], of_out, wish, mesh)
+            indices = operands[1].moved(places.cut_of_indices(eqn, of_out), mesh)
+            return _Value(places.filled(eqn, y, indices, d), of_out, out)
+        cuts = whole(len(operands[1].cut)), places.cut_of_updates(eqn, cut)
+        indices, updates = (y.moved(c, mesh) for y, c in zip(operands[1:], cuts))
+        return _Value(places.scattered(eqn, x.moved(cut, mesh), indices, updates, cut, d), cut, out)
+
+    def in_terms(self, eqn: Any, operands: list[_Value], wish: Cut | None) -> _Value | None:
+        """A scatter of updates that are cut, of which the results are summed; None where it moves more bytes."""
+        kind, mesh = places.terms(eqn), self.mesh
+        x, indices, updates = operands
+        axes = tuple(a for part in indices.cut[:-1] for a in part)
+        if kind is None or extent(axes, mesh) == 1:
+            return None
+        of_updates = places.cut_of_lines(eqn, indices.cut)
+        moved = updates.price(whole(len(updates.cut)), mesh) + indices.price(whole(len(indices.cut)), mesh)
+        bytes_, _ = combine_price(x.aval, kind, axes, x.cut, wish, mesh)
+        if bytes_ + updates.price(of_updates, mesh) >= moved:
+            return None
+        y = places.scattered_terms(eqn, x.part, indices.part, updates.moved(of_updates, mesh), axes)
+        y, cut = combine(y, kind, axes, x.cut, wish, mesh)
+        return _Value(y, cut, eqn.outvars[0].aval)
+
+    def in_windows(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> _Value | None:
+        """Windows along a dimension that is cut, of which devices exchange edges; None for all else."""
+        name, mesh = eqn.primitive.name, self.mesh
+        if name == "conv_general_dilated":
+            image, kernel = operands
+            how = windows.convolution(eqn, image.cut, kernel.cut, mesh)
+            if how is None:
+                return None
+            y, cut = windows.convolved(eqn, image, kernel, how, mesh), how.out
+            if how.summed:
+                y, cut = combine(y, "sum", how.summed, cut, wishes[0], mesh)
+            return _Value(y, cut, eqn.outvars[0].aval)
+        found = windows.local(eqn, operands, mesh) if name in windows.NAMES else None
+        return None if found is None else _Value(*found, eqn.outvars[0].aval)
 
     def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
         """What no rule cuts: on all of every operand, the same on all devices."""

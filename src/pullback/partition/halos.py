@@ -4,7 +4,7 @@ What a slice of such a dimension gives cannot be cut by equal parts, so that x w
 terms of arrays as large as x, of which devices exchange edges only (`rotate`):
 
     near    y of size m, at the beginning of one of size n that is cut as x: what lies behind is arbitrary
-    far     what is larger than x (padded, or joined with others), and is never made: slices of it are taken of its parts
+    far     what is larger than x (padded, or joined with others), and is never made: slices of it are taken of parts
 
     x[1:] - x[:-1]                     rotate(x, 1) - x, near
     sum(y), pad(y, (1, 0))             where the index says that there is no element: 0
@@ -44,7 +44,7 @@ Ints = tuple[int, ...]
 
 
 class _Host(NamedTuple):
-    """The arrays in terms of which a value is written: sizes of the dimensions along which it is, and those of parts."""
+    """The arrays in terms of which a value is written: sizes of dimensions along which it is, and those of parts."""
 
     sizes: Mapping[int, int]
     parts: Mapping[int, int]
@@ -278,7 +278,7 @@ class _Rewriting:
 
     def is_there(self, atom: Any) -> bool:
         """Whether a value is an array of the program."""
-        return isinstance(atom, Literal) or atom in self.whole and atom not in self.near
+        return isinstance(atom, Literal) or (atom in self.whole and atom not in self.near)
 
     # ---- values at other places
 
@@ -350,7 +350,7 @@ class _Rewriting:
         n, start = shape[d], starts[d]
         for a in eqn.invars:
             begin, end = end, end + a.aval.shape[d]
-            if end <= start or begin >= start + n:
+            if begin == end or end <= start or begin >= start + n:
                 continue
             x = self.take(a, (*starts[:d], start - begin, *starts[d + 1 :]), shape)
             found = x if found is None else lax.select(_between(shape, d, begin - start, n), x, found)
@@ -414,8 +414,10 @@ def _placed(x: Any, starts: Ints, shape: Ints) -> Any:
         n = x.shape[d]
         if (start, size) == (0, n):
             continue
-        if n == 1:  # wherever that is
-            shape_now = (*x.shape[:d], size, *x.shape[d + 1 :])
+        shape_now = (*x.shape[:d], size, *x.shape[d + 1 :])
+        if n == 0:
+            x = lax.full(shape_now, 0, x.dtype)
+        elif n == 1:  # wherever that is
             x = lax.broadcast_in_dim(x, shape_now, tuple(range(x.ndim)))
         elif n <= _FEW and size > n:
             x = _lines(x, d, -start, size)

@@ -218,7 +218,7 @@ def _of_this_device(
     indices = lax.convert_element_type(indices, np.int32)
     at = lax.index_in_dim(indices, k, indices.ndim - 1, keepdims=False)
     mode = GatherScatterMode.from_any(mode)
-    if mode is GatherScatterMode.CLIP or mode is GatherScatterMode.PROMISE_IN_BOUNDS and not writes:
+    if mode is GatherScatterMode.CLIP or (mode is GatherScatterMode.PROMISE_IN_BOUNDS and not writes):
         at = lax.clamp(np.int32(0), at, np.int32(n - 1))
     at = lax.sub(at, _own(axes, size))
     local = lax.clamp(np.int32(0), at, np.int32(size - 1))

@@ -2,7 +2,7 @@
 
 Each device needs what its own windows see: its part, and edges of its neighbours' parts.
 
-    y[j] = sum over k of w[k] x[j * stride + k - low]        parts of x with `low` elements more before them, some behind
+    y[j] = sum over k of w[k] x[j * stride + k - low]        parts of x with `low` elements before them, and some behind
     dw[k] = sum over j of dy[j] x[j * stride + k - low]      the same, and the sum of all devices'
 """
 
@@ -18,6 +18,7 @@ from pullback.partition.factors import Axes, Cut, Sizes, extent
 from pullback.partition.neighbours import identity_of
 
 _POOLS = {"reduce_window_sum": "add", "reduce_window_max": "max", "reduce_window_min": "min"}
+_WINDOW = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
 NAMES = (*_POOLS, "select_and_scatter_add", "rev", "slice", "pad")
 
 
@@ -117,8 +118,8 @@ def _pooled(eqn: Any, x: Any, is_cut: Sequence[int], mesh: Sizes) -> tuple[Any, 
     padding, found = list(p["padding"]), {}
     for d in is_cut:
         sizes = x.aval.shape[d], eqn.outvars[0].aval.shape[d]
-        given = [p[key][d] for key in ("window_dimensions", "window_strides", "padding", "base_dilation")]
-        along = seen(sizes, extent(x.cut[d], mesh), *given, p["window_dilation"][d])
+        size, stride, pads, dilation, steps = (p[key][d] for key in _WINDOW)
+        along = seen(sizes, extent(x.cut[d], mesh), size, stride, pads, dilation, steps)
         if along is None:
             return None
         padding[d], found[d] = along.padding, along

@@ -19,6 +19,7 @@ const Slot slots[] = {
     {"sharding", &hooks.sharding},       {"leaf", &hooks.leaf},
     {"asarray", &hooks.asarray},         {"tracer", &hooks.tracer},
     {"device", &hooks.device},           {"placement", &hooks.placement},
+    {"assemble", &hooks.assemble},
 };
 }  // namespace
 

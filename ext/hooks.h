@@ -13,6 +13,7 @@ struct Hooks {
     PyObject* reconstruct = nullptr;     // (ndarray, weak_type) -> Array; must pickle by name
     PyObject* first_device = nullptr;    // () -> the device of arrays that are not committed to one, and were made there
     PyObject* sharding = nullptr;        // (Array) -> its sharding
+    PyObject* assemble = nullptr;        // (aval, sharding, arrays, committed) -> Array; what its class does when called
     PyObject* leaf = nullptr;            // (object) -> (key, Array) or None; see call_cache.h
     PyObject* asarray = nullptr;         // (object) -> Array, for leaves that C does not convert itself
     PyObject* tracer = nullptr;          // the class of tracers

@@ -374,6 +374,10 @@ PyMethodDef functions[] = {
     {nullptr},
 };
 
+PyObject* array_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+    return hooks.assemble ? PyObject_Call(hooks.assemble, args, kwargs) : hook_missing("assemble");
+}
+
 PyType_Slot storage_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)}, {0, nullptr}};
 PyType_Spec storage_spec = {"pullback._ext._core._Storage", sizeof(Storage), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, storage_slots};
@@ -386,12 +390,12 @@ bool make_attributes_properties();                           // array_methods.cp
 bool add_array_type(PyObject* module) {
     storage_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&storage_spec));
     if (!storage_type) return false;
-    std::vector<PyType_Slot> slots = {{Py_tp_dealloc, reinterpret_cast<void*>(array_dealloc)}};
+    std::vector<PyType_Slot> slots = {{Py_tp_dealloc, reinterpret_cast<void*>(array_dealloc)},
+                                      {Py_tp_new, reinterpret_cast<void*>(array_new)}};
     append_operators(slots);
     append_array_methods(slots);
     slots.push_back({0, nullptr});
-    PyType_Spec spec = {"pullback._ext._core.Array", sizeof(Array), 0,
-                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
+    PyType_Spec spec = {"pullback._ext._core.Array", sizeof(Array), 0, Py_TPFLAGS_DEFAULT, slots.data()};
     array_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     return array_type && make_attributes_properties() &&
            PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject*>(array_type)) == 0 &&

@@ -306,13 +306,34 @@ def test_where_arguments_lie_traces_nothing_again():
     traced = []
     f = jax.pmap(lambda x: (traced.append(1), 2 * x)[1])
     x = np.arange(4.0, dtype=np.float32)
-    for given in (x, jnp.asarray(x), jax.device_put(x, jax.devices()[1]), f(x), f(f(x))):
+    for given in (x, jnp.asarray(x), f(x), f(f(x))):
         assert f(given).tolist() == (2 * np.asarray(given)).tolist()
     assert len(traced) == 1
     f(x.astype(np.int32))
     assert len(traced) == 2
     f.clear_cache()
     assert f(f(x)).tolist() == (4 * x).tolist() and len(traced) == 3
+
+
+def test_arguments_lie_where_the_map_has_them_or_anywhere():
+    mesh = jax.make_mesh((4,), ("x",), devices=jax.devices()[:4], axis_types=(jax.sharding.AxisType.Auto,))
+    x = np.arange(16.0, dtype=np.float32).reshape(4, 4)
+
+    def on(*spec):
+        return jax.device_put(x, jax.sharding.NamedSharding(mesh, jax.P(*spec)))
+
+    f = jax.pmap(lambda x: x + 1)
+    for given in (x, on("x"), f(x), jnp.asarray(x)):
+        assert f(given).tolist() == (np.asarray(given) + 1).tolist()
+    for given in (on(), on(None, "x"), jax.device_put(x, jax.devices()[1]), jax.pmap(lambda x: x, out_axes=1)(x)):
+        with pytest.raises(ValueError, match="does not match the sharding on the respective arg"):
+            f(given)
+        assert jax.jit(f)(x).tolist() == (x + 1).tolist()
+    g = jax.pmap(lambda x, y: x + y, in_axes=(0, None))
+    for given in (on(), on()[0], jax.device_put(x[0], jax.devices()[2])):
+        assert g(x, given).shape == (4, *np.shape(given))
+    with pytest.raises(ValueError, match="does not match the sharding on the respective arg"):
+        g(x, on("x"))
 
 
 def test_static_arguments_that_are_equal_but_of_other_types_are_others():

@@ -11,8 +11,11 @@ Aval = Any
 # ---- arrays (ext/arrays/array.h, operators.h, dlpack.h) -------------------------------------------------------------
 
 class Array:
-    """An immutable n-dimensional array in memory: C-contiguous, aligned to 64 bytes. Made by functions only."""
+    """An immutable n-dimensional array in memory: C-contiguous, aligned to 64 bytes. Made by functions; called, the class
+    makes one of arrays of single devices (hook `assemble`).
+    """
 
+    def __new__(cls, aval: Aval, sharding: Any, arrays: Any, committed: bool, _skip_checks: bool = ...) -> Array: ...
     aval: Final[Aval]
     shape: Final[tuple[int, ...]]
     dtype: Final[np.dtype]

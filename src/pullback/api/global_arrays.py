@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback._ext import _core
 from pullback.api.values import device_put
 from pullback.core import ShapedArray, extended, hooks
 from pullback.manual import add_pages
@@ -111,18 +112,8 @@ def make_array_from_callback(
     return _joined("make_array_from_callback", shape, sharding, part, dtype)
 
 
-def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
-) -> Any:
-    """An array of this shape over the devices of a sharding, whose part on each device is one of `arrays`.
-
-    Raises ValueError if a device has no array or several, for a part of another shape, or for arrays of several
-    dtypes; TypeError for no sequence.
-    """
-    name = "make_array_from_single_device_arrays"
-    sharding = _sharding(name, sharding)
-    if not isinstance(arrays, Sequence):
-        raise TypeError(f"jax.{name} `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+def _by_device(arrays: Sequence[Any], sharding: Sharding) -> dict[Any, Any]:
+    """Device -> the array that lies on it; ValueError unless each device of this process has one."""
     expected = len(sharding.addressable_devices)
     if len(arrays) != expected:
         raise ValueError(
@@ -151,6 +142,44 @@ def make_array_from_single_device_arrays(
             f"Addressable devices and per-device arrays devices do not match. Arrays lie on {list(by_device)}, the "
             f"sharding's devices are {sorted(sharding.addressable_devices, key=lambda d: d.id)}"
         )
+    return by_device
+
+
+def assembled(aval: Any, sharding: Any, arrays: Sequence[Any], committed: bool, _skip_checks: bool = False) -> Any:
+    """The class of arrays, called: an array of this type, whose part on each device of a sharding is one of `arrays`.
+
+    Raises ValueError for parts of another dtype or shape, or that lie elsewhere; TypeError for no sequence.
+    """
+    sharding = _sharding("ArrayImpl", sharding)
+    if not isinstance(arrays, Sequence):
+        raise TypeError(f"ArrayImpl: argument 'arrays' must be a list or tuple of arrays, got {type(arrays)}")
+    for x in arrays:
+        if getattr(x, "dtype", aval.dtype) != aval.dtype:
+            raise ValueError(
+                f"Input buffers to `Array` must have matching dtypes. Got {x.dtype}, expected {aval.dtype} for buffer: "
+                f"{x}"
+            )
+    by_device = _by_device(arrays, sharding)
+    found = _joined("ArrayImpl", aval.shape, sharding, lambda device, _: by_device[device], None)
+    if dtypes.is_extended(aval.dtype):
+        return found
+    place = found._device if committed or sharding.num_devices > 1 else None
+    return _core.with_aval(found, found._aval.update(weak_type=bool(getattr(aval, "weak_type", False))), place)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
+) -> Any:
+    """An array of this shape over the devices of a sharding, whose part on each device is one of `arrays`.
+
+    Raises ValueError if a device has no array or several, for a part of another shape, or for arrays of several
+    dtypes; TypeError for no sequence.
+    """
+    name = "make_array_from_single_device_arrays"
+    sharding = _sharding(name, sharding)
+    if not isinstance(arrays, Sequence):
+        raise TypeError(f"jax.{name} `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+    by_device = _by_device(arrays, sharding)
     return _joined(name, shape, sharding, lambda device, _: by_device[device], dtype)
 
 
@@ -227,4 +256,5 @@ def _global_shape(
 
 __all__ = ["make_array_from_callback", "make_array_from_process_local_data", "make_array_from_single_device_arrays"]
 
+_core.set_hooks(assemble=assembled)
 add_pages(globals(), PAGES)

@@ -22,6 +22,7 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
+from pullback.api._places import check_arguments
 from pullback.api.jit import jit
 from pullback.api.vmap import check_axes_tree, vmap
 from pullback.core import DebugInfo, current_interpreter, eval_interpreter, hoist_tracers, hooks, trace, typeof
@@ -152,6 +153,8 @@ class _Pmap:
         leaves, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
         made = None
         if self.is_concrete(leaves):
+            if count == 1:
+                self.check_places(leaves, tree, fixed, devices[:size])
             # Where arguments lie is in the key of the calls that C knows, and changes nothing of the program.
             avals, static = tuple(map(typeof, leaves)), tuple([(n, type(x), x) for n, x in fixed.items()])
             key = tree, avals, static, tuple(devices[:size]), count, config.epoch(), spans.is_recording()
@@ -214,6 +217,21 @@ class _Pmap:
 
     # On devices.
 
+    def check_places(self, leaves: list[Any], tree: Any, fixed: dict[int, Any], devices: list[Any]) -> None:
+        """ValueError for an argument that is committed to other places than the map has its elements."""
+        if all(getattr(x, "_device", None) is None for x in leaves):
+            return
+        mesh = Mesh(np.array(devices, dtype=object), (self.name,))
+        for x, a in zip(leaves, self.axes_of_leaves(leaves, tree, fixed), strict=True):
+            wanted = NamedSharding(mesh, PartitionSpec(*_spec(None if a is None else a % np.ndim(x), self.name)))
+            if getattr(x, "_device", None) is not None and not _is_cut_as(x.sharding, wanted, x.ndim):
+                check_arguments([x], [wanted])
+
+    def axes_of_leaves(self, leaves: list[Any], tree: Any, fixed: dict[int, Any]) -> list[int | None]:
+        """The mapped axis of each leaf; None: the same for all."""
+        axes = list(flatten_axes("pmap in_axes", tree.children()[0], self.axes_of_arguments(fixed)))
+        return axes + [0] * (len(leaves) - len(axes))
+
     def local(self, devices: list[Any], size: int, count: int) -> list[Any]:
         """The devices of this process, of those of `count`; ValueError unless each has one for each element."""
         numbers = [d.process_index for d in devices]
@@ -232,8 +250,7 @@ class _Pmap:
         values of an enclosing transformation.
         """
         size = len(devices)
-        axes = list(flatten_axes("pmap in_axes", tree.children()[0], self.axes_of_arguments(fixed)))
-        axes += [0] * (len(leaves) - len(axes))
+        axes = self.axes_of_leaves(leaves, tree, fixed)
         avals = [typeof(leaf) for leaf in leaves]
         axes = [a if a is None else a % aval.ndim for a, aval in zip(axes, avals)]
         parts = [
@@ -338,6 +355,13 @@ def _flattened(out: Any, fun: Callable) -> tuple[list[Any], list[Any]]:
 
 def _spec(axis: int | None, name: Any) -> tuple[Any, ...]:
     return () if axis is None else (*[None] * axis, name)
+
+
+def _is_cut_as(have: Any, wanted: NamedSharding, ndim: int) -> bool:
+    """Whether both make the same parts, on whatever devices."""
+    if have.is_fully_replicated or wanted.is_fully_replicated:
+        return have.is_fully_replicated and wanted.is_fully_replicated
+    return have._to_xla_hlo_sharding(ndim) == wanted._to_xla_hlo_sharding(ndim)
 
 
 def _placed(tree: Any, axes: Any, mesh: Mesh) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
+from pullback.core.types import place_of_type, type_on_mesh
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     arrays,
@@ -63,10 +64,11 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     if not isinstance(offset, Tracer):
         if isinstance(offset, (bool, np.bool_)) or not is_integer(offset):
             raise ValueError(f"trace: argument 'offset' must be an integer, got {offset!r}")
+    if not isinstance(offset, Tracer) and place_of_type(type_on_mesh(a)) is None:
         return _sum(_diagonal(a, operator.index(offset), first, second), -1, dtype)
-    if not dtypes.issubdtype(offset.dtype, np.integer):
+    if isinstance(offset, Tracer) and not dtypes.issubdtype(offset.dtype, np.integer):
         raise ValueError(f"trace: argument 'offset' must be an integer, got {offset}")
-    # The place of the diagonal is not known, so that all that is not on it becomes 0.
+    # The place of the diagonal is not known, or it is on several devices, so that all that is not on it becomes 0.
     a = lax.transpose(a, (*(k for k in builtin_range(a.ndim) if k not in (first, second)), first, second))
     mask = lax.broadcast_in_dim(diagonal_mask(a.shape[-2:], offset), a.shape, (a.ndim - 2, a.ndim - 1))
     return _sum(lax.select(mask, a, lax.full_like(a, 0)), (-2, -1), dtype)

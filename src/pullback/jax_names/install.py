@@ -23,6 +23,7 @@ from pullback.core.staging import JitTracer
 from pullback.core.tracer import Array, OfType
 from pullback.jax_names import version
 from pullback.jax_names.src import ELSEWHERE
+from pullback.sharding._specs import PartitionSpec
 from pullback.transforms.batching import BatchTracer
 from pullback.transforms.jvp import JVPTracer
 from pullback.util.config import config
@@ -117,6 +118,7 @@ _LOADED_WITH_JAX = (
 _CLASSES = (
     (Array, "jax", "Array"),
     (_core.Array, "jaxlib._jax", "ArrayImpl"),
+    (PartitionSpec, "jax", "P"),
     (JitTracer, "jax._src.interpreters.partial_eval", "DynamicJaxprTracer"),
     (JVPTracer, "jax._src.interpreters.ad", "JVPTracer"),
     (BatchTracer, "jax._src.interpreters.batching", "BatchTracer"),

@@ -25,6 +25,7 @@ from pullback.core.source import at_line, calling_line
 from pullback.core.staging import trace
 from pullback.core.types import CONSTRAINTS, untyped
 from pullback.partition import places, windows
+from pullback.partition.exchanged import bytes_of_program
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.halos import with_halos
 from pullback.partition.moves import combine, combine_price, move, price
@@ -43,7 +44,6 @@ from pullback.partition.propagate import (
     scan_cuts,
     while_cuts,
 )
-from pullback.partition.report import bytes_of_program
 from pullback.sharding import NamedSharding
 from pullback.util.dtypes import is_extended
 from pullback.util.logs import PROGRAMS, warn

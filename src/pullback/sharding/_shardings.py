@@ -395,7 +395,7 @@ class NamedSharding(Sharding):
         """The sharding with some fields replaced."""
         return NamedSharding(
             self.mesh if mesh is None else mesh,
-            self.spec if spec is None else spec,
+            self.spec if spec is None else PartitionSpec(*spec) if isinstance(spec, tuple) else spec,
             self.memory_kind if memory_kind is None else memory_kind,
         )
 

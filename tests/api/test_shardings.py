@@ -385,7 +385,7 @@ def test_the_class_of_arrays_makes_them_of_parts():
     for call, text in wrong:
         with pytest.raises(ValueError, match=text):
             call()
-    with pytest.raises(TypeError, match="object.__new__"):
+    with pytest.raises(TypeError, match=r"object\.__new__"):
         object.__new__(Array)
     assert CUT.update(spec=()).spec == P()
 

@@ -11,7 +11,7 @@ Aval = Any
 # ---- arrays (ext/arrays/array.h, operators.h, dlpack.h) -------------------------------------------------------------
 
 class Array:
-    """An immutable n-dimensional array in memory: C-contiguous, aligned to 64 bytes. Made by functions; called, the class
+    """An immutable n-dimensional array in memory: C-contiguous, aligned to 64 bytes. Made by functions; its class
     makes one of arrays of single devices (hook `assemble`).
     """
 

@@ -102,6 +102,7 @@ def set_hooks(
     tracer: type | None = ...,
     device: type | None = ...,
     placement: Callable[[Any, tuple[Any, ...], str, Sequence[Aval]], tuple[Any, ...]] | None = ...,
+    assemble: Callable[..., Array] | None = ...,
 ) -> dict[str, Any]:
     """Hands Python functions to the extension; returns those that they replace.
 

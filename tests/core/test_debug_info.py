@@ -82,3 +82,31 @@ def test_names_keep_no_arguments_alive():
 
     gc.collect()
     assert gone() is None and said(closed)[2] == ("x",)
+
+
+@jax.tree_util.register_pytree_node_class
+class _OfNumbers:
+    """Its constructor looks at what it is given, as many libraries' do."""
+
+    def __init__(self, value):
+        self.value = value + 0
+
+    def tree_flatten(self):
+        return (self.value,), None
+
+    @classmethod
+    def tree_unflatten(cls, aux, children):
+        return cls(*children)
+
+
+def test_names_of_leaves_need_no_class_that_takes_what_is_no_number():
+    class Callable:
+        def __call__(self, given):
+            return {"out": _OfNumbers(given["in"][1].value * given["x"])}
+
+    given = {"in": (1.0, _OfNumbers(2.0)), "x": 3.0}
+    for fun in (Callable(), functools.partial(Callable().__call__), lambda given: Callable()(given)):
+        assert jax.jit(fun)(given)["out"].value == 6
+        info = jax.make_jaxpr(fun)(given).jaxpr.debug_info
+        assert list(info.arg_names) == ["given['in'][0]", "given['in'][1][<flat index 0>]", "given['x']"]
+        assert list(info.result_paths) == ["result['out'][<flat index 0>]"]

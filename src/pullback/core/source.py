@@ -13,7 +13,15 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from pullback._ext import _core
-from pullback.util.pytree import keystr, tree_flatten_with_path, tree_unflatten
+from pullback.util.pytree import (
+    PyTreeDef,
+    default_registry,
+    keystr,
+    register_pytree_node,
+    tree_flatten_with_path,
+    tree_structure,
+    tree_unflatten,
+)
 from pullback.util.tracebacks import excluded
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -158,11 +166,36 @@ def lasting(fun: Any, names: Callable[[Any], Sequence[str]]) -> Any:
 
 def with_marks(tree: Any) -> Any:
     """The tree with a mark in the place of each leaf."""
-    return tree_unflatten(tree, [_Mark()] * tree.num_leaves)
+    try:
+        return tree_unflatten(tree, [_Mark()] * tree.num_leaves)
+    except Exception:  # a class of the user's that is made of numbers alone
+        return _made_apart(tree)
+
+
+def _made_apart(tree: Any) -> Any:
+    """The same, with `_Children` in the place of nodes whose classes take no marks."""
+    data = tree.node_data()
+    if data is None:
+        return _Mark()
+    children = [_made_apart(child) for child in tree.children()]
+    try:
+        flat = PyTreeDef.from_node_data_and_children(default_registry, data, [tree_structure(0)] * len(children))
+        return tree_unflatten(flat, children)
+    except Exception:
+        return _Children(children)
 
 
 class _Mark:
     """Stands for a leaf."""
+
+
+class _Children(tuple):
+    """Stands for a node that cannot be made of marks: its children, known by number."""
+
+    __slots__ = ()
+
+
+register_pytree_node(_Children, lambda node: (node, None), lambda _, children: _Children(children))
 
 
 def result_names(trees: Sequence[Any]) -> Callable[[], list[str]]:

@@ -67,6 +67,36 @@ def test_clear_cache_forgets():
     assert len(runs) == 2
 
 
+def test_eval_shape_and_jit_share_traces():
+    f, runs = counted()
+    assert jax.eval_shape(f, jax.ShapeDtypeStruct(X.shape, X.dtype)).shape == X.shape
+    np.testing.assert_array_equal(jax.jit(f)(X), X * 2)
+    assert len(runs) == 1
+    f, runs = counted()
+    jax.jit(f)(X)
+    assert jax.eval_shape(f, X).dtype == X.dtype
+    assert len(runs) == 1
+    jax.eval_shape(f, 1.0)  # another type
+    jax.jit(f)(2.0)
+    assert len(runs) == 2
+    jax.jit(jax.vmap(f))(X)
+    jax.clear_caches()
+    jax.eval_shape(f, X)
+    assert len(runs) == 4
+
+
+def test_what_eval_shape_closes_over_is_not_shared():
+    def outer(x):
+        def inner(y):
+            return x * y
+
+        assert jax.eval_shape(inner, X).shape == X.shape
+        return jax.jit(inner)(X)
+
+    np.testing.assert_array_equal(jax.jit(outer)(3.0), X * 3)
+    np.testing.assert_array_equal(jax.vmap(outer)(X), np.outer(X, X))
+
+
 def test_traces_by_type_and_static_value():
     f, runs = counted()
     jitted = jax.jit(f, static_argnums=1)

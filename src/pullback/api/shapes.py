@@ -6,17 +6,19 @@ import contextlib
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from types import NoneType
+from types import FunctionType, NoneType
 from typing import Any, cast
 
 import numpy as np
 
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
-from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, extend_axis_env, high, trace, typeof
+from pullback.api._places import Wanted
+from pullback.api._shared_caches import shared_caches
+from pullback.core import ClosedJaxpr, DebugInfo, ShapedArray, axis_env, extend_axis_env, high, trace, typeof
 from pullback.core.avals import Reference, placed, typed
 from pullback.core.jaxpr import Jaxpr, Literal
-from pullback.core.source import Origin, named_at, result_names
+from pullback.core.source import Origin, at_any_callers, named_at, result_names
 from pullback.core.tracer import Tracer
 from pullback.core.types import said_by
 from pullback.lax.control.bodies import remembered
@@ -26,7 +28,9 @@ from pullback.sharding._current import current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.transforms.places import as_shown
 from pullback.util import config, dtypes
+from pullback.util.memory import make_room
 from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary
 
 
@@ -188,7 +192,7 @@ def eval_shape(fun: Callable, *args, **kwargs):
     arguments.check_callable("eval_shape", fun)
     if getattr(fun, "_out_shardings", None) is not None:
         return cast(Any, fun).eval_shape(*args, **kwargs)
-    closed, out_tree = trace_with_tree(fun, args, kwargs, remember=True)
+    closed, out_tree = trace_with_tree(fun, args, kwargs, remember=True, as_jit=True)
     return tree_unflatten(out_tree, map(struct_of_type, closed.out_avals))
 
 
@@ -254,10 +258,13 @@ def make_jaxpr(
     return make_jaxpr_f
 
 
-def trace_with_tree(fun, args, kwargs, static_nums=(), remember: bool = False) -> tuple[ClosedJaxpr, Any]:
+def trace_with_tree(
+    fun, args, kwargs, static_nums=(), remember: bool = False, as_jit: bool = False
+) -> tuple[ClosedJaxpr, Any]:
     """(closed jaxpr, tree of the result) of `fun` for these arguments; closed-over tracers stay as consts.
 
-    remember: what the same function gave before for the same types may be given again.
+    remember: what the same function gave before for the same types may be given again; as_jit: by `jit`, too, which
+    then finds what is traced here.
     """
     if high.has_high((args, kwargs)):
         args, kwargs = high.lowered((args, kwargs))
@@ -290,8 +297,9 @@ def trace_with_tree(fun, args, kwargs, static_nums=(), remember: bool = False) -
             except TypeError:
                 avals.append(arguments.check_leaf(leaf, name, arguments.leaf_paths(fun, args, kwargs, list(fixed))[i]))
     if remember and not static_nums and not any([isinstance(leaf, Reference) for leaf in leaves]):
-        again = functools.partial(trace_with_tree, fun, args, kwargs)
-        return remembered(fun, ("eval_shape", tree, tuple(avals)), again, _lasts)
+        again = functools.partial(trace_with_tree, fun, args, kwargs, as_jit=as_jit)
+        make = functools.partial(remembered, fun, ("eval_shape", tree, tuple(avals)), again, _lasts)
+        return _shared_with_jit(fun, tree, avals, make) if as_jit else make()
     arguments.check_tracing(fun)
     out_tree: list[Any] = []
 
@@ -308,5 +316,25 @@ def trace_with_tree(fun, args, kwargs, static_nums=(), remember: bool = False) -
 
     names = arguments.lasting_names(fun, tree, len(args), list(fixed))
     info = DebugInfo("jit", named_at(name, fun), names, result_names(out_tree))
-    closed = trace(flat, avals, info, Origin(fun, "make_jaxpr", paths))
+    with at_any_callers(fun) if as_jit else contextlib.nullcontext():
+        closed = trace(flat, avals, info, Origin(fun, "make_jaxpr", paths))
     return closed, out_tree[0]
+
+
+_AS_IT_COMES = Wanted(None, None, None, None)
+
+
+def _shared_with_jit(fun, tree, avals: list[Any], make: Callable[[], Any]) -> tuple[ClosedJaxpr, Any]:
+    """What `make` gives, or what `jit(fun)` has traced for these types; else `jit(fun)` gets it where it lasts."""
+    if type(fun) is not FunctionType or axis_env() or config.value_of("jax_check_tracer_leaks"):
+        return make()
+    traces = shared_caches(fun, "traces", (_AS_IT_COMES,))
+    key = tree, tuple(avals), (), config.epoch()
+    known = traces.get(key)
+    if known is not None and not known[1]:
+        return known[0], known[2]
+    found = make()
+    if _lasts(found, True):
+        make_room(traces, max(1, switches.cache_calls))
+        traces[key] = found[0], [], found[1]
+    return found

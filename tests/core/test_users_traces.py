@@ -271,3 +271,19 @@ def test_a_shape_rule_that_asks_another_ones():
 
     with pytest.raises(TypeError, match="add got incompatible shapes"):
         jax.make_jaxpr(asked.bind)(X)
+
+
+class SlottedTracer(jax.core.Tracer):
+    """One whose class has no room for more than it names, as jax.experimental.jet's."""
+
+    __slots__ = ["value"]
+
+    def __init__(self, trace, value):
+        super().__init__(trace, jax.typeof(value))
+        self.value = value
+
+
+def test_tracers_with_slots_have_room_for_their_type():
+    tracer = SlottedTracer(NamingTrace(None), jnp.asarray(X))
+    assert tracer.aval == jax.typeof(jnp.asarray(X)) and tracer.shape == X.shape
+    assert not hasattr(tracer, "__dict__")

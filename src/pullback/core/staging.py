@@ -31,7 +31,7 @@ from pullback.util.errors import InconclusiveDimensionOperation
 class JitTracer(Tracer):
     """A value that is computed when the jaxpr runs; `jaxpr_var` is its name there."""
 
-    __slots__ = ("aval", "jaxpr_var")
+    __slots__ = ("jaxpr_var",)
 
     def __init__(self, interpreter: RecordingInterpreter, aval, var: Var, source: SourceInfo | None = None):
         self.interpreter = interpreter

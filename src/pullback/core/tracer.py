@@ -80,9 +80,9 @@ class OfType:
 
 
 class Tracer(OfType):
-    """Base of all tracers; subclasses give `interpreter` and `aval`."""
+    """Base of all tracers; subclasses may have properties in the place of `interpreter` and `aval`."""
 
-    __slots__ = ("interpreter", "source", "__weakref__")
+    __slots__ = ("aval", "interpreter", "source", "__weakref__")
     __array_priority__ = 1000  # numpy_array + tracer asks the tracer; np.sin(tracer) asks __array__, which explains
     interpreter: Any
     source: Any

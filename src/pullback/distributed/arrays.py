@@ -33,7 +33,7 @@ _NOT_HERE = (
 class GlobalArray(Tracer):
     """An array of which this process has some parts: what it is to users is jax.Array."""
 
-    __slots__ = ("_sharding", "_stacked", "aval")
+    __slots__ = ("_sharding", "_stacked")
 
     def __init__(self, aval: ShapedArray, sharding: Sharding, stacked: Any) -> None:
         self.interpreter = eval_interpreter()

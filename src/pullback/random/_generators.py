@@ -11,7 +11,7 @@ import numpy as np
 from pullback import lax
 from pullback.lax.generators.threefry import threefry_bits_p, threefry_fold_in_p, threefry_split_p
 from pullback.numpy import asarray
-from pullback.random import _rbg
+from pullback.random import _counters, _rbg
 from pullback.util import config, dtypes
 
 
@@ -100,7 +100,27 @@ unsafe_rbg = PRNGImpl(
     random_bits=_rbg.random_bits,
 )
 
-implementations: dict[str, PRNGImpl] = {i.name: i for i in (threefry, rbg, unsafe_rbg)}
+
+def _of_counters(name: str, tag: str, block: _counters.Block, n_key: int, n_counter: int, seed: Any) -> PRNGImpl:
+    key_of_words = seed(block, n_key, n_counter)
+    return PRNGImpl(
+        name,
+        tag,
+        (n_key,),
+        seed=lambda seed: key_of_words(_words_of(seed)),
+        split=_counters.split(block, n_key, n_counter),
+        fold_in=_counters.fold_in(block, n_key, n_counter),
+        random_bits=_counters.random_bits(block, n_counter),
+    )
+
+
+philox_2x32 = _of_counters("philox2x32", "phx2", _counters.philox_2x32, 1, 2, _counters.seed_of_counter)
+philox_4x32 = _of_counters("philox4x32", "phx4", _counters.philox_4x32, 2, 4, _counters.seed_of_counter)
+threefry_4x32 = _of_counters("threefry4x32", "fry4", _counters.threefry_4x32, 4, 4, _counters.seed_of_key)
+
+implementations: dict[str, PRNGImpl] = {
+    i.name: i for i in (philox_2x32, philox_4x32, threefry, rbg, unsafe_rbg, threefry_4x32)
+}
 
 
 def generator(name: str) -> PRNGImpl:

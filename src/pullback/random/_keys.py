@@ -152,8 +152,8 @@ def _checked_seed(name: str, seed: Any) -> Any:
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     """A typed random key from an integer seed.
 
-    `impl` names the generator ('threefry2x32', 'rbg', 'unsafe_rbg'), or `dtype` gives its key type. Raises TypeError if
-    `seed` is not a scalar integer, ValueError for an unknown generator.
+    `impl` names the generator ('threefry2x32', 'threefry4x32', 'rbg', 'unsafe_rbg', 'philox2x32', 'philox4x32'), or
+    `dtype` gives its key type. Raises TypeError if `seed` is not a scalar integer, ValueError for an unknown generator.
     """
     if dtype is not None:
         if impl is not None:

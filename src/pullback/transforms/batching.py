@@ -68,7 +68,7 @@ class AxisData(NamedTuple):
 class BatchTracer(Tracer):
     """`value` with a mapped axis `dim` that the user's function does not see."""
 
-    __slots__ = ("value", "dim", "aval")
+    __slots__ = ("value", "dim")
 
     def __init__(self, interpreter, value, dim: int, element, source):
         self.interpreter = interpreter

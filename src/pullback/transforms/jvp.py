@@ -43,7 +43,7 @@ def _shown(value):
 class JVPTracer(Tracer):
     """A primal with a tangent that is not known to vanish."""
 
-    __slots__ = ("aval", "primal", "tangent")
+    __slots__ = ("primal", "tangent")
 
     def __init__(self, interpreter, primal, tangent, source=None):
         self.interpreter = interpreter

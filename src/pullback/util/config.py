@@ -110,7 +110,7 @@ default_matmul_precision = enum_flag(
     "Precision of dot and convolution when the call gives none.",
     traced=True,
 )
-PRNG_IMPLS = ("threefry2x32", "rbg", "unsafe_rbg")
+PRNG_IMPLS = ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
 default_prng_impl = enum_flag(
     "jax_default_prng_impl",
     "threefry2x32",

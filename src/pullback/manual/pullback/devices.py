@@ -265,7 +265,7 @@ Raises:
 """,
     "default_prng_impl": """
 Arguments:
-    new_val: 'threefry2x32', 'rbg' or 'unsafe_rbg'.
+    new_val: 'threefry2x32', 'threefry4x32', 'rbg', 'unsafe_rbg', 'philox2x32' or 'philox4x32'.
 Returns:
     Context manager.
 Raises:

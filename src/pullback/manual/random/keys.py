@@ -4,7 +4,8 @@ PAGES = {
     "key": """
 Arguments:
     seed: scalar integer.
-    impl: 'threefry2x32', 'rbg', 'unsafe_rbg', or None for the default, the first.
+    impl: 'threefry2x32', 'threefry4x32', 'rbg', 'unsafe_rbg', 'philox2x32', 'philox4x32', or None for the default,
+        the first.
     dtype: key type as of `key_dtype`, in place of impl.
 Returns:
     Array of keys without axes.
@@ -18,9 +19,11 @@ Array((), dtype=key<fry>) overlaying:
     "PRNGKey": """
 Arguments:
     seed: scalar integer.
-    impl: 'threefry2x32', 'rbg', 'unsafe_rbg', or None for the default, the first.
+    impl: 'threefry2x32', 'threefry4x32', 'rbg', 'unsafe_rbg', 'philox2x32', 'philox4x32', or None for the default,
+        the first.
 Returns:
-    Array u32[2], or u32[4] for 'rbg' and 'unsafe_rbg'.
+    Array u32[2], or as many words as the generator's keys have: of 'philox2x32' 1, of 'rbg', 'unsafe_rbg' and
+    'threefry4x32' 4.
 Raises:
     TypeError if the seed is no integer; ValueError for an unknown generator.
 

@@ -106,3 +106,50 @@ def test_names_of_meshes_and_shardings():
     assert mesh.any_axis_types_match((auto, explicit), explicit)
     assert shardings.make_mesh is pb.make_mesh and pjit.UNSPECIFIED is private("named_sharding").UNSPECIFIED
     assert private("dispatch").device_put_p is pb.lax.device_put_p and private("partition_spec").P is pb.P
+
+
+def test_jacobians_are_made_of_parts():
+    """desc-opt and adv-jax-math write Jacobians in batches."""
+    api = private("api")
+    given = {"a": np.arange(2.0, dtype=np.float32), "b": np.float32(3)}
+    f = lambda t: {"y": t["a"] * t["b"], "z": t["b"] ** 2}
+    basis = api._std_basis(given)
+    assert basis["a"].shape == (3, 2) and basis["b"].shape == (3,)
+    y, columns = pb.vmap(lambda t: pb.jvp(f, (given,), (t,)), out_axes=(None, -1))(basis)
+    want = pb.jacfwd(f)(given)
+    pb.tree.map(
+        np.testing.assert_array_equal, pb.tree.map(lambda y, c: api._jacfwd_unravel(given, y, c), y, columns), want
+    )
+    y, pull = pb.vjp(f, given)
+    (rows,) = pb.vmap(pull)(api._std_basis(y))
+    found = pb.tree.map(lambda x, r: api._jacrev_unravel(y, x, r), given, rows)
+    pb.tree.map(np.testing.assert_array_equal, {k: {n: found[n][k] for n in given} for k in y}, want)
+    mixed = api._std_basis([np.ones(1, np.int32), np.ones(1, np.complex64)])
+    assert [str(b.dtype) for b in mixed] == ["int32", "complex64"]
+
+
+def test_types_that_have_no_jacobians():
+    api = private("api")
+    api._check_input_dtype_jacfwd(False, np.float32(1))
+    api._check_input_dtype_jacrev(False, True, np.int32(1))
+    api._check_output_dtype_jacfwd(False, np.float32(1))
+    for refused in (
+        lambda: api._check_input_dtype_jacfwd(False, np.int32(1)),
+        lambda: api._check_input_dtype_jacrev(True, False, np.float32(1)),
+        lambda: api._check_output_dtype_jacrev(False, np.complex64(1)),
+    ):
+        with pytest.raises(TypeError):
+            refused()
+
+
+def test_arguments_are_fixed_and_cut_into_batches():
+    api_util, loops = private("api_util"), private("lax.control_flow.loops")
+    f, given = api_util.argnums_partial2(lambda a, b, c, k: (a, b, c, k), (0, -1), (1, 2, 3), {"k": 4})
+    assert given == (1, 3) and f(5, 6) == (5, 2, 6, 4)
+    assert api_util._ensure_index([1, 2]) == (1, 2) and api_util._ensure_index(np.int32(3)) == 3
+    with pytest.raises(TypeError):
+        api_util.check_callable(3)
+    for length, size, shapes in ((5, 2, [(2, 2), (1,)]), (4, 2, [(2, 2), None]), (1, 2, [None, (1,)])):
+        parts = loops._batch_and_remainder({"a": np.ones(length)}, size)
+        assert [None if part is None else part["a"].shape for part in parts] == shapes
+    assert loops.scan is pb.lax.scan

@@ -221,10 +221,13 @@ def _by_factors(
             "jax.sharding.reshard on them, or jax.sharding.auto_axes around it"
         )
     axes: dict[int, Axes] = {}
+    ones = False
     for aval, cut, dims in zip(in_avals, cuts, factors.operands, strict=True):
         said = factors.of_cut(cut, dims, sizes)
-        if factors.cut_of(said, dims) != cut:
+        kept = factors.cut_of(said, dims)
+        if any(left != axes and n != 1 for left, axes, n in zip(kept, cut, aval.shape, strict=True)):
             raise ShardingTypeError(_not_cut(name, aval, params, in_avals, outs))
+        ones = ones or kept != cut
         for factor, found in said.items():
             if axes.setdefault(factor, found) != found:
                 raise ShardingTypeError(_conflict(name, in_avals, cuts, params))
@@ -243,6 +246,8 @@ def _by_factors(
     if not allowed:
         raise ShardingTypeError(_reshape_text(in_avals, outs))
     results = [factors.cut_of(axes, dims) for dims in factors.results]
+    if ones:
+        results = _on_ones(name, in_avals, params, outs, cuts, results)
     for cut, out in zip(results, outs, strict=True):
         used = [a for axes_ in cut for a in axes_]
         if len(set(used)) < len(used):
@@ -363,17 +368,52 @@ def _is_one_change(before: Sequence[Any], after: Sequence[Any], cut: Cut) -> boo
     """Whether a reshape splits one dimension, or joins neighbours of which the first are cut, and does nothing else; or
     moves dimensions of size 1 only.
     """
-    if [n for n in before if n != 1] == [n for n in after if n != 1]:
+    if _moves_ones(before, after):
         return True
-    first = next(k for k, (n, m) in enumerate(itertools.zip_longest(before, after)) if n != m)
-    last = 0
-    while before[-1 - last] == after[-1 - last] and last + first < min(len(before), len(after)) - 1:
-        last += 1
-    left, made = len(before) - first - last, len(after) - first - last
+    first, left, made = _change(before, after)
     if made > 1:
         return left == 1
     joined = [bool(axes) for axes in cut[first : first + left]]
     return joined == sorted(joined, reverse=True)
+
+
+def _moves_ones(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    return [n for n in before if n != 1] == [n for n in after if n != 1]
+
+
+def _change(before: Sequence[Any], after: Sequence[Any]) -> tuple[int, int, int]:
+    """Where the first dimension is that a reshape changes, of how many it makes how many."""
+    first = next(k for k, (n, m) in enumerate(itertools.zip_longest(before, after)) if n != m)
+    last = 0
+    while before[-1 - last] == after[-1 - last] and last + first < min(len(before), len(after)) - 1:
+        last += 1
+    return first, len(before) - first - last, len(after) - first - last
+
+
+def _on_ones(name: str, in_avals: Any, params: dict[str, Any], outs: Any, cuts: list[Cut], results: list[Cut]) -> Any:
+    """The cuts of results with axes along which dimensions of size 1 are cut, as axes of size 1 may: on what they are
+    broadcast to, or joined with; elsewhere they are left away.
+    """
+    found = [list(cut) for cut in results]
+    for aval, cut in zip(in_avals, cuts, strict=True):
+        if name == "reshape":
+            if not _moves_ones(aval.shape, outs[0].shape):
+                first, left, made = _change(aval.shape, outs[0].shape)
+                if made == 1:
+                    found[0][first] = tuple(itertools.chain(*cut[first : first + left]))
+            continue
+        if name == "broadcast_in_dim":
+            places = list(params["broadcast_dimensions"])
+        elif all(len(out.shape) == len(cut) for out in outs):
+            places = list(range(len(cut)))
+        else:
+            continue
+        for k, out in enumerate(outs):
+            for d, place in enumerate(places[: len(cut)]):
+                free = not found[k][place] and not {a for axes in found[k] for a in axes} & set(cut[d])
+                if aval.shape[d] == 1 and out.shape[place] != 1 and free:
+                    found[k][place] = cut[d]
+    return [tuple(cut) for cut in found]
 
 
 def _convolved(

@@ -1,8 +1,9 @@
 """The generators `philox2x32`, `philox4x32` and `threefry4x32`: words of a key and a counter, a block for each element.
 
 `block(key, counter)` is a bijection of counters for every key (J. Salmon et al., "Parallel random numbers: as easy as
-1, 2, 3", SC 2011). The key of a seed is a block, too; key number i of a split, and the key with i folded in, are the block of the counter i in its last words; the bits of element i are those of the
-counter i in its first words. So what an element is hangs on its number alone, not on how many there are.
+1, 2, 3", SC 2011). The key of a seed is a block, too; key number i of a split, and the key with i folded in, are the
+block of the counter i in its last words; the bits of element i are those of the counter i in its first words. So what
+an element is hangs on its number alone, not on how many there are.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def fold_in(block: Block, n_key: int, n_counter: int) -> Callable[..., Any]:
 
 
 def random_bits(block: Block, n_counter: int) -> Callable[..., Any]:
-    """Unsigned words: of up to 32 bits of the exclusive or of a block's words, of 64 bits of two halves side by side."""
+    """Unsigned words: up to 32 bits of the exclusive or of a block's words, or 64 bits of two halves side by side."""
 
     @functools.partial(jit, static_argnums=(1, 2))
     def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:

@@ -43,6 +43,7 @@ ELSEWHERE = {
     "lax": "pullback.jax_names.src.lax",  # numpyro, distrax
     **{f"lax.{name}": "pullback.lax" for name in LAX_FILES if name != "parallel"},
     **{f"lax.control_flow.{name}": "pullback.lax" for name in CONTROL_FLOW_FILES},
+    "lax.control_flow.loops": "pullback.jax_names.src.loops",
     "lib.mlir": "pullback.extend.mlir",  # jaxdecomp
     "layout": "pullback.experimental.layout",
     "linear_util": "pullback.extend.linear_util",  # equinox, jaxopt

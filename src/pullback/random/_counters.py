@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.api import jit
+from pullback.random._jit import jitted
 
 Block = Callable[[Sequence[Any], Sequence[Any]], list[Any]]  # (words of the key, words of the counter) -> words
 
@@ -83,7 +83,7 @@ def threefry_4x32(key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
 def seed_of_counter(block: Block, n_key: int, n_counter: int) -> Callable[[Any], Any]:
     """The key of a seed's two words: the block of these as the first ones of the counter, under the key 0."""
 
-    @jit
+    @jitted()
     def seed(words: Any) -> Any:
         counter = [words[0], words[1], *[_zero(words)] * (n_counter - 2)]
         return lax.concatenate([w.reshape(1) for w in block([_zero(words)] * n_key, counter)[:n_key]], 0)
@@ -94,7 +94,7 @@ def seed_of_counter(block: Block, n_key: int, n_counter: int) -> Callable[[Any],
 def seed_of_key(block: Block, n_key: int, n_counter: int) -> Callable[[Any], Any]:
     """The key of a seed's two words: the block of the counter 0 under these as the first words of a key."""
 
-    @jit
+    @jitted()
     def seed(words: Any) -> Any:
         key = [words[0], words[1], *[_zero(words)] * (n_key - 2)]
         return lax.concatenate([w.reshape(1) for w in block(key, [_zero(words)] * n_counter)[:n_key]], 0)
@@ -125,7 +125,7 @@ def _numbers(shape: tuple[int, ...]) -> tuple[Any, Any]:
 def split(block: Block, n_key: int, n_counter: int) -> Callable[..., Any]:
     """Keys of the given shape from one: the blocks of their numbers, as the last words of the counter."""
 
-    @functools.partial(jit, static_argnums=1)
+    @jitted("shape")
     def split(key: Any, shape: tuple[int, ...]) -> Any:
         high, low = _numbers(shape)
         words = block(_words(key), [*[lax.full_like(low, 0)] * (n_counter - 2), high, low])
@@ -137,7 +137,7 @@ def split(block: Block, n_key: int, n_counter: int) -> Callable[..., Any]:
 def fold_in(block: Block, n_key: int, n_counter: int) -> Callable[..., Any]:
     """The key of one and an integer of 32 bits: the block of that as the last word of the counter."""
 
-    @jit
+    @jitted()
     def fold_in(key: Any, data: Any) -> Any:
         words = block(_words(key), [*[lax.full_like(data, 0)] * (n_counter - 1), data])
         return lax.concatenate([w.reshape(1) for w in words[:n_key]], 0)
@@ -148,7 +148,7 @@ def fold_in(block: Block, n_key: int, n_counter: int) -> Callable[..., Any]:
 def random_bits(block: Block, n_counter: int) -> Callable[..., Any]:
     """Unsigned words: up to 32 bits of the exclusive or of a block's words, or 64 bits of two halves side by side."""
 
-    @functools.partial(jit, static_argnums=(1, 2))
+    @jitted("width", "shape")
     def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Any:
         high, low = _numbers(shape)
         words = block(_words(key), [high, low, *[lax.full_like(low, 0)] * (n_counter - 2)])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pullback.api import jit
+from pullback.api.jit import jit
 
 
 def jitted(*static: str) -> Callable[[Callable[..., Any]], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -152,3 +153,49 @@ def test_what_comes_back_as_it_was_given_is_not_looked_at():
             assert x.T is x and jnp.transpose(x) is x and x.astype(x.dtype).shape == (2,)
         with pytest.raises(FloatingPointError, match="encountered in reshape"):
             jnp.reshape(x, (2, 1))
+
+
+def test_what_one_thread_looks_for_others_do_not():
+    inside, outside = threading.Event(), threading.Event()
+    found = []
+
+    def look():
+        with jax.debug_nans(True):
+            for wait in (True, False):
+                with pytest.raises(FloatingPointError):
+                    jax.jit(jnp.log)(-1.0)
+                with pytest.raises(FloatingPointError):
+                    jnp.array([jnp.nan])
+                if wait:
+                    inside.set()
+                    outside.wait()
+        found.append(True)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    inside.wait()
+    try:
+        assert jnp.isnan(jax.jit(jnp.log)(-1.0)) and jnp.isnan(jnp.log(-1.0)) and jnp.isnan(jnp.array([jnp.nan]))[0]
+    finally:
+        outside.set()
+        thread.join()
+    assert found == [True]
+
+
+def test_threads_look_for_what_all_are_told_to():
+    found = []
+
+    def look():
+        try:
+            jnp.log(-1.0)
+        except FloatingPointError:
+            found.append(True)
+
+    jax.config.update("jax_debug_nans", True)
+    try:
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    finally:
+        jax.config.update("jax_debug_nans", False)
+    assert found == [True]

@@ -151,3 +151,22 @@ def test_programs_that_add_at_places_are_stored():
 
     stored = export.export(jax.jit(f))(jax.ShapeDtypeStruct((3,), np.float32)).serialize()
     np.testing.assert_array_equal(export.deserialize(stored).call(np.ones(3, np.float32)), [3.0, 1.0, 1.0])
+
+
+def test_references_of_a_program_are_values_of_what_is_exported():
+    def f(x):
+        r = jax.new_ref(x)
+        r[0] = r[1] * 2
+        return jax.freeze(r)
+
+    x = jnp.arange(3.0)
+    g = export.deserialize(export.export(jax.jit(f))(x).serialize(vjp_order=1))
+    np.testing.assert_array_equal(g.call(x), [2, 1, 2])
+    np.testing.assert_array_equal(jax.grad(lambda x: g.call(x).sum())(x), [0, 3, 1])
+
+
+def test_transfers_are_exported():
+    x = jnp.arange(3.0)
+    g = export.deserialize(export.export(jax.jit(lambda x: jax.device_put(x) * 2))(x).serialize(vjp_order=1))
+    np.testing.assert_array_equal(g.call(x), [0, 2, 4])
+    np.testing.assert_array_equal(jax.grad(lambda x: g.call(x).sum())(x), [2, 2, 2])

@@ -24,6 +24,7 @@ from pullback.core.explain import shown
 from pullback.core.specialize import specialize
 from pullback.lax.collectives.sharding import put
 from pullback.lax.records.operands import as_array
+from pullback.transforms.discharge import discharged
 from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
 from pullback.util import dtypes
 from pullback.util.pytree import PyTreeDef, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -299,13 +300,14 @@ def export(
         name = getattr(fun_jit, "__name__", "<function>")
         _check_scopes(name, (args, kwargs))
         traced = fun_jit.trace(*args, **kwargs)
-        if traced._program.effects:
+        closed, written = discharged(traced._program)  # references of its own are values
+        if closed.effects or written:
             raise NotImplementedError(
                 f"export: serialization of host_callbacks is not yet implemented; {name} has the effects "
                 f"{set(traced._program.effects)}"
             )
         Solver(traced._program.in_avals, _leaf_names(traced.in_tree))  # so that what cannot be solved is found now
-        program = _meshes.abstract(with_barriers(inline(traced._program)))
+        program = _meshes.abstract(with_barriers(inline(closed)))
         said = [b if b is not None else a for a, b in traced._places]
         ins = _meshes.shardings_of(traced._program.in_avals, said)
         outs = _meshes.shardings_of(traced._program.out_avals, said_of_results(traced._program.jaxpr))
@@ -321,7 +323,7 @@ def export(
             disabled_safety_checks=tuple(disabled_checks),
             calling_convention_version=maximum_supported_calling_convention_version,
             _jaxpr=program,
-            _get_vjp=_vjp_of(traced._program),
+            _get_vjp=_vjp_of(closed),
             _in_shardings=ins,
             _out_shardings=outs,
             _keep_unused=traced._keep_unused,

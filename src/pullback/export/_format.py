@@ -34,7 +34,8 @@ _KNOWN = {
     ("pullback.runtime.arrays.native_hooks", "reconstruct"),
     ("pullback.core.avals", "typed"), ("pullback.sharding._mesh", "AbstractDevice"),
     ("pullback.sharding._mesh", "AbstractMesh"), ("pullback.sharding._mesh", "AxisType"),
-    ("pullback.sharding._shardings", "MemorySpace"), ("pullback.sharding._shardings", "NamedSharding"),
+    ("pullback.sharding._shardings", "ArrayCopySemantics"), ("pullback.sharding._shardings", "MemorySpace"),
+    ("pullback.sharding._shardings", "NamedSharding"),
     ("pullback.sharding._specs", "UNCONSTRAINED"),
     ("pullback.sharding._specs", "_made"),
 }  # fmt: skip

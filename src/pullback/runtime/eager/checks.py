@@ -20,24 +20,36 @@ from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, jaxprs_in_params
 from pullback.core.primitive import Primitive
 from pullback.util import config
 
-_state = {"nan": False, "inf": False}
+
+
+class _Flags(threading.local):
+    """What a thread has been told to look for."""
+
+    nan = inf = False
+
+
+_flags = _Flags()
+_looking: set[int] = set()  # the threads that look for something
 
 
 def _read_flags() -> None:
-    _state["nan"] = bool(config.value_of("jax_debug_nans"))
-    _state["inf"] = bool(config.value_of("jax_debug_infs"))
-    set_watching("checks", is_active())
-    hooks.check_values = check if is_active() else None
+    _flags.nan = bool(config.value_of("jax_debug_nans"))
+    _flags.inf = bool(config.value_of("jax_debug_infs"))
+    active = _flags.nan or _flags.inf
+    set_watching("checks", active)
+    (_looking.add if active else _looking.discard)(threading.get_ident())
+    hooks.check_values = check if _looking else None
 
 
 def is_active() -> bool:
     """Whether results are to be looked at."""
-    return _state["nan"] or _state["inf"]
+    config.epoch()  # which reads the flags, if they have changed
+    return _flags.nan or _flags.inf
 
 
 def kinds() -> tuple[bool, bool]:
     """Whether NaNs are looked for, and infinities."""
-    return _state["nan"], _state["inf"]
+    return _flags.nan, _flags.inf
 
 
 def problem(value: Any) -> str | None:
@@ -45,9 +57,9 @@ def problem(value: Any) -> str | None:
     array = np.asarray(value)
     if array.dtype.kind not in "fcV" or array.dtype.itemsize == 0:
         return None
-    if _state["nan"] and bool(np.isnan(array).any()):
+    if _flags.nan and bool(np.isnan(array).any()):
         return "nan"
-    return "inf" if _state["inf"] and bool(np.isinf(array).any()) else None
+    return "inf" if _flags.inf and bool(np.isinf(array).any()) else None
 
 
 class _Mode(threading.local):
@@ -62,7 +74,7 @@ _mode = _Mode()
 
 def check(values: Sequence[Any], where: str) -> None:
     """FloatingPointError naming `where` if a value is bad."""
-    if _mode.is_inside:
+    if _mode.is_inside or not is_active():
         return
     for value in values:
         if type(value) is _core.Array and (found := problem(value)):
@@ -146,12 +158,12 @@ def _blame(closed: ClosedJaxpr, inputs: Sequence[Any]) -> None:
 
 @contextmanager
 def _without_checks() -> Iterator[None]:
-    before = dict(_state)
-    _state.update(nan=False, inf=False)
+    before = kinds()
+    _flags.nan = _flags.inf = False
     try:
         yield
     finally:
-        _state.update(before)
+        _flags.nan, _flags.inf = before
 
 
 def place(eqn: JaxprEqn) -> str:

@@ -240,10 +240,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "experimental.sparse": {
         "internal": (
-            "SparseTracer", "bcoo_dot_general_p", "bcoo_dot_general_sampled_p", "bcoo_extract_p", "bcoo_fromdense_p",
-            "bcoo_sort_indices_p", "bcoo_spdot_general_p", "bcoo_sum_duplicates_p", "bcoo_todense_p",
-            "bcoo_transpose_p", "bcsr_dot_general_p", "bcsr_extract_p", "bcsr_fromdense_p", "bcsr_todense_p",
-            "todense_p",
+            "SparseTracer", "todense_p",
         ),
     },
     "experimental.sparse.ad": {
@@ -258,14 +255,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "experimental.sparse.bcoo": {
         "internal": (
-            "BCOOProperties", "Buffer", "CUSPARSE_DATA_DTYPES", "CUSPARSE_INDEX_DTYPES", "bcoo_dot_general_p",
-            "bcoo_dot_general_sampled_p", "bcoo_extract_p", "bcoo_fromdense_p", "bcoo_sort_indices_p",
-            "bcoo_spdot_general_p", "bcoo_sum_duplicates_p", "bcoo_todense_p", "bcoo_transpose_p",
-        ),
-    },
-    "experimental.sparse.bcsr": {
-        "internal": (
-            "BCSRProperties", "bcsr_dot_general_p", "bcsr_extract_p", "bcsr_fromdense_p", "bcsr_todense_p",
+            "Buffer", "CUSPARSE_DATA_DTYPES", "CUSPARSE_INDEX_DTYPES",
         ),
     },
     "experimental.sparse.linalg": {
@@ -280,12 +270,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "sparse_rules_bcsr", "sparsify_fun(wrapped_fun, args)", "sparsify_raw(f)",
             "sparsify_subtrace(fun, *gen_static_args, use_eq_store=, unk_names=)",
             "spvalues_to_arrays(spenv, spvalues)", "spvalues_to_avals(spenv, spvalues)",
-        ),
-    },
-    "experimental.sparse.util": {
-        "internal": (
-            "SparseInfo", "broadcasting_vmap(fun, in_axes=, out_axes=)",
-            "nfold_vmap(fun, N, *, broadcasted=, in_axes=)",
         ),
     },
     "experimental.topologies": {

@@ -16,6 +16,21 @@ from pullback.experimental.sparse._bcsr import (
     bcsr_todense,
 )
 from pullback.experimental.sparse._derivatives import grad, jacfwd, jacobian, jacrev, value_and_grad
+from pullback.experimental.sparse._flat import (
+    bcoo_dot_general_p,
+    bcoo_dot_general_sampled_p,
+    bcoo_extract_p,
+    bcoo_fromdense_p,
+    bcoo_sort_indices_p,
+    bcoo_spdot_general_p,
+    bcoo_sum_duplicates_p,
+    bcoo_todense_p,
+    bcoo_transpose_p,
+    bcsr_dot_general_p,
+    bcsr_extract_p,
+    bcsr_fromdense_p,
+    bcsr_todense_p,
+)
 from pullback.experimental.sparse._indexing import bcoo_gather, bcoo_rev, bcoo_slice
 from pullback.experimental.sparse._layout import bcoo_conv_general_dilated, bcoo_update_layout
 from pullback.experimental.sparse._make import bcoo_fromdense, empty, eye, random_bcoo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -27,6 +27,14 @@ def refuse_sharding(name: str, argument: str, sharding: Any) -> None:
     """NotImplementedError if the argument of a function that makes sparse arrays is given."""
     if sharding is not None:
         raise NotImplementedError(f"{name}: argument '{argument}' is not supported for sparse arrays, got {sharding}")
+
+
+class SparseInfo(NamedTuple):
+    """What is known of a sparse array, beside its entries."""
+
+    shape: tuple[int, ...]
+    indices_sorted: bool = False
+    unique_indices: bool = False
 
 
 class JAXSparse:
@@ -103,6 +111,16 @@ class JAXSparse:
     def info(self) -> dict[str, bool]:
         """What is known about the indices, as the constructor takes it."""
         return {"indices_sorted": self.indices_sorted, "unique_indices": self.unique_indices}
+
+    @property
+    def _info(self) -> Any:
+        """What is known of the array, beside its entries."""
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
+    @property
+    def _bufs(self) -> tuple[Any, ...]:
+        """The parts, as JAX's own modules take arrays apart."""
+        return self.tree_flatten()[0]
 
     def with_data(self, data: Any) -> Self:
         """The array with other values at the same places."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,6 +78,14 @@ class _Matrix(JAXSparse):
         return product(self, other)
 
 
+class COOInfo(NamedTuple):
+    """What is known of a matrix by coordinates, beside its entries."""
+
+    shape: tuple[int, ...]
+    rows_sorted: bool = False
+    cols_sorted: bool = False
+
+
 @register_pytree_node_class
 class COO(_Matrix):
     """A matrix by coordinates: (data[nse], row[nse], col[nse]). ValueError unless `shape` is that of a matrix."""
@@ -91,6 +99,11 @@ class COO(_Matrix):
     ) -> None:
         self._set(args, shape)
         self._rows_sorted, self._cols_sorted = bool(rows_sorted), bool(cols_sorted)
+
+    @property
+    def _info(self) -> COOInfo:
+        """What is known of the matrix, beside its entries."""
+        return COOInfo(self.shape, self._rows_sorted, self._cols_sorted)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """(the parts, and the rest)."""

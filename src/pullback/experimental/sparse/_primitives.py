@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
+
+from pullback import numpy as jnp
 from pullback.api import eval_shape, jvp, linear_transpose, vmap
 from pullback.core import Primitive, ShapedArray, Zero, is_undefined_primal, trace
 from pullback.core.lowering import InlineFunction
-from pullback.experimental.sparse._matrices import COO, CSR, coo_fromdense, csr_fromdense, product
+from pullback.experimental.sparse._matrices import COO, CSR, COOInfo, coo_fromdense, csr_fromdense, product
 from pullback.transforms.zeros import instantiate
 
 
-class COOInfo(NamedTuple):
-    """What is known of a matrix by coordinates, beside its entries."""
-
-    shape: tuple[int, ...]
-    rows_sorted: bool = False
-    cols_sorted: bool = False
-
-
-def _primitive(name: str, function: Callable[..., Any], multiple_results: bool = False) -> Primitive:
+def primitive(name: str, function: Callable[..., Any], multiple_results: bool = False) -> Primitive:
     """The primitive that means function(*arrays, **params)."""
 
     def types(*avals: ShapedArray, **params: Any) -> Any:
@@ -88,38 +83,56 @@ def _coo(data: Any, row: Any, col: Any, spinfo: Any) -> COO:
     return COO((data, row, col), shape=spinfo.shape, rows_sorted=spinfo.rows_sorted, cols_sorted=spinfo.cols_sorted)
 
 
-def _coo_parts(mat: Any, *, nse: int, index_dtype: Any) -> tuple[Any, ...]:
+def _coo_fromdense(mat: Any, *, nse: int, index_dtype: Any = np.int32) -> tuple[Any, ...]:
     return coo_fromdense(mat, nse=nse, index_dtype=index_dtype).tree_flatten()[0]
 
 
-def _csr_parts(mat: Any, *, nse: int, index_dtype: Any) -> tuple[Any, ...]:
+def _csr_fromdense(mat: Any, *, nse: int, index_dtype: Any = np.int32) -> tuple[Any, ...]:
     return csr_fromdense(mat, nse=nse, index_dtype=index_dtype).tree_flatten()[0]
 
 
-def _coo_whole(data: Any, row: Any, col: Any, *, spinfo: Any) -> Any:
+def _coo_todense(data: Any, row: Any, col: Any, *, spinfo: Any) -> Any:
     return _coo(data, row, col, spinfo).todense()
 
 
-def _coo_product(data: Any, row: Any, col: Any, x: Any, *, spinfo: Any, transpose: bool) -> Any:
+def _coo_product(data: Any, row: Any, col: Any, x: Any, *, spinfo: Any, transpose: bool = False) -> Any:
     return product(_coo(data, row, col, spinfo), x, transpose)
 
 
-def _csr_whole(data: Any, indices: Any, indptr: Any, *, shape: Sequence[int]) -> Any:
+def _csr_todense(data: Any, indices: Any, indptr: Any, *, shape: Sequence[int]) -> Any:
     return CSR((data, indices, indptr), shape=shape).todense()
 
 
-def _csr_product(data: Any, indices: Any, indptr: Any, x: Any, *, shape: Sequence[int], transpose: bool) -> Any:
+def _csr_product(data: Any, indices: Any, indptr: Any, x: Any, *, shape: Sequence[int], transpose: bool = False) -> Any:
     return product(CSR((data, indices, indptr), shape=shape), x, transpose)
 
 
-coo_fromdense_p = _primitive("coo_fromdense", _coo_parts, multiple_results=True)
-coo_todense_p = _primitive("coo_todense", _coo_whole)
-coo_matvec_p = _primitive("coo_matvec", _coo_product)
-coo_matmat_p = _primitive("coo_matmat", _coo_product)
-csr_fromdense_p = _primitive("csr_fromdense", _csr_parts, multiple_results=True)
-csr_todense_p = _primitive("csr_todense", _csr_whole)
-csr_matvec_p = _primitive("csr_matvec", _csr_product)
-csr_matmat_p = _primitive("csr_matmat", _csr_product)
+def _csr_to_coo(indices: Any, indptr: Any) -> tuple[Any, Any]:
+    """(row, col) of what lies by rows."""
+    steps = jnp.zeros(indices.shape[0], indices.dtype).at[indptr[1:]].add(1, mode="drop")
+    return jnp.cumsum(steps, dtype=indices.dtype), indices
+
+
+def _coo_extract(row: Any, col: Any, mat: Any) -> Any:
+    """The elements of a matrix at some places."""
+    return mat[row, col]
+
+
+def _csr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
+    return _coo_extract(*_csr_to_coo(indices, indptr), mat)
+
+
+_coo_matvec = _coo_matmat = _coo_product
+_csr_matvec = _csr_matmat = _csr_product
+
+coo_fromdense_p = primitive("coo_fromdense", _coo_fromdense, multiple_results=True)
+coo_todense_p = primitive("coo_todense", _coo_todense)
+coo_matvec_p = primitive("coo_matvec", _coo_product)
+coo_matmat_p = primitive("coo_matmat", _coo_product)
+csr_fromdense_p = primitive("csr_fromdense", _csr_fromdense, multiple_results=True)
+csr_todense_p = primitive("csr_todense", _csr_todense)
+csr_matvec_p = primitive("csr_matvec", _csr_product)
+csr_matmat_p = primitive("csr_matmat", _csr_product)
 
 __all__ = [
     "COOInfo", "coo_fromdense_p", "coo_matmat_p", "coo_matvec_p", "coo_todense_p", "csr_fromdense_p", "csr_matmat_p",

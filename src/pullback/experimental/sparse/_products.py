@@ -29,8 +29,8 @@ def bcoo_dot_general(
 ) -> Any:
     """The product of `lax.dot_general` where one operand or both are sparse: an array, or for two sparse ones a BCOO.
 
-    Raises TypeError where contracted or batch dimensions differ in size, NotImplementedError for dense dimensions of
-    a sparse operand, and for two sparse operands with batch dimensions.
+    Raises TypeError where contracted or batch dimensions differ in size, NotImplementedError for two sparse operands
+    with batch or dense dimensions.
     """
     refuse_sharding("bcoo_dot_general", "out_sharding", out_sharding)
     (lc, rc), (lb, rb) = (tuple(map(tuple, part)) for part in dimension_numbers)
@@ -60,29 +60,34 @@ def bcoo_dot_general(
 
 def _sparse_dense(mat: BCOO, x: Any, contracting: Any, batch: Any) -> Any:
     """[*batch, *free of mat, *free of x]."""
-    if mat.n_dense:
-        raise NotImplementedError("bcoo_dot_general of a sparse array with dense dimensions is not supported")
     (mc, xc), (mb, xb) = contracting, batch
-    if any(d >= mat.n_batch for d in mb):
-        raise NotImplementedError("bcoo_dot_general: batch dimensions of the product must be batch dimensions")
+    if any(d >= mat.n_batch for d in mb):  # whose elements have nothing in common but where they lie
+        return lax.dot_general(mat.todense(), x, (contracting, batch))
     data, indices = structure.full(mat)
     free = [d for d in range(mat.ndim) if d not in mc and d not in mb]
     x_free = [d for d in range(x.ndim) if d not in xc and d not in xb]
-    # x as [*batch, *contracted batch dimensions of mat, *contracted sparse ones, *free].
+    # x as [*batch, *contracted batch dimensions of mat, *contracted sparse ones, *contracted dense ones, *free].
+    first_dense = mat.n_batch + mat.n_sparse
     over_batch = [k for k, d in enumerate(mc) if d < mat.n_batch]
-    over_sparse = [k for k, d in enumerate(mc) if d >= mat.n_batch]
-    x = x.transpose(*xb, *[xc[k] for k in over_batch], *[xc[k] for k in over_sparse], *x_free)
-    kept = [d - mat.n_batch for d in free if d >= mat.n_batch]
+    over_sparse = [k for k, d in enumerate(mc) if mat.n_batch <= d < first_dense]
+    over_dense = [k for k, d in enumerate(mc) if d >= first_dense]
+    x = x.transpose(*xb, *[xc[k] for k in (*over_batch, *over_sparse, *over_dense)], *x_free)
+    kept = [d - mat.n_batch for d in free if mat.n_batch <= d < first_dense]
     picked = [mc[k] - mat.n_batch for k in over_sparse]
+    summed = [1 + mc[k] - first_dense for k in over_dense]  # of the values
     sizes = structure.sparse_shape(mat)
 
     def one(data: Any, indices: Any, x: Any) -> Any:
         valid = structure.inside(indices, sizes)
-        values = jnp.where(valid, data, structure.zero(data))
+        values = structure.values_where(valid, data)
         at = tuple(indices[:, k] for k in picked)
         rows = _gathered(x, at) if at else jnp.broadcast_to(x, (len(data), *x.shape))
-        terms = values.reshape(-1, *[1] * (rows.ndim - 1)) * rows
-        shape = (*[sizes[k] for k in kept], *rows.shape[1:])
+        if values.ndim > 1:
+            pairs = (tuple(summed), tuple(range(1, 1 + len(summed))))
+            terms = lax.dot_general(values, rows, (pairs, ((0,), (0,))))
+        else:
+            terms = values.reshape(-1, *[1] * (rows.ndim - 1)) * rows
+        shape = (*[sizes[k] for k in kept], *terms.shape[1:])
         return structure.scatter(terms, structure.columns(indices, kept), shape)
 
     # Free batch dimensions of mat innermost, then contracted ones, which are summed, then those of the product.

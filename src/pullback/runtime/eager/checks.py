@@ -21,7 +21,6 @@ from pullback.core.primitive import Primitive
 from pullback.util import config
 
 
-
 class _Flags(threading.local):
     """What a thread has been told to look for."""
 

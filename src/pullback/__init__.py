@@ -62,10 +62,8 @@ with _collector_rests(all_stays=True):
         vjp,
         vmap,
     )
-    from pullback.api.pmap import pmap
     from pullback.api.threads import get_num_threads, set_num_threads
     from pullback.core import Array
-    from pullback.lax.control.callback import pure_callback
     from pullback.runtime.arrays.devices import (
         Device,
         default_backend,
@@ -160,6 +158,7 @@ _ELSEWHERE = {
     "make_array_from_process_local_data": ("pullback.api.global_arrays", "make_array_from_process_local_data"),
     "make_array_from_single_device_arrays": ("pullback.api.global_arrays", "make_array_from_single_device_arrays"),
     "print_environment_info": ("pullback.api.environment", "print_environment_info"),
+    "pure_callback": ("pullback.lax", "pure_callback"),
     "remove_size_one_mesh_axis_from_type": ("pullback.util.config", "remove_size_one_mesh_axis_from_type"),
     "NamedSharding": ("pullback.sharding", "NamedSharding"),
     "P": ("pullback.sharding", "PartitionSpec"),
@@ -170,6 +169,7 @@ _ELSEWHERE = {
     "freeze": ("pullback.ref", "freeze"),
     "make_mesh": ("pullback.api.mesh", "make_mesh"),
     "new_ref": ("pullback.ref", "new_ref"),
+    "pmap": ("pullback.api.pmap", "pmap"),
     "progress": ("pullback.api.progress_bar", "progress"),
     "report": ("pullback.reports", "report"),
     "reshard": ("pullback.sharding", "reshard"),
@@ -214,11 +214,13 @@ if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is lo
     from pullback.api.global_arrays import make_array_from_process_local_data as make_array_from_process_local_data
     from pullback.api.global_arrays import make_array_from_single_device_arrays as make_array_from_single_device_arrays
     from pullback.api.mesh import make_mesh as make_mesh
+    from pullback.api.pmap import pmap as pmap
     from pullback.api.progress_bar import progress as progress
     from pullback.api.pullbacks import ad as ad
     from pullback.api.shard_map import shard_map as shard_map
     from pullback.api.smap import smap as smap
     from pullback.jax_names.install import install_as_jax as install_as_jax
+    from pullback.lax.control.callback import pure_callback as pure_callback
     from pullback.numpy._windows import ds as ds
     from pullback.ref import Ref as Ref
     from pullback.ref import empty_ref as empty_ref

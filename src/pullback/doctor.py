@@ -13,9 +13,10 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+
+from pullback.util.record import NamedTuple
 
 
 class Finding(NamedTuple):

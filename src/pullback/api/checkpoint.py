@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from pullback.api import _arguments as arguments
 from pullback.core import DebugInfo, JaxprEqn, Primitive, Var, hoist_tracers, trace
@@ -19,7 +19,7 @@ from pullback.lax.control.common import lasts
 from pullback.sharding._shardings import MemorySpace
 from pullback.transforms.call import checkpoint_p
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
-from pullback.util.record import frozen_record
+from pullback.util.record import NamedTuple, frozen_record
 from pullback.util.tracebacks import api_boundary
 
 _unspecified = Unspecified()

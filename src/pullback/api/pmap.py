@@ -30,6 +30,8 @@ from pullback.core.explain import type_shown
 from pullback.core.interpreter import axis_env, extend_axis_env
 from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import put
+from pullback.manual import add_pages
+from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.devices import Device, process_count
 from pullback.runtime.arrays.devices import devices as all_devices
 from pullback.runtime.arrays.placement import is_placed
@@ -425,3 +427,6 @@ def _sizes(tree: Any, axes: Any) -> set[int]:
                 f"least {axes + 1 if axes >= 0 else -axes}, but is only {np.ndim(leaf)} (its shape is {np.shape(leaf)})"
             )
     return {np.shape(leaf)[axes] for leaf in tree_leaves(tree)}
+
+
+add_pages(globals(), PAGES)

@@ -8,11 +8,12 @@ object of all elements, from `cont(axis_size, array, axis)`. `vmap` maps the arr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback._ext import _core
 from pullback.core.tracer import Tracer
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_unflatten
+from pullback.util.record import NamedTuple
 
 
 class _Rules(NamedTuple):

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.compiler.graph.closed_forms.closed_forms import close_forms
 from pullback.compiler.graph.simplify.algebra import apply_algebra
@@ -58,6 +58,7 @@ from pullback.loops.schedule.overlap import overlap
 from pullback.loops.schedule.row_blocks import row_blocks
 from pullback.loops.schedule.stream import stream
 from pullback.transforms.discharge import discharge_program
+from pullback.util.record import NamedTuple
 from pullback.util.switches import switches
 
 

@@ -301,7 +301,7 @@ def explain_all(
         made.__explained__ = True  # type: ignore[attr-defined]
         namespace[name] = made
         module = sys.modules[fun.__module__]
-        if getattr(module, name, None) is fun:
+        if vars(module).get(name) is fun:  # not `getattr`: a package may look for what it imports late
             setattr(module, name, made)
 
 

@@ -10,7 +10,7 @@ Eagerly that is done at once; programs show movement of keys as it is, until key
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from pullback.core.avals import typeof
 from pullback.core.hooks import hooks
@@ -18,6 +18,7 @@ from pullback.core.jaxpr import jaxprs_in_params
 from pullback.core.primitive import registry
 from pullback.core.tracer import OfType
 from pullback.util import dtypes
+from pullback.util.record import NamedTuple
 
 
 def checks_reuse() -> bool:

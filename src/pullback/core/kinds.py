@@ -7,7 +7,7 @@ that some function takes: what passes may still be refused by the function itsel
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pullback.core.tracer import Array as AnyArray
 from pullback.core.tracer import Tracer
 from pullback.sharding import PartitionSpec, Sharding
 from pullback.util import dtypes
+from pullback.util.record import NamedTuple
 
 Array = _core.Array
 

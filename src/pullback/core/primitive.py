@@ -329,14 +329,24 @@ _RULE_NAMES = {
     "abstract_eval": "Shape rule",
 }
 
-registry: dict[str, Primitive] = {}
 late: list[str] = []  # modules that are imported when they are first used, and have primitives
+
+
+class _Registry(dict[str, Primitive]):
+    """Primitives by name; one that is not there yet is looked for in the modules that are imported late."""
+
+    def __missing__(self, name: str) -> Primitive:
+        if not late:
+            raise KeyError(name)
+        load_late()
+        return self[name]
+
+
+registry = _Registry()
 
 
 def by_name(name: str) -> Primitive:
     """The primitive of this name; KeyError if there is none."""
-    if name not in registry:
-        load_late()
     return registry[name]
 
 

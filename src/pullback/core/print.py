@@ -10,12 +10,13 @@ have the names that they have outside; one that is called several times is print
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pullback.core.atoms import DropVar, Literal, Program, Var, jaxprs_in_params
 from pullback.sharding._shardings import UNSPECIFIED
+from pullback.util.record import NamedTuple
 
 WIDTH = 80
 LONG = 10  # jaxprs with more equations are printed in front

@@ -10,7 +10,7 @@ import os
 import types
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback._ext import _core
 from pullback.util.pytree import (
@@ -22,6 +22,7 @@ from pullback.util.pytree import (
     tree_structure,
     tree_unflatten,
 )
+from pullback.util.record import NamedTuple
 from pullback.util.tracebacks import excluded
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core import avals
 from pullback.core.asked import is_asked
@@ -28,6 +28,7 @@ from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._shardings import ArrayCopySemantics, MemorySpace
 from pullback.sharding._specs import names_of, of_cotangents, state_of
 from pullback.util.errors import ShardingTypeError
+from pullback.util.record import NamedTuple
 
 LOOPS = {"scan": "jaxpr", "while": "body_jaxpr"}
 # Primitives that say how their operand is to lie, and by which parameter: a hint, along axes that types say nothing of;

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pullback.numpy as jnp
 from pullback.core.explain import explain_all as _explain_all
@@ -26,6 +26,7 @@ from pullback.tree_util import (
     tree_unflatten,
 )
 from pullback.util.absent import listed as _listed
+from pullback.util.record import NamedTuple
 
 __all__ = [
     "Array",
@@ -408,6 +409,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
             raise TypeError(f"pack_optimizer_state: expected a JoinPoint at each leaf, got {type(point).__name__}")
     flat = [tree_flatten(point.subtree) for point in points]
     return OptimizerState(tuple(leaves for leaves, _ in flat), tree_def, tuple(tree for _, tree in flat))
+
 
 _explain_all(globals())
 _add_pages(globals(), _PAGES)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 from pullback.core import NoRule, Primitive, registry
+from pullback.core.primitive import load_late
 
 
 class RuleTable(MutableMapping[Primitive, Any]):
@@ -32,6 +33,7 @@ class RuleTable(MutableMapping[Primitive, Any]):
         setattr(primitive, self.field, NoRule("it was removed"))
 
     def __iter__(self) -> Iterator[Primitive]:
+        load_late()
         return (p for p in registry.values() if p.has_rule(self.field))
 
     def __len__(self) -> int:

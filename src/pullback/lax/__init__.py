@@ -12,13 +12,7 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.core.primitive import late as _late
 from pullback.lax import _hooks, _parameters
 from pullback.lax.collectives.compatibility import *
-from pullback.lax.collectives.moves import *
 from pullback.lax.collectives.sharding import *
-from pullback.lax.collectives.states import *
-from pullback.lax.collectives.sums import *
-from pullback.lax.control.callback import *
-from pullback.lax.control.cond import cond, cond_p, switch
-from pullback.lax.control.loops import associative_scan, map
 from pullback.lax.control.scan import scan, scan_p
 from pullback.lax.control.while_loop import fori_loop, while_loop, while_p
 from pullback.lax.elementwise.arithmetic import *
@@ -29,7 +23,6 @@ from pullback.lax.elementwise.complex import *
 from pullback.lax.elementwise.fma import *
 from pullback.lax.elementwise.math import *
 from pullback.lax.elementwise.powers import *
-from pullback.lax.elementwise.special import *
 from pullback.lax.movement.broadcast import *
 from pullback.lax.movement.creation import *
 from pullback.lax.movement.dynamic import *
@@ -38,11 +31,9 @@ from pullback.lax.movement.joining import *
 from pullback.lax.movement.scatter import *
 from pullback.lax.movement.scatter_functions import *
 from pullback.lax.movement.shape import *
-from pullback.lax.ordering.selection import *
 from pullback.lax.ordering.sort import *
 from pullback.lax.products.dot import *
 from pullback.lax.records import rules as _rules
-from pullback.lax.reductions.computations import *
 from pullback.lax.reductions.cumulative import *
 from pullback.lax.reductions.reductions import *
 from pullback.manual import add_pages as _add_pages
@@ -52,22 +43,41 @@ from pullback.util.tracebacks import shorten as _shorten
 
 # Modules that are imported when one of their names is first asked for: most programs use none of them.
 _LATE = {
+    "collectives.moves": (
+        "all_gather all_gather_p all_to_all all_to_all_p pbroadcast ppermute ppermute_p precv psend pshuffle "
+        "psum_scatter pswapaxes ragged_all_to_all ragged_all_to_all_p reduce_scatter_p"
+    ),
+    "collectives.states": "pcast",
+    "collectives.sums": "axis_index axis_index_p axis_size pmax pmax_p pmean pmin pmin_p psum psum_invariant_p psum_p",
+    "control.callback": "debug_callback debug_callback_p io_callback io_callback_p pure_callback pure_callback_p",
+    "control.cond": "cond cond_p switch",
     "control.custom_solve": "custom_linear_solve custom_root linear_solve_p",
+    "control.loops": "associative_scan map",
+    "elementwise.special": (
+        "bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p betainc digamma digamma_p erf erf_inv erf_inv_p erf_p "
+        "erfc erfc_p igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p lgamma lgamma_p polygamma "
+        "polygamma_p random_gamma_grad random_gamma_grad_p regularized_incomplete_beta_p zeta zeta_p"
+    ),
     "fourier.fft": "FftType fft fft_p",
     "generators.bit_generator": "rng_bit_generator rng_bit_generator_p rng_uniform rng_uniform_p",
+    "ordering.selection": "approx_max_k approx_min_k approx_top_k_p top_k top_k_p",
     "products.conv": "conv_general_dilated_p",
-    "products.conv_functions":
+    "products.conv_functions": (
         "conv conv_general_dilated conv_general_dilated_local conv_general_dilated_patches "
         "conv_general_shape_tuple conv_shape_tuple conv_transpose conv_transpose_shape_tuple "
-        "conv_with_general_padding",
-    "products.conv_shapes":
+        "conv_with_general_padding"
+    ),
+    "products.conv_shapes": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_dimension_numbers conv_general_permutations "
-        "padtype_to_pads",
+        "padtype_to_pads"
+    ),
     "products.ragged": "ragged_dot ragged_dot_general",
+    "reductions.computations": "reduce reduce_p",
     "reductions.window_routing": "select_and_gather_add_p select_and_scatter_add_p select_and_scatter_p",
-    "reductions.windows":
+    "reductions.windows": (
         "reduce_window reduce_window_max_p reduce_window_min_p reduce_window_p reduce_window_shape_tuple "
-        "reduce_window_sum_p",
+        "reduce_window_sum_p"
+    ),
 }
 _WHERE = {_name: _module for _module, _names in _LATE.items() for _name in _names.split()}
 _late.extend(["pullback.lax.linalg", *[f"pullback.lax.{_module}" for _module in _LATE]])
@@ -91,13 +101,22 @@ __all__ = [_name for _name in [*globals(), *_WHERE, "linalg"] if not _name.start
 
 if _TYPE_CHECKING:
     from pullback.lax import linalg as linalg
+    from pullback.lax.collectives.moves import *
+    from pullback.lax.collectives.states import *
+    from pullback.lax.collectives.sums import *
+    from pullback.lax.control.callback import *
+    from pullback.lax.control.cond import cond, cond_p, switch
     from pullback.lax.control.custom_solve import *
+    from pullback.lax.control.loops import associative_scan, map
+    from pullback.lax.elementwise.special import *
     from pullback.lax.fourier.fft import *
     from pullback.lax.generators.bit_generator import *
+    from pullback.lax.ordering.selection import *
     from pullback.lax.products.conv import *
     from pullback.lax.products.conv_functions import *
     from pullback.lax.products.conv_shapes import *
     from pullback.lax.products.ragged import *
+    from pullback.lax.reductions.computations import *
     from pullback.lax.reductions.window_routing import *
     from pullback.lax.reductions.windows import *
 

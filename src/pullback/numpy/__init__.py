@@ -68,6 +68,7 @@ from pullback.numpy._diagonals import (
     diagonal,
     eye,
     identity,
+    trace,
     tri,
     tril,
     triu,
@@ -270,19 +271,6 @@ from pullback.numpy._sorting import (
     sort,
     sort_complex,
 )
-from pullback.numpy._statistics import (
-    average,
-    bincount,
-    corrcoef,
-    cov,
-    digitize,
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
-    interp,
-    trace,
-)
 from pullback.numpy._take import (
     choose,
     diag_indices,
@@ -402,6 +390,9 @@ _LATE = {
     "_poly": "convolve correlate poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "_quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
     "_sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values",
+    "_statistics": (
+        "average bincount corrcoef cov digitize histogram histogram2d histogram_bin_edges histogramdd interp"
+    ),
     "_window": "bartlett blackman hamming hanning kaiser",
 }
 _LATE_MODULES = ("fft", "linalg")
@@ -497,6 +488,18 @@ if _TYPE_CHECKING:
         unique_counts,
         unique_inverse,
         unique_values,
+    )
+    from pullback.numpy._statistics import (
+        average,
+        bincount,
+        corrcoef,
+        cov,
+        digitize,
+        histogram,
+        histogram2d,
+        histogram_bin_edges,
+        histogramdd,
+        interp,
     )
     from pullback.numpy._window import (
         bartlett,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from pullback.numpy._parameters import LINALG, LINALG_OWN
 from pullback.numpy._shape import expand_dims, matrix_transpose
 from pullback.numpy._ufuncs import conj, sign
 from pullback.util import dtypes
+from pullback.util.record import NamedTuple
 from pullback.util.static import check_flags
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,13 @@ from pullback.api import custom_jvp
 from pullback.api.eager import remember_all
 from pullback.numpy._arguments import check_arraylike, convert, is_weak, promote_dtypes_inexact, to_real_dtype
 from pullback.numpy._diagonals import diagonal as _diagonal
+from pullback.numpy._diagonals import trace as _trace
 from pullback.numpy._parameters import LINALG
 from pullback.numpy._reducers import any as _any
 from pullback.numpy._reducers import prod as _prod
 from pullback.numpy._reducers import sum as _sum
-from pullback.numpy._statistics import trace as _trace
 from pullback.numpy._ufuncs import sign
+from pullback.util.record import NamedTuple
 
 
 class SlogdetResult(NamedTuple):

@@ -1,7 +1,8 @@
-"""Matrices of a pattern, and the diagonals of matrices: `eye`, `tri`, `tril`, `triu`, `diag`, `diagonal`."""
+"""Matrices of a pattern, and the diagonals of matrices: `eye`, `tri`, `tril`, `triu`, `diag`, `diagonal`, `trace`."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic, max_dim, min_dim
+from pullback.core.types import place_of_type, type_on_mesh
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -19,9 +21,11 @@ from pullback.numpy._arguments import (
     convert,
     is_integer,
     is_weak,
+    refuse_out,
     static_int,
 )
 from pullback.numpy._creation import default_float, place
+from pullback.numpy._reducers import sum as _sum
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
@@ -160,3 +164,26 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     if count == 0:
         return lax.slice(flat, (*zeros_, 0), (*lead, 0), None)
     return lax.slice(flat, (*zeros_, first), (*lead, first + (count - 1) * (m + 1) + 1), (*(1 for _ in lead), m + 1))
+
+
+def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+    """Sum of the elements a[..., i, i + offset] over two axes; narrow integers are widened as by `sum`.
+
+    The offset may be traced. Raises ValueError if the axes are the same or out of bounds.
+    """
+    refuse_out("trace", out)
+    (a,) = arrays("trace", a)
+    first, second = canonical_axis("trace", axis1, a.ndim, "axis1"), canonical_axis("trace", axis2, a.ndim, "axis2")
+    if first == second:
+        raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
+    if not isinstance(offset, Tracer):
+        if isinstance(offset, (bool, np.bool_)) or not is_integer(offset):
+            raise ValueError(f"trace: argument 'offset' must be an integer, got {offset!r}")
+    if not isinstance(offset, Tracer) and place_of_type(type_on_mesh(a)) is None:
+        return _sum(diagonal(a, operator.index(offset), first, second), -1, dtype)
+    if isinstance(offset, Tracer) and not dtypes.issubdtype(offset.dtype, np.integer):
+        raise ValueError(f"trace: argument 'offset' must be an integer, got {offset}")
+    # The place of the diagonal is not known, or it is on several devices, so that all that is not on it becomes 0.
+    a = lax.transpose(a, (*(k for k in range(a.ndim) if k not in (first, second)), first, second))
+    mask = lax.broadcast_in_dim(diagonal_mask(a.shape[-2:], offset), a.shape, (a.ndim - 2, a.ndim - 1))
+    return _sum(lax.select(mask, a, lax.full_like(a, 0)), (-2, -1), dtype)

@@ -24,7 +24,6 @@ from pullback.numpy import (
     _select,
     _shape,
     _sorting,
-    _statistics,
     _take,
     _ufuncs,
 )
@@ -379,7 +378,7 @@ _FUNCTIONS: list[Callable[..., Any]] = [
     *(_reducers.sum, _reducers.prod, _reducers.max, _reducers.min, _reducers.all, _reducers.any, _reducers.mean),
     *(_reducers.ptp, _reducers.argmax, _reducers.argmin, _running.cumsum, _running.cumprod),
     *(_shape.ravel, _shape.squeeze, _shape.swapaxes, _shape.repeat, _ufuncs.conj, _ufuncs.conjugate),
-    *(_take.take, _take.choose, _diagonals.diagonal, _statistics.trace),
+    *(_take.take, _take.choose, _diagonals.diagonal, _diagonals.trace),
     *(_sorting.sort, _sorting.argsort, _sorting.argpartition, _sorting.searchsorted),
 ]
 

@@ -13,7 +13,6 @@ from pullback import lax
 from pullback.core import Tracer
 from pullback.core.explain import check
 from pullback.core.kinds import NESTED
-from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -228,10 +227,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
             return beside(concrete, _nonzero_concrete(np.asarray(concrete), size, fill, dtype))
     mask = lax.ne(a, const(a, 0)) if a.dtype != np.bool_ else a
     flat = lax.reshape(mask, (a.size,))
-    found, count = selection.positions(flat, size, dtype)
+    from pullback.lax.ordering.selection import positions  # which most programs do not need
+
+    found, count = positions(flat, size, dtype)
     valid = lax.lt(lax.iota(dtype, size), broadcast_to(count, (size,)))
-    positions = unravel(found, a.shape)
-    return tuple(select_where(valid, p, f) for p, f in zip(positions, fill))
+    return tuple(select_where(valid, p, f) for p, f in zip(unravel(found, a.shape), fill))
 
 
 def _fill_values(fill_value: Any, rank: int) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ How many elements a result has depends on values. Concrete arrays are handled by
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from pullback.numpy._shape import moveaxis
 from pullback.numpy._sorting import searchsorted
 from pullback.util import dtypes
 from pullback.util.errors import NonConcreteBooleanIndexError
+from pullback.util.record import NamedTuple
 from pullback.util.static import check_flags
 
 

@@ -11,7 +11,6 @@ from pullback.core import Array as AnyArray
 from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import shown
 from pullback.core.types import cut_as, type_of
-from pullback.lax.ordering import selection
 from pullback.numpy._arguments import (
     arrays,
     canonical_axis,
@@ -96,6 +95,8 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
     a, axis = _laid_out("partition", a, axis)
     kth = _checked_kth("partition", a, kth, axis)
     if a.shape[axis] > SHORT:
+        from pullback.lax.ordering import selection  # which most programs do not need
+
         return selection.partition(a, kth, axis)
     return _rest_last_first(lax.sort(a, dimension=axis), kth, axis)
 
@@ -122,6 +123,8 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     a, axis = _laid_out("argpartition", a, axis)
     kth = _checked_kth("argpartition", a, kth, axis)
     if a.shape[axis] > SHORT:
+        from pullback.lax.ordering import selection  # which most programs do not need
+
         return selection.argpartition(a, kth, axis)
     positions = cut_as(lax.broadcasted_iota(np.int32, a.shape, axis), type_of(a))
     _, order = lax.sort((a, positions), dimension=axis, num_keys=1)

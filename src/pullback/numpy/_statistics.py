@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,11 @@ import numpy as np
 from pullback import lax
 from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
-from pullback.core.types import place_of_type, type_on_mesh
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy._arguments import (
     arrays,
     broadcast_to,
     canonical_axes,
-    canonical_axis,
     check_arraylike,
     concrete_or_error,
     const,
@@ -27,13 +24,11 @@ from pullback.numpy._arguments import (
     make_array,
     promote_dtypes,
     promote_dtypes_inexact,
-    refuse_out,
     static_int,
 )
 from pullback.numpy._comparison import greater_equal
 from pullback.numpy._creation import asarray
-from pullback.numpy._diagonals import diagonal as _diagonal
-from pullback.numpy._diagonals import diagonal_mask
+from pullback.numpy._diagonals import diagonal
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import rewriting_take, take_inside
 from pullback.numpy._join import concatenate
@@ -49,30 +44,6 @@ from pullback.numpy._sorting import argsort, searchsorted
 from pullback.numpy._ufuncs import conj, magnitude, real, remainder
 from pullback.util import dtypes
 from pullback.util.static import check_flags
-
-
-def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
-    """Sum of the elements a[..., i, i + offset] over two axes; narrow integers are widened as by `sum`.
-
-    The offset may be traced. Raises ValueError if the axes are the same or out of bounds.
-    """
-    refuse_out("trace", out)
-    (a,) = arrays("trace", a)
-    first, second = canonical_axis("trace", axis1, a.ndim, "axis1"), canonical_axis("trace", axis2, a.ndim, "axis2")
-    if first == second:
-        raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
-    if not isinstance(offset, Tracer):
-        if isinstance(offset, (bool, np.bool_)) or not is_integer(offset):
-            raise ValueError(f"trace: argument 'offset' must be an integer, got {offset!r}")
-    if not isinstance(offset, Tracer) and place_of_type(type_on_mesh(a)) is None:
-        return _sum(_diagonal(a, operator.index(offset), first, second), -1, dtype)
-    if isinstance(offset, Tracer) and not dtypes.issubdtype(offset.dtype, np.integer):
-        raise ValueError(f"trace: argument 'offset' must be an integer, got {offset}")
-    # The place of the diagonal is not known, or it is on several devices, so that all that is not on it becomes 0.
-    a = lax.transpose(a, (*(k for k in builtin_range(a.ndim) if k not in (first, second)), first, second))
-    mask = lax.broadcast_in_dim(diagonal_mask(a.shape[-2:], offset), a.shape, (a.ndim - 2, a.ndim - 1))
-    return _sum(lax.select(mask, a, lax.full_like(a, 0)), (-2, -1), dtype)
-
 
 builtin_range = range  # histograms have an argument of this name
 
@@ -196,7 +167,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return lax.div(c, c)
-    deviation = lax.sqrt(real(_diagonal(c)))
+    deviation = lax.sqrt(real(diagonal(c)))
     deviation = convert(deviation, c.dtype)
     c = lax.div(c, lax.broadcast_in_dim(deviation, c.shape, (0,)))
     c = lax.div(c, lax.broadcast_in_dim(deviation, c.shape, (1,)))

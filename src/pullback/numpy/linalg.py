@@ -52,6 +52,7 @@ from pullback.numpy._decompositions import (
 from pullback.numpy._determinants import SlogdetResult as SlogdetResult
 from pullback.numpy._determinants import _apply_lu, _inexact, det, slogdet
 from pullback.numpy._diagonals import diagonal as _diagonal
+from pullback.numpy._diagonals import trace as _trace
 from pullback.numpy._einsum import einsum
 from pullback.numpy._parameters import LINALG, LINALG_OWN
 from pullback.numpy._reducers import any as _any
@@ -60,7 +61,6 @@ from pullback.numpy._reducers import min as _min
 from pullback.numpy._reducers import sum as _sum
 from pullback.numpy._select import select_where
 from pullback.numpy._shape import expand_dims, matrix_transpose, moveaxis
-from pullback.numpy._statistics import trace as _trace
 from pullback.numpy._ufuncs import conj, multiply, real
 from pullback.util import dtypes
 from pullback.util.absent import listed as _listed

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, jaxprs_in_params
+from pullback.util.record import NamedTuple
 
 
 class Collective(NamedTuple):

@@ -14,7 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from pullback.util.record import NamedTuple
 
 Axes = tuple[Any, ...]
 Cut = tuple[Axes, ...]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from pullback.partition.factors import Cut, Sizes, extent
 from pullback.partition.neighbours import identity_of, rotate_p
 from pullback.transforms.partial_eval import dce_jaxpr
 from pullback.util import dtypes
+from pullback.util.record import NamedTuple
 
 _REDUCTIONS = {
     "reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min",

@@ -10,7 +10,7 @@ Only the fastest axis of a dimension is taken away or added, so that parts stay 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pullback.lax.collectives.sums import pmax_p, pmin_p, psum_p
 from pullback.lax.movement.dynamic import dynamic_slice_p
 from pullback.partition.factors import Axes, Cut, Sizes, extent, local_shape
 from pullback.util.dtypes import is_extended
+from pullback.util.record import NamedTuple
 
 
 class Step(NamedTuple):

@@ -9,13 +9,14 @@ Each device needs what its own windows see: its part, and edges of its neighbour
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pullback import lax
 from pullback.partition.factors import Axes, Cut, Sizes, extent
 from pullback.partition.neighbours import identity_of
+from pullback.util.record import NamedTuple
 
 _POOLS = {"reduce_window_sum": "add", "reduce_window_max": "max", "reduce_window_min": "min"}
 _WINDOW = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pullback.numpy as jnp
 from pullback import lax
@@ -22,6 +22,7 @@ from pullback.scipy import _parameters
 from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
 from pullback.util.errors import ArgumentError
+from pullback.util.record import NamedTuple
 
 __all__ = ["OptimizeResults", "minimize"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import types
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pullback.sharding._mesh import AbstractMesh, AxisType, Mesh
 from pullback.sharding._shardings import NamedSharding
 from pullback.sharding._specs import PartitionSpec
 from pullback.util import config
+from pullback.util.record import NamedTuple
 from pullback.util.tracebacks import api_boundary
 
 # What a higher layer does for functions of this package, and hands over when it is imported.

@@ -8,13 +8,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pullback.util.locks import Lock
 from pullback.util.notebooks import mesh_html, shown_by
-from pullback.util.record import frozen_record
+from pullback.util.record import NamedTuple, frozen_record
 from pullback.util.tracebacks import api_boundary
 from pullback.util.warning import warn_user
 

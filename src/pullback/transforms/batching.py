@@ -9,7 +9,7 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core import (
     ClosedJaxpr,
@@ -33,6 +33,7 @@ from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.sharding._specs import says_something
 from pullback.util import config
 from pullback.util.errors import UnexpectedTracerError
+from pullback.util.record import NamedTuple
 
 _NOTHING: contextlib.nullcontext[None] = contextlib.nullcontext()
 

@@ -4,7 +4,9 @@ nothing, for the reason that each group has. An option whose effect would be mis
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from .record import NamedTuple
 
 
 class Group(NamedTuple):

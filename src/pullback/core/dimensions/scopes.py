@@ -7,7 +7,6 @@ up. An inequality is a fact for bounds.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pullback.core.dimensions.bounds import Bounds, Enough
 from pullback.core.dimensions.expressions import (
@@ -26,6 +25,7 @@ from pullback.core.dimensions.expressions import (
 from pullback.core.dimensions.specs import parse_expression
 from pullback.core.source import user_source
 from pullback.util.locks import Lock
+from pullback.util.record import NamedTuple
 
 
 class Constraint(NamedTuple):

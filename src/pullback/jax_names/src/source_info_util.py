@@ -1,9 +1,10 @@
 """Stands for jax._src.source_info_util: the public names (equinox), and the user's frame of an equation (jaxls)."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.extend import source_info_util
 from pullback.jax_names.src import names_of
+from pullback.util.record import NamedTuple
 
 
 class Frame(NamedTuple):

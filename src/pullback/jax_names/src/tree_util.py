@@ -1,7 +1,7 @@
 """Stands for jax._src.tree_util: the public names (eformer), and which types are nodes of trees."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback import tree_util
 from pullback.jax_names.src import names_of
@@ -13,6 +13,7 @@ from pullback.util.pytree import (
     prefix_errors,
     tree_structure,
 )
+from pullback.util.record import NamedTuple
 
 
 class _Entry(NamedTuple):

@@ -7,7 +7,7 @@ differentiated. f(x, t) = 0 gives x_dot = -(df/dx)^-1 df/dt t_dot.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core import ClosedJaxpr, current_interpreter, eval_interpreter, eval_jaxpr, hoist_tracers, trace
 from pullback.core.lowering import Inline
@@ -18,6 +18,7 @@ from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import jvp_flat
 from pullback.transforms.transpose import backward_pass
 from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.record import NamedTuple
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
 

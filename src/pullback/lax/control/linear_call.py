@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core import ClosedJaxpr, DebugInfo, eval_jaxpr, hoist_tracers, trace
 from pullback.core.lowering import Inline
@@ -13,6 +13,7 @@ from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import jvp_flat
 from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.record import NamedTuple
 from pullback.util.tracebacks import api_boundary
 
 __all__ = ["linear_call", "linear_call_p"]

@@ -5,12 +5,13 @@ Made by the pass `narrow` (compiler/graph/simplify/narrow.py); there is no publi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core.lowering import Elementwise
 from pullback.lax.records.compiler_made import compiler_primitive
 from pullback.lax.records.families import *
 from pullback.lax.records.rules import batch_nary
+from pullback.util.record import NamedTuple
 
 __all__ = ["INTEGERS", "decode_p", "encode_p", "is_narrow", "nextafter_p", "work_dtype"]
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core.lowering import Pointwise
 from pullback.lax.movement.broadcast import canonical_shape
 from pullback.lax.movement.joins import update_jaxpr_of
 from pullback.lax.records.families import *
+from pullback.util.record import NamedTuple
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "gather", "gather_p", "index_take"]
 

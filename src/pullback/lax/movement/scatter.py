@@ -8,7 +8,7 @@ The order is fixed, so of several updates of one place by `scatter` the last one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax.elementwise.bits import convert
@@ -23,6 +23,7 @@ from pullback.lax.movement.joins import update_jaxpr_of
 from pullback.lax.movement.scatter_sums import emit_shares, shares, wide_dtype
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.record import NamedTuple
 
 __all__ = [
     "ScatterDimensionNumbers",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core.dimensions import index as size_of
 from pullback.core.dimensions import is_symbolic, max_dim
@@ -11,6 +11,7 @@ from pullback.core.explain import check
 from pullback.core.kinds import SEQUENCE
 from pullback.lax.records.families import *
 from pullback.util.errors import ArgumentError
+from pullback.util.record import NamedTuple
 
 __all__ = [
     "ConvDimensionNumbers",

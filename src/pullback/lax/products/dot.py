@@ -9,7 +9,7 @@ import enum
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 
@@ -24,6 +24,7 @@ from pullback.sharding import PartitionSpec
 from pullback.sharding._specs import names_of
 from pullback.util import config
 from pullback.util.errors import ShardingTypeError
+from pullback.util.record import NamedTuple
 
 __all__ = [
     "DotAlgorithm",

@@ -24,7 +24,8 @@ class _Functions:
 
     def __getattr__(self, name: str) -> Any:
         if name in getattr(package := sys.modules.get("pullback.lax"), "_WHERE", ()):
-            return getattr(package, name)
+            setattr(self, name, found := getattr(package, name))
+            return found
         raise AttributeError(f"lax.{name}: there is no such function, or pullback.lax is not imported yet")
 
 

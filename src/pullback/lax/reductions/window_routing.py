@@ -8,7 +8,7 @@ to go from window to window, as their elements meet, and write.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.core.lowering import Nest
 from pullback.lax.records.families import *
@@ -16,6 +16,7 @@ from pullback.lax.records.nests import fold, loops
 from pullback.lax.reductions.reductions import highest, lowest
 from pullback.lax.reductions.window_places import batched_params, place_of, view, window_cases, window_shape
 from pullback.loops.ir.types import NP_DTYPE
+from pullback.util.record import NamedTuple
 
 __all__ = ["select_and_gather_add_p", "select_and_scatter_add_p", "select_and_scatter_p"]
 

@@ -16,7 +16,8 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+from pullback.util.record import NamedTuple
 
 from .folder import default_folder, read, usable, write
 from .writer import finish_writing, write_later

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.ir import Const, Expr, Function, Let, Load, Op, Read, Stmt, Var
 from pullback.loops.ir.types import BITS, is_int
 from pullback.loops.ir.visit import Rewriter, nodes, operands, reads, rebuilt, statements, subexpressions
+from pullback.util.record import NamedTuple
 
 from .simplify import drop_dead
 

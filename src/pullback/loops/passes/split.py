@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from pullback.loops.ir.affine import terms
 from pullback.loops.ir.fold import COMPARES, const, make
@@ -69,6 +69,7 @@ from pullback.loops.ir.visit import (
 from pullback.loops.schedule.cost import operations
 from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.space import Axis, extent_of
+from pullback.util.record import NamedTuple
 
 from .places import is_inside, places, ranges_of
 from .simplify import simplify

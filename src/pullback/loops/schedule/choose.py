@@ -23,7 +23,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Function, Let, Loop, Run, Stmt, Store, While
@@ -37,7 +36,7 @@ from pullback.loops.schedule.apply.reorder import rows_first
 from pullback.loops.schedule.apply.strips import short_rows, strips
 from pullback.loops.schedule.apply.tile import tile
 from pullback.loops.schedule.apply.vectorize import vectorize
-from pullback.util.record import frozen_record
+from pullback.util.record import NamedTuple, frozen_record
 from pullback.util.switches import switches
 
 from .cost import cost, nanoseconds

@@ -6,7 +6,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.loops.emit.ops import ROUNDED
 from pullback.loops.emit.shuffles import INTERLEAVED, WIDE, WIDE_STORED, read_in_turns
@@ -48,6 +48,7 @@ from pullback.loops.ir.visit import (
     statements,
     stores,
 )
+from pullback.util.record import NamedTuple
 
 from .machine import NOMINAL
 from .space import LANES, UNKNOWN_EXTENT, Axis, extent_of

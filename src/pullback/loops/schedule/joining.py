@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Buffer, Function, Loop, Stmt
 from pullback.loops.ir.visit import loads, statements, stores, with_blocks
+from pullback.util.record import NamedTuple
 
 
 class Joined(NamedTuple):

@@ -7,10 +7,10 @@ outer of which goes several iterations at a time (`by`), and a reduction as what
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from pullback.loops.ir.fold import const
 from pullback.loops.ir.ir import Let, Loop, Stmt, Var
+from pullback.util.record import NamedTuple
 
 BY = "by"  # iterations of its axis that a loop goes at a time
 ROWS = 8  # that are added to a scratch row at a time

@@ -1,6 +1,8 @@
 """Pages of names whose modules are loaded when they are first used."""
 
-MESH = ">>> mesh = jax.make_mesh((1,), (\"i\",), axis_types=(jax.sharding.AxisType.Auto,))"
+from pullback.manual._arguments import BACKEND
+
+MESH = '>>> mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))'
 
 PAGES = {
     "make_mesh": """
@@ -17,6 +19,24 @@ Raises:
 
 >>> jax.make_mesh((1, 1), ("i", "j")).axis_names
 ('i', 'j')
+""",
+    "pmap": f"""
+Arguments:
+    fun: function of arrays.
+    axis_name: name of the axis for collectives; None for none.
+    in_axes, out_axes: as of `vmap`.
+    static_broadcasted_argnums: positions of arguments that are constants of the program.
+    devices: list of devices; None for all.
+{BACKEND}
+    axis_size: static integer: the size of the axis; None for that of the arguments.
+    donate_argnums: positions of arguments whose memory results may take.
+Returns:
+    Function of the arguments with a further axis.
+Raises:
+    ValueError for more elements than devices.
+
+>>> jax.pmap(lambda x: x + 1)(jnp.array([1]))
+Array([2], dtype=int32)
 """,
     "shard_map": f"""
 Arguments:

@@ -167,24 +167,6 @@ Raises:
 >>> jax.vmap(lambda x, y: x + y, in_axes=(0, None))(jnp.array([1, 2]), 10)
 Array([11, 12], dtype=int32)
 """,
-    "pmap": f"""
-Arguments:
-    fun: function of arrays.
-    axis_name: name of the axis for collectives; None for none.
-    in_axes, out_axes: as of `vmap`.
-    static_broadcasted_argnums: positions of arguments that are constants of the program.
-    devices: list of devices; None for all.
-{BACKEND}
-    axis_size: static integer: the size of the axis; None for that of the arguments.
-    donate_argnums: positions of arguments whose memory results may take.
-Returns:
-    Function of the arguments with a further axis.
-Raises:
-    ValueError for more elements than devices.
-
->>> jax.pmap(lambda x: x + 1)(jnp.array([1]))
-Array([2], dtype=int32)
-""",
     "checkpoint remat": """
 Arguments:
     fun: function of arrays; None for a decorator.

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback._ext import _core
 from pullback.sharding._mesh import this_process
 from pullback.sharding._shardings import MEMORY_KINDS
 from pullback.util import config
 from pullback.util.errors import JaxRuntimeError
+from pullback.util.record import NamedTuple
 from pullback.util.tracebacks import api_boundary
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._specs import in_short, state_of
 from pullback.util import config, dtypes
+from pullback.util.record import NamedTuple
 from pullback.util.switches import switches
 
 

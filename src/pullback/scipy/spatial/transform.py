@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pullback.manual.scipy.spatial.transform import PAGES as _PAGES
 from pullback.util import dtypes
 from pullback.util.absent import listed as _listed
 from pullback.util.promoting import methods_promoting_freely
+from pullback.util.record import NamedTuple
 
 __all__ = ["Rotation", "Slerp"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from pullback import lax
 from pullback.api.vmap import vmap
 from pullback.numpy._arguments import check_arraylike
 from pullback.util import dtypes
+from pullback.util.record import NamedTuple
 from pullback.util.static import check_flags
 
 

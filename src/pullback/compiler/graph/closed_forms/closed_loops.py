@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from pullback.compiler.graph.closed_forms.write_forms import (
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 from pullback.loops.ir.fold import MIRRORED
+from pullback.util.record import NamedTuple
 
 
 class _Step(NamedTuple):

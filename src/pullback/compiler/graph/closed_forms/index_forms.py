@@ -11,7 +11,7 @@ exact, or of one sign.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from pullback.compiler.graph.closed_forms import polynomials as poly
 from pullback.compiler.graph.closed_forms.polynomials import TIME, Poly, TooComplex
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.util import dtypes
-from pullback.util.record import frozen_record
+from pullback.util.record import NamedTuple, frozen_record
 
 DEPTH = 48  # equations looked through
 MOST_TERMS = 8  # of a form: products of sums multiply their numbers

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Reduction
 from pullback.core.primitive import registry
 from pullback.lax.movement.shape import inverse_permutation
+from pullback.util.record import NamedTuple
 
 _rules: dict[str, tuple[Rule, ...]] = {}
 

@@ -14,13 +14,14 @@ both now 21; the gradient of the former (6 powers, 20,000) 154, now 7.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.compiler.graph.structure.facts import known_values
 from pullback.core.jaxpr import JaxprEqn, Literal
+from pullback.util.record import NamedTuple
 
 MANY = 16  # powers in a sum
 HIGH = 32  # exponents up to which powers are products

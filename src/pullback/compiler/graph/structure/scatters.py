@@ -19,7 +19,7 @@ Linear interpolation of 8 x 16 x 64 x 65 to twice as many rows and columns has a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
 from pullback.loops.schedule.space import LANES
+from pullback.util.record import NamedTuple
 
 # Updates that meet one element at most, where it gathers them; places that it looks at for each update, and for each of
 # one number; places along an axis, which are constants of the program.

@@ -29,12 +29,13 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.loops.schedule.machine import NOMINAL
+from pullback.util.record import NamedTuple
 
 LOOKED_AT = 64  # equations that a window is computed by
 CHEAP = 8  # additions, in which what is updated is computed from what is joined

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Expr, Let, Load, Loop, Read, Stmt, Store, Var
 from pullback.loops.ir.visit import Substitute, expressions, outside_indices
 from pullback.loops.schedule.space import Axis, axis_of, known_extent
+from pullback.util.record import NamedTuple
 
 WIDE = 128  # columns that there are then at least
 TIMES = 16  # so many rows of the folded array there are at least

@@ -1,6 +1,7 @@
 """Updates outside of jit that are done in C give what the general way gives: values, types, warnings and errors."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,13 +14,14 @@ from pullback.numpy import _at, _index_memory
 INDICES = [0, -1, 2, -4, slice(None), slice(1, 3), slice(None, None, -1), slice(5, 1), ..., None, (), (0, 0), (..., 1)]
 INDICES += [(None, 0), (1, slice(None, None, 2)), np.int32(1), np.array(1), True, [0, 1], np.array([0]), 2**40, 1.0]
 VALUES = [1, -1, 300, 2**31, 2**70, 1.5, float("nan"), 1e300, True, 1j, np.float32(2), np.ones(3, "f4"), None, "s"]
+VALUES += [np.int32(-3), np.float64(1e300), np.uint32(2**32 - 1), np.int64(2**40), np.ones((), "i4"), np.float16(3)]
 
 
 def outcome(x, index, value, op):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         try:
-            y = getattr(x.at[index], op)(value)
+            y = x.at[index].get() if op == "get" else getattr(x.at[index], op)(value)
         except Exception as error:
             return type(error), str(error)
     return y.aval, np.asarray(y).tobytes(), y.committed, {(w.category, str(w.message)) for w in found}
@@ -31,9 +33,10 @@ def test_as_the_general_way(dtype, shape, monkeypatch):
     x = jnp.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2).astype(dtype)
     cases = [(i, v, op) for i in INDICES for v in VALUES for op in ("set", "add", "multiply")][:: 3 if shape else 1]
     for own in (jnp.ones((), dtype), jnp.ones(shape[1:], dtype), jnp.ones((1,) * len(shape), dtype)):
-        cases += [(i, own, op) for i in INDICES for op in ("set", "subtract", "min")]
+        cases += [(i, own, op) for i in INDICES for op in ("set", "subtract", "min", "max")]
     quick = [outcome(x, *case) for case in cases]
     monkeypatch.setattr(_at, "_updated", lambda *_: None)
+    monkeypatch.setattr(_at, "_taken", lambda _, values: values)
     for case, found in zip(cases, quick):
         assert found == outcome(x, *case), case
 
@@ -73,6 +76,15 @@ def test_what_c_does():
     assert np.array_equal(x, np.arange(12).reshape(3, 4))
     with pytest.raises(TypeError, match="part_of: expected an Array"):
         _core.part_of(np.ones(3), 0)
+
+
+def test_reading_is_indexing(monkeypatch):
+    x = jnp.arange(12.0).reshape(3, 4)
+    for index in (1, (2, -1), slice(1, 3), np.array([0, 5]), jnp.array([-4]), (slice(None), 1), ..., 9, "s"):
+        found = outcome(x, index, None, "get")
+        with monkeypatch.context() as patch:
+            patch.setattr(_at, "_core", SimpleNamespace(Array=None))
+            assert found == outcome(x, index, None, "get"), index
 
 
 def test_traced_updates_are_equations():

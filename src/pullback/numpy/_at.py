@@ -12,10 +12,12 @@ from pullback._ext import _core
 from pullback.core.asked import asked
 from pullback.lax.collectives.sharding import out_placed
 from pullback.numpy import _index_memory
+from pullback.numpy._comparison import maximum, minimum
+from pullback.numpy._creation import asarray
 from pullback.numpy._index_update import index_apply, index_update
 from pullback.numpy._indexing import index_get
 from pullback.numpy._ufuncs import divide, power
-from pullback.util import config
+from pullback.util import config, dtypes
 from pullback.util.tracebacks import api_boundary
 
 _UPDATES = ("get", "set", "add", "subtract", "multiply", "mul", "divide", "power", "min", "max", "apply")
@@ -54,9 +56,13 @@ _SIMPLE: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
+    "min": minimum,
+    "max": maximum,
 }
 # What is added to numbers of each type, beside arrays of it.
 _NUMBERS = {np.dtype("f4"): (float, int), np.dtype("f8"): (float, int), np.dtype("i4"): (int,), np.dtype("i8"): (int,)}
+
+_CHARS = "efdbhilqBHILQ"
 
 
 def _updated(x: Any, index: Any, values: Any, op: str) -> Any:
@@ -80,6 +86,21 @@ def _updated(x: Any, index: Any, values: Any, op: str) -> Any:
     return _core.part_of(x, index, values)
 
 
+def _taken(x: Any, values: Any) -> Any:
+    """What of NumPy's is put in an array: arrays as arrays, scalars of its type as the numbers that they are."""
+    if (
+        type(x) is not _core.Array
+        or not isinstance(values, (np.ndarray, np.generic))
+        or values.dtype.char not in _CHARS
+    ):
+        return values
+    if isinstance(values, np.generic) and dtypes.canonicalize_dtype(values.dtype) == x.dtype and not x.weak_type:
+        number = values.item()
+        if abs(number) < (1e38 if type(number) is float else 1 << 31):  # what is too large warns, or wraps around
+            return number
+    return asarray(values)
+
+
 def _method(op: str, doc: str) -> Callable[..., Any]:
     def update(
         self: IndexUpdateRef,
@@ -91,6 +112,7 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
+        values = _taken(self.array, values)
         is_plain = indices_are_sorted is False and unique_indices is False and wrap_negative_indices is True
         if is_plain and mode is None and out_sharding is None:
             found = _updated(self.array, self.index, values, op)
@@ -152,6 +174,9 @@ class IndexUpdateRef:
         The fill value is by default NaN for inexact, the smallest for signed, the largest for unsigned types, True for
         bool.
         """
+        is_plain = mode is fill_value is out_sharding is None and indices_are_sorted is unique_indices is False
+        if is_plain and wrap_negative_indices is True and type(self.array) is _core.Array:
+            return self.array[self.index]
         with asked(out_sharding):
             found = index_get(
                 self.array,

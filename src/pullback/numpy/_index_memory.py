@@ -35,6 +35,8 @@ def _form(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
     form: list[Any] = []
     arrays: list[Any] = []
     rank = len(entries) - sum([entry is None or entry is Ellipsis for entry in entries])
+    if rank > x.ndim:
+        return None
     axis, is_by_arrays = 0, False
     for entry in entries:
         kind = type(entry)

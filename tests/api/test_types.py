@@ -65,7 +65,9 @@ def test_pyright(tmp_path):
     (tmp_path / "pyrightconfig.json").write_text(f'{{"extraPaths": ["{SOURCE}"], "reportMissingModuleSource": false}}')
     path = tmp_path / "program.py"
     path.write_text(PROGRAM.read_text())
-    ran = subprocess.run([pyright, "-p", str(tmp_path), str(path)], capture_output=True, text=True, timeout=PATIENCE)
+    # Of this interpreter, which has NumPy: pyright's own may not.
+    command = [pyright, "-p", str(tmp_path), "--pythonpath", sys.executable, str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert ran.returncode == 0, ran.stdout
 
 

@@ -18,7 +18,6 @@ from pullback.core import Primitive, ShapedArray, Zero, is_undefined_primal, tra
 from pullback.core.lowering import InlineFunction
 from pullback.experimental.sparse._matrices import COO, CSR, COOInfo, coo_fromdense, csr_fromdense, product
 from pullback.transforms.zeros import instantiate
-from pullback.util.record import NamedTuple
 
 
 def primitive(name: str, function: Callable[..., Any], multiple_results: bool = False) -> Primitive:

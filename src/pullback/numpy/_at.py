@@ -175,9 +175,9 @@ class IndexUpdateRef:
         bool.
         """
         is_plain = mode is fill_value is out_sharding is None and indices_are_sorted is unique_indices is False
-        array: Any = self.array
-        if is_plain and wrap_negative_indices is True and type(array) is _core.Array:
-            return array[self.index]
+        is_concrete = type(self.array) is _core.Array
+        if is_plain and is_concrete and wrap_negative_indices is True:
+            return self.array[self.index]
         with asked(out_sharding):
             found = index_get(
                 self.array,

@@ -16,6 +16,7 @@ namespace pb {
 namespace {
 
 constexpr size_t kWhole = 1 << 15;  // bytes, see the head
+constexpr size_t kLittle = 1 << 11;  // bytes of all operands that are added up without more ado
 constexpr size_t kMany = 16;        // processes, from which on they meet in rounds
 constexpr size_t kMeet = 8;         // processes that meet in one, at most
 
@@ -229,6 +230,35 @@ Steps all_reduce(const Work& w) {
         co_await wait_for(std::move(messages));
     }
     for (int device : m.here) copy(w.result(device), out, bytes);
+}
+
+// Whether `add_little` does an operation: processes of one device each, which meet in one round, and few bytes.
+bool is_little(const Work& w) {
+    const Members& m = w.members();
+    const size_t n = m.processes.size();
+    return w.op.kind == Kind::all_reduce && m.here.size() == 1 && n > 1 && n < kMany && w.bytes() && w.bytes() * n <= kLittle;
+}
+
+// What all_reduce does then, with the same messages, in memory that is there: allocating it takes as long as the message
+// of a number (0.52 us before, for 2 processes). The caller has the processes' mutex.
+bool add_little(const Work& w, const std::function<bool()>& interrupted) {
+    static auto* messages = new std::vector<Message>;
+    static auto* room = new (std::align_val_t(64)) char[kLittle];  // MPI may write to it after a failure: nobody uses it then
+    const Members& m = w.members();
+    const size_t n = m.processes.size(), bytes = w.bytes();
+    const char* parts[kMany];
+    messages->clear();
+    for (size_t k = 0; k < n; ++k) {
+        parts[k] = k == size_t(m.place) ? w.operand(m.here[0]) : room + k * bytes;
+        if (k == size_t(m.place)) continue;
+        messages->push_back(w.receive(m.processes[k], room + k * bytes, bytes, 1));
+        messages->push_back(w.send(m.processes[k], w.operand(m.here[0]), bytes, 1));
+    }
+    if (!Processes::all().exchange(*messages, interrupted, w.op.text)) return false;
+    char* out = w.result(m.here[0]);
+    w.op.combine(parts[0], parts[1], out, w.op.count);
+    for (size_t k = 2; k < n; ++k) w.op.combine(out, parts[k], out, w.op.count);
+    return true;
 }
 
 // Each process sends each device's part to all others.
@@ -472,7 +502,7 @@ bool perform(const Communication& all, int64_t site, const std::vector<const voi
     const Collective& op = all.sites[size_t(site)];
     for (size_t g = 0; g < op.groups_of_steps(); ++g) {
         Work work{all, op, site, in, out, g};
-        if (!steps_of(work).finish(interrupted, op.text)) return false;
+        if (!(is_little(work) ? add_little(work, interrupted) : steps_of(work).finish(interrupted, op.text))) return false;
     }
     return true;
 }

@@ -313,3 +313,8 @@ def test_rules_of_functions_that_are_cut_as_a_whole(rule, sizes, found):
     else:
         with pytest.raises(ValueError, match=re.escape(found)):
             f.def_partition(lambda *_: None, sharding_rule=rule, **sizes)
+
+
+def test_a_rule_that_is_none():
+    with pytest.raises(TypeError, match="rule must be a str, but got"):
+        custom_partitioning(lambda x: x).def_partition(lambda *_: None, sharding_rule=3)

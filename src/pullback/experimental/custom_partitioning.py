@@ -48,10 +48,12 @@ class custom_partitioning:
         permutation_factors: Any = None,
         **factor_sizes: Any,
     ) -> Callable:
-        """Say how the function is cut; gives `partition`. TypeError if that is no function, ValueError for a
-        sharding_rule (a text or SdyShardingRule) that is none. The other rules are not looked at: none is ever asked.
+        """Say how the function is cut; gives `partition`. TypeError if that is no function, or for a sharding_rule that
+        is no text, SdyShardingRule or function; ValueError for one that is wrong. The other rules are not looked at: none is ever asked.
         """
         check_callable("custom_partitioning.def_partition", partition)
+        if not (sharding_rule is None or callable(sharding_rule) or isinstance(sharding_rule, (str, SdyShardingRule))):
+            raise TypeError(f"rule must be a str, but got {type(sharding_rule)}")
         self.sharding_rule = sharding_rule
         if isinstance(sharding_rule, str):
             kinds = {

@@ -28,7 +28,7 @@ from pullback.partition import places, windows
 from pullback.partition.exchanged import bytes_of_program
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.halos import with_halos
-from pullback.partition.moves import combine, combine_price, move, price
+from pullback.partition.moves import bytes_of, combine, combine_price, move, price
 from pullback.partition.neighbours import accumulated, accumulates, rotated, with_rotations
 from pullback.partition.propagate import (
     CONTROL,
@@ -119,7 +119,11 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
             known = propagate(other.jaxpr, cuts, mesh)
             of_other = _results(other.jaxpr, known)
             second = _written(other, cuts, of_other, mesh, known)
-            if bytes_of_program(second.jaxpr, mesh) < bytes_of_program(found.jaxpr, mesh):
+            more = sum(  # that each device holds of results that the other program cuts
+                bytes_of(aval, cut, mesh) - bytes_of(aval, finer, mesh)
+                for aval, cut, finer in zip(whole_program.out_avals, wanted, of_other, strict=True)
+            )
+            if bytes_of_program(second.jaxpr, mesh) < bytes_of_program(found.jaxpr, mesh) + max(more, 0):
                 found, wanted = second, of_other
         if words is not flat:
             cuts = [cut[: a.ndim] for cut, a in zip(cuts, flat.in_avals, strict=True)]

@@ -49,7 +49,8 @@ class custom_partitioning:
         **factor_sizes: Any,
     ) -> Callable:
         """Say how the function is cut; gives `partition`. TypeError if that is no function, or for a sharding_rule that
-        is no text, SdyShardingRule or function; ValueError for one that is wrong. The other rules are not looked at: none is ever asked.
+        is no text, SdyShardingRule or function; ValueError for one that is wrong. The other rules are not looked at:
+        none is ever asked.
         """
         check_callable("custom_partitioning.def_partition", partition)
         if not (sharding_rule is None or callable(sharding_rule) or isinstance(sharding_rule, (str, SdyShardingRule))):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from pullback.util.errors import Explained
+from pullback.util.record import NamedTuple
 
 # The functions behind the methods. They are in modules that import this one, and the package hands them over.
 operations: Any = types.SimpleNamespace()

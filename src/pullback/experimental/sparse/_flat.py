@@ -7,7 +7,7 @@ JAX's own modules do, call these, and bind the primitives.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pullback.experimental.sparse._bcsr import BCSR, bcsr_dot_general, bcsr_extr
 from pullback.experimental.sparse._make import bcoo_fromdense
 from pullback.experimental.sparse._primitives import primitive
 from pullback.experimental.sparse._products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
+from pullback.util.record import NamedTuple
 
 
 class BCOOProperties(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pullback.experimental.sparse._make import bcoo_fromdense, eye
 from pullback.experimental.sparse._products import bcoo_dot_general
 from pullback.tree_util import register_pytree_node_class
 from pullback.util.dtypes import promote_types
+from pullback.util.record import NamedTuple
 
 
 class _Matrix(JAXSparse):

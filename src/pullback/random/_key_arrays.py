@@ -256,17 +256,30 @@ random_wrap_p = Primitive(
 )
 
 
-random_clone_p = Primitive(
-    "random_clone",
-    reference=lambda words: words,
-    evaluate=lambda words: words,
-    jvp=ZERO,
-    transpose=_NO_COTANGENT,
-    abstract_eval=lambda words: words,
-    batch=_same_dim(lambda: random_clone_p),
-    lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
-    traits={"extended", "inside"},
-    doc="The same key, typed or as words, which the check of key reuse counts as new.",
+def primitive_of_keys(name: str, doc: str, register: bool = True) -> Primitive:
+    """A primitive that gives the keys that it is given, typed or as words, and means something to who watches keys."""
+
+    def batch(args: Any, dims: Any, **params: Any) -> Any:
+        return primitive.bind(*args, **params), dims[0]
+
+    primitive = Primitive(
+        name,
+        reference=lambda words, **params: words,
+        evaluate=lambda words, **params: words,
+        jvp=ZERO,
+        transpose=_NO_COTANGENT,
+        abstract_eval=lambda words, **params: words,
+        batch=batch,
+        lower=Pointwise(lambda ctx, index: ctx.operand(0, index), is_view=True, cost=0),
+        traits={"extended", "inside"},
+        doc=doc,
+        register=register,
+    )
+    return primitive
+
+
+random_clone_p = primitive_of_keys(
+    "random_clone", "The same key, typed or as words, which the check of key reuse counts as new."
 )
 
 

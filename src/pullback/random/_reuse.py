@@ -23,7 +23,7 @@ from pullback.util import config, dtypes
 from pullback.util.errors import KeyReuseError
 
 _KEYS = frozenset({"random_unwrap", "random_wrap"})
-_KEEPS = _KEYS | {"optimization_barrier"}  # the same numbers
+_KEEPS = _KEYS | {"optimization_barrier", "device_put"}  # the same numbers
 _LOOKS = frozenset({"threefry_fold_in", "random_clone", "eq", "ne", "stop_gradient", "debug_callback", "debug_print"})
 _MOVES = frozenset({
     "slice", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "transpose", "copy", "copy_p", "rev",
@@ -38,6 +38,27 @@ _by: list[str] = []  # the function that is opening keys to consume them
 def is_on() -> bool:
     """Whether keys are watched."""
     return bool(config.value_of("jax_debug_key_reuse"))
+
+
+class Mask:
+    """Which keys of an array are meant, as a parameter of an equation."""
+
+    def __init__(self, value: Any) -> None:
+        self.array = np.asarray(value, np.bool_)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mask) and np.array_equal(self.array, other.array)
+
+    def __hash__(self) -> int:
+        return hash((self.array.shape, self.array.tobytes()))
+
+    def __repr__(self) -> str:
+        return str(self.array)
+
+
+def fresh_ids(aval: Any) -> np.ndarray:
+    """Numbers of their own for the words of a key array of this type."""
+    return _fresh((*aval.shape, *aval.dtype.base_shape))
 
 
 def _fresh(shape: Sequence[int]) -> np.ndarray:
@@ -90,7 +111,7 @@ def called(name: str, closed: Any, leaves: Sequence[Any]) -> list[np.ndarray | N
     if not any([hasattr(x, "_ids") for x in leaves]) and not _has_keys(closed.jaxpr):
         return None
     consumed = set(_consumed)
-    outs = _run(closed, [ids_of(x) if hasattr(x, "_ids") else None for x in leaves], consumed, name)
+    outs = run(closed, [ids_of(x) if hasattr(x, "_ids") else None for x in leaves], consumed, name)
     _consumed.update(consumed)
     return [None if ids is None or consumed.isdisjoint(ids.flat) else ids for ids in outs]
 
@@ -118,10 +139,18 @@ def _consume(name: str, ids: np.ndarray, consumed: set[int]) -> None:
     consumed.update(numbers)
 
 
+def _assert_consumed(aval: Any, ids: np.ndarray, value: np.ndarray, consumed: set[int]) -> None:
+    """AssertionError unless the keys are consumed that `value` says, and no others."""
+    found = np.isin(ids, list(consumed)).any(axis=-1)
+    if not np.array_equal(found, np.broadcast_to(value, aval.shape)):
+        said = "consumed" if value.all() else "not consumed" if not value.any() else f"consumed where {value}"
+        raise AssertionError(f"Expected key to be {said}: {aval.short()} is consumed where {found}")
+
+
 _Ids = Any  # the numbers of an array's words; None where it has nothing to do with keys
 
 
-def _run(closed: Any, given: Sequence[_Ids], consumed: set[int], name: str) -> list[_Ids]:
+def run(closed: Any, given: Sequence[_Ids], consumed: set[int], name: str) -> list[_Ids]:
     """The numbers of the results of a jaxpr for arguments of these; adds to `consumed`."""
     jaxpr = closed.jaxpr
     values = dict(zip(jaxpr.constvars, closed.consts))
@@ -132,7 +161,7 @@ def _run(closed: Any, given: Sequence[_Ids], consumed: set[int], name: str) -> l
         outs = _equation(eqn, ids, values, consumed, name)
         for var, found in zip(eqn.outvars, outs):
             if found is None and dtypes.is_extended(var.aval.dtype):
-                found = _fresh((*var.aval.shape, *var.aval.dtype.base_shape))
+                found = fresh_ids(var.aval)
             env[var] = found
     return [None if type(a) is Literal else env.get(a) for a in jaxpr.outvars]
 
@@ -151,10 +180,16 @@ def _equation(eqn: Any, ids: list[_Ids], values: dict, consumed: set[int], name:
     # Words with numbers are given to our own samplers only, which may use them in two ways of which one counts.
     if len(inner) == 1 and len(inner[0].jaxpr.invars) == len(ids) and not any(words):
         if params.get("differentiated"):  # evaluated again for its derivative
-            return _run(inner[0], ids, set(), name)
-        return _run(inner[0], ids, consumed, params.get("name") or name)
+            return run(inner[0], ids, set(), name)
+        return run(inner[0], ids, consumed, params.get("name") or name)
+    if kind == "assert_consumed_value":
+        _assert_consumed(eqn.invars[0].aval, ids[0], params["value"].array, consumed)
+        return ids
     if all(x is None for x in ids) or kind in _LOOKS:
         return nothing
+    if kind == "consume":
+        _consume(name, ids[0], consumed)
+        return ids
     if kind in _KEEPS:
         return ids
     if kind in _MOVES:
@@ -171,7 +206,7 @@ def _equation(eqn: Any, ids: list[_Ids], values: dict, consumed: set[int], name:
 def _branches(branches: Sequence[Any], ids: list[_Ids], consumed: set[int], name: str) -> Sequence[_Ids]:
     """What any branch consumes counts as consumed."""
     after = [set(consumed) for _ in branches]
-    outs = [_run(branch, ids, used, name) for branch, used in zip(branches, after)]
+    outs = [run(branch, ids, used, name) for branch, used in zip(branches, after)]
     consumed.update(*after)
     same = [
         all(x is not None and y is not None and np.array_equal(x, y) for y in of) for of in zip(*outs) for x in of[:1]
@@ -187,7 +222,7 @@ def _scan(params: dict, ids: list[_Ids], consumed: set[int], name: str) -> Seque
     for row in range(2):
         rows = [None if x is None else (x[row] if len(x) > row else _fresh(x.shape[1:])) for x in xs]
         used = set(consumed)
-        outs = _run(body, [*consts, *carry, *rows], used, name)
+        outs = run(body, [*consts, *carry, *rows], used, name)
         for x, part in zip(xs, rows):
             if (
                 x is not None and part is not None and row == 0 and not used.isdisjoint(part.flat)
@@ -203,6 +238,6 @@ def _while(params: dict, ids: list[_Ids], consumed: set[int], name: str) -> Sequ
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     for_cond, for_body, carry = ids[:n_cond], ids[n_cond : n_cond + n_body], ids[n_cond + n_body :]
     for _ in range(2):
-        _run(params["cond_jaxpr"], [*for_cond, *carry], consumed, name)
-        carry = _run(params["body_jaxpr"], [*for_body, *carry], consumed, name)
+        run(params["cond_jaxpr"], [*for_cond, *carry], consumed, name)
+        carry = run(params["body_jaxpr"], [*for_body, *carry], consumed, name)
     return carry

@@ -164,5 +164,5 @@ _RULES: dict[str, Callable[[JaxprEqn], dict[str, Any]]] = {
     "copy": _same,
     "keep_apart": _same,
     "gather": _gather,
-    "random_clone": _same,
+    **dict.fromkeys(["random_clone", "consume", "assert_consumed_value"], _same),
 }

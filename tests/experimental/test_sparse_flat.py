@@ -109,3 +109,32 @@ def test_products_along_dense_dimensions(n_batch, n_dense):
         )
         turned = (contract[::-1], batch[::-1])
         same(sparse.bcoo_dot_general(y, mat, dimension_numbers=turned), pb.lax.dot_general(y, x, turned))
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (1, 0), (2, 0), (1, 1), (2, 1), (2, 2)])
+def test_products_of_batches_of_sparse_arrays(left, right):
+    rng = np.random.default_rng(1)
+    x, y = (
+        jnp.asarray(rng.integers(-2, 3, s).astype(np.float32)) * (rng.random(s) < 0.5) for s in ((2, 3, 4), (2, 3, 4))
+    )
+    a, b = sparse.BCOO.fromdense(x, n_batch=left), sparse.BCOO.fromdense(y, n_batch=right)
+    for batch in range(min(left, right) + 1):
+        numbers = (((2,), (2,)), (tuple(range(batch)), tuple(range(batch))))
+        if right > batch and left < 2:  # batch dimensions behind a sparse one
+            with pytest.raises(NotImplementedError, match="right operand"):
+                sparse.bcoo_dot_general(a, b, dimension_numbers=numbers)
+            continue
+        found = sparse.bcoo_dot_general(a, b, dimension_numbers=numbers)
+        assert found.n_batch == left + right - batch
+        same(found.todense(), pb.lax.dot_general(x, y, numbers))
+    for numbers in ((((0,), (0,)), ((), ())), (((2,), (2,)), ((1,), (1,)))):
+        if left and right < 2:
+            with pytest.raises(NotImplementedError):
+                sparse.bcoo_dot_general(a, b, dimension_numbers=numbers)
+
+
+def test_slices_from_the_end():
+    x = jnp.arange(1.0, 7).reshape(2, 3)
+    for start in ((-1, 0), (0, -1), (-5, 7), (1, -3)):
+        found = sparse.bcoo_dynamic_slice(sparse.BCOO.fromdense(x), start, (1, 2))
+        same(found.todense(), pb.lax.dynamic_slice(x, start, (1, 2)))

@@ -7,7 +7,7 @@ were given (`Forward`). The rules are those of the option `jax_debug_key_reuse` 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pullback.errors import KeyReuseError
 from pullback.random import _reuse
 from pullback.random._key_arrays import primitive_of_keys
 from pullback.util import config, dtypes
+from pullback.util.record import NamedTuple
 
 
 class _Part:

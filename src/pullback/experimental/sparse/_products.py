@@ -30,7 +30,7 @@ def bcoo_dot_general(
     """The product of `lax.dot_general` where one operand or both are sparse: an array, or for two sparse ones a BCOO.
 
     Raises TypeError where contracted or batch dimensions differ in size, NotImplementedError for two sparse operands
-    with batch or dense dimensions.
+    with dense dimensions, or whose batch dimensions would not lead those of the result.
     """
     refuse_sharding("bcoo_dot_general", "out_sharding", out_sharding)
     (lc, rc), (lb, rb) = (tuple(map(tuple, part)) for part in dimension_numbers)
@@ -45,9 +45,7 @@ def bcoo_dot_general(
         dtype = dtypes.canonicalize_dtype(preferred_element_type)
     lhs, rhs = (x.to_bcoo() if isinstance(x, JAXSparse) else x for x in (lhs, rhs))
     if isinstance(lhs, BCOO) and isinstance(rhs, BCOO):
-        if lb or lhs.n_batch or rhs.n_batch or lhs.n_dense or rhs.n_dense:
-            raise NotImplementedError("bcoo_dot_general of two sparse arrays with batch or dense dimensions")
-        return _sparse_sparse(lhs.astype(dtype), rhs.astype(dtype), lc, rc)
+        return _sparse_sparse(lhs.astype(dtype), rhs.astype(dtype), (lc, rc), (lb, rb))
     if isinstance(lhs, BCOO):
         return _sparse_dense(lhs.astype(dtype), jnp.asarray(rhs, dtype), (lc, rc), (lb, rb))
     if isinstance(rhs, BCOO):
@@ -107,7 +105,44 @@ def _gathered(x: Any, at: tuple[Any, ...]) -> Any:
     return x.at[at].get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
-def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc: Sequence[int], rc: Sequence[int]) -> BCOO:
+def _sparse_sparse(lhs: BCOO, rhs: BCOO, contracting: Any, batch: Any) -> BCOO:
+    """[*batch, *free of lhs, *free of rhs], with the batch dimensions of both as batch."""
+    (lc, rc), (lb, rb) = contracting, batch
+    if lhs.n_dense or rhs.n_dense:
+        raise NotImplementedError("bcoo_dot_general of two sparse arrays with dense dimensions")
+    if any(d < lhs.n_batch for d in lc) or any(d < rhs.n_batch for d in rc):
+        raise NotImplementedError("bcoo_dot_general of two sparse arrays contracts sparse dimensions only")
+    if any(d >= lhs.n_batch for d in lb) or any(d >= rhs.n_batch for d in rb):
+        raise NotImplementedError("bcoo_dot_general: batch dimensions of the product must be batch dimensions")
+    left = [d for d in range(lhs.n_batch) if d not in lb]
+    right = [d for d in range(rhs.n_batch) if d not in rb]
+    if right and lhs.n_sparse > len(lc):
+        raise NotImplementedError(
+            "bcoo_dot_general: batch dimensions of the right operand cannot follow sparse ones of the left"
+        )
+    columns = [d - lhs.n_batch for d in lc], [d - rhs.n_batch for d in rc]
+    sizes = structure.sparse_shape(lhs), structure.sparse_shape(rhs)
+
+    def one(*parts: Any) -> tuple[Any, Any]:
+        out = _of_matrices(BCOO(parts[:2], shape=sizes[0]), BCOO(parts[2:], shape=sizes[1]), *columns)
+        return out.data, out.indices
+
+    data, indices = structure.full(lhs)
+    a = (jnp.moveaxis(x, (*lb, *left), range(lhs.n_batch)) for x in (data, indices))
+    data, indices = structure.full(rhs)
+    b = (jnp.moveaxis(x, (*rb, *right), range(rhs.n_batch)) for x in (data, indices))
+    for _ in right:
+        one = vmap(one, (None, None, 0, 0))
+    for _ in left:
+        one = vmap(one, (0, 0, None, None))
+    for _ in lb:
+        one = vmap(one)
+    shape = [lhs.shape[d] for d in (*lb, *left)] + [rhs.shape[d] for d in right]
+    kept = [[n for k, n in enumerate(of) if k not in gone] for of, gone in zip(sizes, columns, strict=True)]
+    return BCOO(one(*a, *b), shape=(*shape, *kept[0], *kept[1]))
+
+
+def _of_matrices(lhs: BCOO, rhs: BCOO, lc: Sequence[int], rc: Sequence[int]) -> BCOO:
     """One entry for each pair that meets, summed where there are more than the result has elements."""
     left = [d for d in range(lhs.ndim) if d not in lc]
     right = [d for d in range(rhs.ndim) if d not in rc]

@@ -39,12 +39,13 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """mat[start : start + size, ...] as BCOO, of no more entries than before; starts are moved so that it fits."""
+    """mat[start : start + size, ...] as BCOO, of no more entries than before; starts as in lax.dynamic_slice."""
     starts, sizes = [jnp.asarray(s) for s in start_indices], tuple(map(int, slice_sizes))
     fits = len(starts) == len(sizes) == mat.ndim
     if not fits or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape, strict=True)):
         kind = TypeError if len(starts) == len(sizes) == mat.ndim else ValueError
         raise kind(f"bcoo_dynamic_slice: start_indices and slice_sizes {sizes} do not fit shape {mat.shape}")
+    starts = [jnp.where(s < 0, s + m, s) for s, m in zip(starts, mat.shape, strict=True)]  # counted from the end
     room = [m - n for n, m in zip(sizes, mat.shape, strict=True)]
     starts = [lax.clamp(0, s, most).astype(mat.indices.dtype) for s, most in zip(starts, room, strict=True)]
     b, last = mat.n_batch, mat.n_batch + mat.n_sparse

@@ -82,3 +82,20 @@ def test_names_of_batched_rules():
     for mapped in (jax.vmap(double), jax.vmap(jax.jit(double))):
         text = str(jax.make_jaxpr(mapped)(jnp.ones(3)))
         assert "name=double\n" in text and "jvp=double_jvp\n" in text
+
+
+def test_scalars_meet_a_mapped_condition_of_any_shape():
+    """As in JAX under vmap alone: jaxmarl's environments decode actions of shape (1,) so."""
+    which = np.array([[True, False], [False, True], [True, True]])
+    choose = lambda w: jax.lax.select(w, 1, 2)
+    np.testing.assert_array_equal(jax.vmap(choose)(which), np.where(which, 1, 2))
+    np.testing.assert_array_equal(jax.jit(jax.vmap(choose, in_axes=1, out_axes=1))(which), np.where(which, 1, 2))
+    twice = jax.vmap(lambda x: jax.vmap(choose)(which[None] & (x > 0)))(np.arange(2))
+    np.testing.assert_array_equal(twice, np.where(which & (np.arange(2) > 0)[:, None, None, None], 1, 2))
+    for refused in (
+        lambda: choose(which),
+        lambda: jax.vmap(lambda w, c: jax.lax.select(w, c, c))(which, np.ones(3)),
+        lambda: jax.vmap(jax.jit(choose))(which),
+    ):
+        with pytest.raises(TypeError, match="same shape as cases"):
+            refused()

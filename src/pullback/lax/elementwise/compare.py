@@ -12,6 +12,7 @@ from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, bool_result
 from pullback.lax.records.operands import KEYS
 from pullback.lax.records.rules import batch_nary, spread
+from pullback.transforms.batching import BatchTracer
 
 __all__ = [
     "eq",
@@ -210,12 +211,19 @@ def select_n(which: Any, *cases: Any) -> Any:
     for case in arrays:
         if case.shape != shape:
             raise TypeError(f"select cases must have the same shapes, got [{', '.join(str(c.shape) for c in arrays)}].")
-    if which.shape and which.shape != shape:
+    if which.shape and which.shape != shape and not _meets_scalars(which, arrays):
         raise TypeError(
             f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case "
             f"shape {shape}."
         )
     return select_n_p.bind(which, *arrays)
+
+
+def _meets_scalars(which: Any, cases: Any) -> bool:
+    """Whether a mapped `which` chooses of scalars that are not mapped: JAX's rule for maps broadcasts them to any shape
+    of it (jaxmarl's environments are written so).
+    """
+    return isinstance(which, BatchTracer) and not any([c.shape or isinstance(c, BatchTracer) for c in cases])
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:

@@ -314,3 +314,12 @@ def test_lists_and_refusals():
     ):
         with pytest.raises(error):
             call()
+
+
+def test_second_derivatives_of_sylvester_equations_of_short_floats():
+    a = jnp.array([[3.0, 1.0], [0.0, 2.0]], jnp.bfloat16)
+    hessian = jax.hessian(lambda x: ours.solve_sylvester(a, x, a).astype(np.float32).sum())(a)
+    wide = a.astype(np.float32)
+    want = jax.hessian(lambda x: ours.solve_sylvester(wide, x, wide).sum())(wide)
+    assert hessian.dtype == jnp.bfloat16
+    np.testing.assert_allclose(hessian.astype(np.float32), want, rtol=0.1, atol=0.02)  # 8 bits, in some roundings

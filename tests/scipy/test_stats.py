@@ -263,3 +263,29 @@ def test_bernoulli_of_python_numbers_is_weakly_typed():
 
 def test_the_beta_binomial_distribution_is_that_of_whole_numbers_at_most_k():
     np.testing.assert_array_equal(stats.betabinom.pmf(1.5, 10, 2, 3), stats.betabinom.pmf(1, 10, 2, 3))
+
+
+def test_densities_outside_of_supports_do_not_depend_on_parameters():
+    for x in (-1.0, -np.inf):
+        for f in (stats.gamma.pdf, stats.gamma.logpdf):
+            assert [float(g) for g in jax.grad(f, (0, 1))(x, 2.0)] == [0.0, 0.0]
+    assert float(jax.grad(stats.gamma.logpdf, 1)(1.5, 2.0)) == pytest.approx(
+        np.log(1.5) - scipy.special.digamma(2), rel=1e-4
+    )
+
+
+def test_edges_of_uniform_distributions_belong_to_these():
+    for x in (0.5, 2.0):
+        assert float(jax.grad(stats.uniform.cdf)(x, 0.5, 1.5)) == pytest.approx(1 / 1.5)
+    assert float(stats.uniform.logpdf(np.nan, 0.0, 2.0)) == pytest.approx(-np.log(2))
+    np.testing.assert_array_equal(stats.uniform.cdf(jnp.array([-1.0, 0.5, 3.0])), [0, 0.5, 1])
+
+
+def test_types_of_quantiles_and_kernels():
+    with jax.enable_x64(True):
+        assert stats.bernoulli.ppf(jnp.float32(0.3), 0.2).dtype == np.float32
+        found = stats.bernoulli.ppf(jnp.float64(0.9), 0.2)
+        assert found.dtype == np.float64 and not found.weak_type and float(found) == 1.0
+        for of in ("int64", "float64"):  # int32 gives float32, as promotion has it
+            points = jnp.array([1, 2, 3, 0]).astype(of)
+            assert stats.gaussian_kde(points)(points[:2]).dtype == np.float64

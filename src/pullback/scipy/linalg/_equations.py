@@ -62,8 +62,8 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     return lax.custom_linear_solve(
         lambda x: a @ x + x @ b,
         c,
-        solve=lambda _, c: solve(a, b, c, tol),
-        transpose_solve=lambda _, c: solve(*transposed, c, tol),
+        solve=lambda _, c: solve(a, b, c, tol).astype(c.dtype),
+        transpose_solve=lambda _, c: solve(*transposed, c, tol).astype(c.dtype),
     )
 
 

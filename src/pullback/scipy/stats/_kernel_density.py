@@ -17,6 +17,7 @@ from pullback.numpy._arguments import check_arraylike
 from pullback.scipy.linalg import cho_solve, solve_triangular
 from pullback.scipy.special import ndtr
 from pullback.tree_util import register_pytree_node_class
+from pullback.util import dtypes
 from pullback.util.promoting import methods_promoting_freely
 
 
@@ -36,7 +37,7 @@ class gaussian_kde:
             raise NotImplementedError("gaussian_kde does not support complex data")
         if not points.size > 1:
             raise ValueError("`dataset` input should have multiple elements.")
-        self.dataset = points.astype(jnp.promote_types(points.dtype, np.float32))
+        self.dataset = points.astype(jnp.promote_types(dtypes.to_inexact_dtype(points.dtype), np.float32))
         if weights is None:
             self.weights = jnp.full(self.n, 1 / self.n, self.dataset.dtype)
         else:

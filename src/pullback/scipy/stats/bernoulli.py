@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.numpy._arguments import const
 from pullback.scipy import special
 from pullback.scipy.stats._common import promoted_reals
 
@@ -35,4 +36,4 @@ def ppf(q: Any, p: Any) -> Any:
     """0 for q <= 1 - p, else 1; nan for q or p outside [0, 1]."""
     q, p = promoted_reals(q, p)
     bad = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
-    return jnp.where(bad, np.nan, jnp.where(q <= 1 - p, 0.0, 1.0))
+    return jnp.where(bad, const(q, np.nan), jnp.where(q <= 1 - p, const(q, 0), const(q, 1)))

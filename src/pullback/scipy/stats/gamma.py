@@ -8,14 +8,15 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import inside, promoted, weakly_promoted, within
+from pullback.scipy.stats._common import promoted, weakly_promoted, within
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """(a-1) log z - z - log Gamma(a) - log(scale), z >= 0."""
     x, a, loc, scale = promoted(x, a, loc, scale)
     z = (x - loc) / scale
-    return inside(~(z < 0), special.xlogy(a - 1, z) - z - special.gammaln(a) - jnp.log(scale))
+    normal = special.gammaln(a) + jnp.log(scale)
+    return within(z < 0, -np.inf, lambda z: special.xlogy(a - 1, z) - z - normal, z, 1)
 
 
 def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -12,9 +12,9 @@ from pullback.scipy.stats._common import inside, promoted, promoted_reals, weakl
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
-    """-log(scale) inside."""
+    """-log(scale) inside, and of NaN, which is on neither side."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
-    return inside((x >= loc) & (x <= loc + scale), -jnp.log(scale))
+    return inside(~((x < loc) | (x > loc + scale)), -jnp.log(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -25,8 +25,9 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """(x - loc) / scale, clipped to [0, 1]."""
     x, loc, scale = promoted(x, loc, scale)
-    value = jnp.clip((x - loc) / scale, 0, 1)
-    return convert(value, value.dtype)  # never weakly typed
+    value = (x - loc) / scale
+    value = jnp.where(value < 0, 0, jnp.where(value > 1, 1, value))  # whose edges have the derivatives of the inside
+    return convert(value, x.dtype)  # never weakly typed
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:

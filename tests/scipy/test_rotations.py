@@ -128,3 +128,14 @@ def test_rotations_promote_freely():
     with pullback.numpy_rank_promotion("raise"), pullback.numpy_dtype_promotion("strict"):
         for found, expected in zip(results(), want, strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_rotations_between_others_have_their_type(dtype):
+    with pullback.enable_x64(True):
+        rotations = Rotation.from_rotvec(jnp.eye(3, dtype=dtype))
+        for times in (np.arange(3.0), jnp.arange(3), [0.0, 1.0, 2.0]):
+            slerp = Slerp.init(times, rotations)
+            for at in (0.5, np.array([0.5, 1.5]), jnp.array([0.5])):
+                assert slerp(at).as_quat().dtype == dtype
+        np.testing.assert_allclose(slerp(1).as_rotvec().astype(np.float64), [0, 1, 0], atol=2e-3)

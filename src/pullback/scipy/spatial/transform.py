@@ -284,10 +284,10 @@ class Slerp(NamedTuple):
 
     @classmethod
     def init(cls, times: Any, rotations: Rotation) -> Slerp:
-        """From increasing times f[n] and n rotations."""
-        times = _floats(times)
+        """From increasing times f[n] and n rotations, in whose type the times are counted."""
         if not isinstance(rotations, Rotation) or rotations.single or len(rotations) == 1:
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
+        times = jnp.asarray(times, rotations.quat.dtype)
         if times.shape != (len(rotations),):
             raise ValueError(f"Expected one time for each of {len(rotations)} rotations, got shape {times.shape}")
         starts, ends = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
@@ -295,7 +295,7 @@ class Slerp(NamedTuple):
 
     def __call__(self, times: Any) -> Rotation:
         """The rotations at times f[] or f[m]."""
-        times = _floats(times)
+        times = jnp.asarray(times, self.times.dtype)
         k = jnp.clip(jnp.searchsorted(self.times, times, side="right") - 1, 0, self.timedelta.shape[0] - 1)
         share = (times - self.times[k]) / self.timedelta[k]
         return Rotation(self.rotations.quat[k]) * Rotation.from_rotvec(self.rotvecs[k] * share[..., None])

@@ -287,7 +287,8 @@ def test_private_modules_are_attributes():
         assert not jax._src.xla_bridge.backends_are_initialized()
         from jax._src.lax import add, control_flow, lax
         import jax._src.lax.slicing as slicing
-        same = lax is control_flow is slicing is jax.lax and add is lax.add and jax._src.lax.scan_p is lax.scan_p
+        same = lax.add_p is jax.lax.add_p and control_flow is slicing is jax.lax and add is lax.add
+        same = same and jax._src.lax.scan_p is lax.scan_p
         print(jax._src.xla_bridge._backends, same, jax._src.config.config is jax.config)
         print(len(prefix_errors((1, 2), (1, 2, 3))), hasattr(jax._src, "no_such_module"))
         from jax._src import util, test_util, dispatch

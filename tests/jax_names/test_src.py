@@ -153,3 +153,13 @@ def test_arguments_are_fixed_and_cut_into_batches():
         parts = loops._batch_and_remainder({"a": np.ones(length)}, size)
         assert [None if part is None else part["a"].shape for part in parts] == shapes
     assert loops.scan is pb.lax.scan
+
+
+def test_constants_of_the_type_of_an_example():
+    """jet-array writes its rules with them."""
+    file = private("lax.lax")
+    assert private("lax").lax is file and file.add_p is pb.lax.add_p
+    constant = file._const(jnp.ones(2, jnp.bfloat16), 2)
+    assert constant.dtype == jnp.bfloat16 and constant == 2 and constant.shape == ()
+    assert file._const(3, 2.5) == 2 and type(file._const(1.0, 2)) is float
+    assert pb.make_jaxpr(lambda x: x * file._const(x, 2))(np.float32(1)).out_avals[0].dtype == np.float32

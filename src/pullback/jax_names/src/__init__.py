@@ -41,7 +41,7 @@ ELSEWHERE = {
     "interpreters.mlir": "pullback.jax_names.src.mlir",
     "interpreters.batching": "pullback.jax_names.src.batching",  # brainstate, ott
     "lax": "pullback.jax_names.src.lax",  # numpyro, distrax
-    **{f"lax.{name}": "pullback.lax" for name in LAX_FILES if name != "parallel"},
+    **{f"lax.{name}": "pullback.lax" for name in LAX_FILES if name not in ("lax", "parallel")},
     **{f"lax.control_flow.{name}": "pullback.lax" for name in CONTROL_FLOW_FILES},
     "lax.control_flow.loops": "pullback.jax_names.src.loops",
     "lib.mlir": "pullback.extend.mlir",  # jaxdecomp

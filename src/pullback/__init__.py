@@ -25,7 +25,7 @@ from pullback.util.tracebacks import shorten as _shorten
 
 with _collector_rests(all_stays=True):
     from pullback import _ext as _ext  # first: it says where this package cannot be used
-    from pullback import core, lax, runtime, tree, tree_util  # runtime fills core.hooks.evaluate before anything runs
+    from pullback import core, lax, runtime  # runtime fills core.hooks.evaluate before anything runs
     from pullback import numpy as numpy
     from pullback.api import (
         ShapeDtypeStruct,
@@ -143,6 +143,8 @@ _LAZY = (
     "sharding",
     "stages",
     "test_util",
+    "tree",
+    "tree_util",
     "typing",
     "version",
 )
@@ -207,6 +209,8 @@ if _TYPE_CHECKING:  # for editors and type checkers, which do not see what is lo
     from pullback import sharding as sharding
     from pullback import stages as stages
     from pullback import test_util as test_util
+    from pullback import tree as tree
+    from pullback import tree_util as tree_util
     from pullback import typing as typing
     from pullback import version as version
     from pullback.api.environment import print_environment_info as print_environment_info

@@ -61,6 +61,13 @@ LEAF = tree_structure(0)
 PATIENCE = 3  # times that a function without a plan (it has loops) is traced before it is compiled
 
 
+_NOTHING: frozenset[Any] = frozenset()  # one for all: an import makes a thousand
+
+
+def _set(items: Sequence[Any]) -> frozenset[Any]:
+    return frozenset(items) if items else _NOTHING
+
+
 class Memory:
     """One eager function: what is static of its arguments, and the plans it has had."""
 
@@ -74,8 +81,8 @@ class Memory:
         at_once: bool = False,
     ) -> None:
         self.fun, self.at_once = fun, at_once
-        self.static_nums, self.static_names = frozenset(static_argnums), frozenset(static_argnames)
-        self.literal_nums, self.literal_names = frozenset(literal_argnums), frozenset(literal_argnames)
+        self.static_nums, self.static_names = _set(static_argnums), _set(static_argnames)
+        self.literal_nums, self.literal_names = _set(literal_argnums), _set(literal_argnames)
         self.plans: dict[Any, tuple[ClosedJaxpr, Any, Planned]] = {}  # those that may be compiled once
         self.refused: dict[Any, int] = {}  # how often there was no plan
         self.jaxprs: dict[Any, Any] = {}  # under transformations, by key: what `jaxpr` gives

@@ -18,9 +18,15 @@ from pullback.core.atoms import Atom, Literal, Program, Var, jaxprs_in_params
 from pullback.core.atoms import DropVar as DropVar
 from pullback.core.avals import ShapedArray
 from pullback.core.interpreter import current_interpreter, eval_interpreter
-from pullback.core.print import eqn_text, jaxpr_text, lines_with_places
 from pullback.core.source import ANY_CALLERS, UNKNOWN, SourceInfo, at_line, calling_line, names_inside
 from pullback.util.notebooks import program_html, shown_by
+
+
+def _printing() -> Any:
+    """What prints jaxprs, which most programs do not ask for."""
+    from pullback.core import print
+
+    return print
 
 
 class JaxprEqnContext:
@@ -84,7 +90,7 @@ class JaxprEqn:
         return new
 
     def __repr__(self):
-        return eqn_text(self)
+        return _printing().eqn_text(self)
 
 
 def new_jaxpr_eqn(invars, outvars, primitive, params, effects=frozenset(), source_info=None, ctx=_CONTEXT) -> JaxprEqn:
@@ -200,13 +206,13 @@ class Jaxpr(Program):
         )
 
     def __repr__(self):
-        return jaxpr_text(self)
+        return _printing().jaxpr_text(self)
 
-    _repr_mimebundle_ = shown_by(lambda self: program_html(lines_with_places(self)))
+    _repr_mimebundle_ = shown_by(lambda self: program_html(_printing().lines_with_places(self)))
 
     def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **_kw) -> str:
         """The text of the jaxpr, with each equation's line or scope after it."""
-        return jaxpr_text(self, source_info=source_info, name_stack=name_stack)
+        return _printing().jaxpr_text(self, source_info=source_info, name_stack=name_stack)
 
 
 class ElementJaxpr(Jaxpr):
@@ -290,7 +296,7 @@ class ClosedJaxpr(Program):
 
     __str__ = __repr__
 
-    _repr_mimebundle_ = shown_by(lambda self: program_html(lines_with_places(self)))
+    _repr_mimebundle_ = shown_by(lambda self: program_html(_printing().lines_with_places(self)))
 
     def pretty_print(self, **options) -> str:
         """As `Jaxpr.pretty_print`."""

@@ -86,7 +86,8 @@ _AT_ONCE = frozenset({
 
 
 def _kinds(fun: Callable[..., Any]) -> Kinds:
-    return NUMPY | NUMPY_OWN.get(fun.__name__.lstrip("_"), {})
+    own = NUMPY_OWN.get(fun.__name__.lstrip("_"))
+    return NUMPY | own if own else NUMPY
 
 
 def remembered(namespace: dict[str, Any]) -> dict[str, Any]:

@@ -229,6 +229,21 @@ def _add_to(self: Any, x: Any, idx: Any = ()) -> None:
     addupdate(self, idx, x)
 
 
+def _read(self: Any, idx: Any = ()) -> Any:
+    """self[idx]."""
+    return get(self, idx)
+
+
+def _write(self: Any, value: Any, idx: Any = ()) -> None:
+    """self[idx] = value."""
+    set(self, idx, value)
+
+
+def _exchange(self: Any, value: Any, idx: Any = ()) -> Any:
+    """self[idx] as it was, after it has become `value`."""
+    return swap(self, idx, value)
+
+
 def _iterate(self: Any) -> Iterator[Any]:
     return iter([self[k] for k in range(len(self))])
 
@@ -245,6 +260,9 @@ _METHODS: dict[str, Any] = {
     "__len__": _length,
     "__iter__": _iterate,
     "addupdate": _add_to,
+    "get": _read,
+    "set": _write,
+    "swap": _exchange,
     "at": property(_At, doc="Views of parts: ref.at[index]."),
 }
 for _class in (Ref, Row, TransformedRef, StagedReference):

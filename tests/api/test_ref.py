@@ -609,3 +609,18 @@ def test_references_are_arguments_of_shard_map():
 
     np.testing.assert_array_equal(jax.jit(made_inside)(jnp.ones(2)), [2, 2])
     np.testing.assert_array_equal(jax.grad(lambda x: made_inside(x).sum())(jnp.ones(2)), [2, 2])
+
+
+def test_references_have_methods():
+    def f(x):
+        r = jax.new_ref(x)
+        r.set(7.0, 0)
+        r.addupdate(1.0, 1)
+        old = r.swap(9.0, 2)
+        r.set(r.get() * 2)
+        return r.get(1), old, r.get((2,)), r[...]
+
+    for call in (f, jax.jit(f), lambda x: jax.jvp(f, (x,), (x,))[0]):
+        one, old, two, whole = call(jnp.arange(3.0))
+        assert (float(one), float(old), float(two)) == (4.0, 2.0, 18.0)
+        np.testing.assert_array_equal(whole, [14, 4, 18])

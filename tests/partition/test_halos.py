@@ -30,6 +30,14 @@ def flux(x):
     return x + f[1:] - f[:-1]
 
 
+def reflected(x):
+    """What is larger than x is read as a whole, too, and updated."""
+    b = jnp.concatenate([x[:2][::-1], x[1:]])
+    j = lax.dynamic_update_slice(b, b[1:-1] + b[2:] * 0.5, (1, 0))
+    m = j[1:] - j[:-1]
+    return jnp.concatenate([m[15:], m[:15]])
+
+
 CASES = {
     "differences": (lambda x: jnp.abs(x[1:] - x[:-1]).max(), ROW + 4 * 3),
     "in two dimensions": (lambda x: jnp.tanh(x[1:, 1:] - x[:-1, :-1]).sum(), None),
@@ -44,6 +52,7 @@ CASES = {
     "wrapped": (wrapped, None),
     "at the edge as the last": (lambda x: jnp.pad(x, ((1, 1), (0, 0)), mode="edge")[2:] - x, None),
     "fluxes": (flux, None),
+    "reflected": (lambda x: reflected(jnp.nan_to_num(x, posinf=2.0)), None),
     "chosen": (lambda x: jnp.where(x[1:] > 0, x[:-1], 0.5).sum(), None),
     "results of another size": (lambda x: x[1:] - x[:-1], None),
     "used twice": (lambda x: ((d := x[1:] - x[:-1]).sum(), jnp.sort(d, 0)), None),

@@ -281,6 +281,10 @@ class _Rewriting:
         """Whether a value is an array of the program."""
         return isinstance(atom, Literal) or (atom in self.whole and atom not in self.near)
 
+    def is_as_large(self, atom: Any) -> bool:
+        """Whether a value is an array of the program, as large as those in terms of which others are written."""
+        return atom in self.whole and self.hosts[atom].shape(atom.aval.shape) == tuple(atom.aval.shape)
+
     # ---- values at other places
 
     def take(self, atom: Any, starts: Ints, shape: Ints) -> Any:
@@ -288,7 +292,7 @@ class _Rewriting:
         if isinstance(atom, Literal):
             return lax.full(shape, atom.val, atom.aval.dtype)
         host = self.hosts.get(atom)
-        if host is not None and (atom in self.near or atom in self.whole):
+        if host is not None and (atom in self.near or self.is_as_large(atom)):
             starts = tuple(s % host.sizes[d] if d in host.sizes else s for d, s in enumerate(starts))
         key = atom, starts, shape
         if key not in self.taken:
@@ -300,7 +304,7 @@ class _Rewriting:
         if atom in self.near:
             return _turned(self.near[atom], self.hosts[atom].sizes, starts, shape)
         host, eqn = self.hosts.get(atom), self.made_by.get(atom)
-        if host is not None and atom in self.whole and all(shape[d] == n for d, n in host.sizes.items()):
+        if host is not None and self.is_as_large(atom) and all(shape[d] == n for d, n in host.sizes.items()):
             return _turned(self.whole[atom], host.sizes, starts, shape)
         if eqn is not None and eqn.primitive.name == "broadcast_in_dim" and not eqn.invars[0].aval.shape:
             return lax.broadcast_in_dim(self.read(eqn.invars[0]), shape, ())

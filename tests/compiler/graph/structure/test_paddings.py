@@ -116,3 +116,15 @@ def test_gradients_of_rims_in_three_directions(mode):
     with pullback.disable_jit():
         want = pullback.grad(loss)(x)
     np.testing.assert_allclose(pullback.jit(pullback.grad(loss))(x), want, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("f", [lambda y: y + 0.5, lambda y: y - 0.5, lambda y: 0.5 - y])
+def test_slices_of_a_padded_array_and_a_scalar(f):
+    def both(x):
+        y = f(jnp.pad(x, ((2, 0), (0, 0))))
+        return y[:3] * 2, y[5:]
+
+    x = np.arange(24.0, dtype=np.float32).reshape(6, 4)
+    y = f(np.pad(x, ((2, 0), (0, 0))))
+    for got, want in zip(jax.jit(both)(x), (y[:3] * 2, y[5:]), strict=True):
+        np.testing.assert_array_equal(got, want)

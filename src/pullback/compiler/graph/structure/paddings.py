@@ -64,7 +64,9 @@ def _slice_of_sum(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 
 def _cut(r: Rewriter, x: Any, low: Sequence[int], high: Sequence[int], whole: bool = False) -> Any:
-    """A slice of x, of each of its terms if it is a sum."""
+    """A slice of x, of each of its terms if it is a sum; a scalar is all of its slices."""
+    if not x.aval.shape:
+        return x
     made = r.definition(x, *SUMS)
     if made is None or (r.uses[x] > 1 and not whole):
         return sliced(r, x, low, high, None)

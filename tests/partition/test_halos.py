@@ -52,6 +52,8 @@ CASES = {
     "wrapped": (wrapped, None),
     "at the edge as the last": (lambda x: jnp.pad(x, ((1, 1), (0, 0)), mode="edge")[2:] - x, None),
     "fluxes": (flux, None),
+    "every second of few": (lambda x: jnp.concatenate([x[:3:2] * 1, x[2:]]) - x, None),
+    "edges of every second": (lambda x: jnp.concatenate([x[:3:2], x[2:]]) - x, None),
     "reflected": (lambda x: reflected(jnp.nan_to_num(x, posinf=2.0)), None),
     "chosen": (lambda x: jnp.where(x[1:] > 0, x[:-1], 0.5).sum(), None),
     "results of another size": (lambda x: x[1:] - x[:-1], None),

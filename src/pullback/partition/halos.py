@@ -321,7 +321,10 @@ class _Rewriting:
         """The result of an equation, from `starts` on."""
         name, p = eqn.primitive.name, eqn.params
         if name in ("slice", "dynamic_slice"):
-            return self.take(eqn.invars[0], _sum(starts, _starts(eqn)), shape)
+            begin = _starts(eqn)
+            if begin is None:
+                raise _Impossible
+            return self.take(eqn.invars[0], tuple(m + n for m, n in zip(starts, begin, strict=True)), shape)
         if name == "pad":
             low = tuple(c[0] for c in p["padding_config"])
             x = self.take(eqn.invars[0], tuple(s - n for s, n in zip(starts, low)), shape)
@@ -387,11 +390,6 @@ def _starts(eqn: Any) -> Ints | None:
     if not all(isinstance(a, Literal) for a in given):
         return None
     return tuple(min(max(int(a.val), 0), n - m) for a, n, m in zip(given, shape, sizes, strict=True))
-
-
-def _sum(a: Ints, b: Ints | None) -> Ints:
-    assert b is not None
-    return tuple(m + n for m, n in zip(a, b, strict=True))
 
 
 def _between(shape: Ints, d: int, begin: int, end: int) -> Any:

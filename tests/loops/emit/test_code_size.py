@@ -154,6 +154,28 @@ def test_short_loops_that_add_up_many_rows_are_counted(rows, known):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("rounds", [1, 40])
+def test_what_takes_little_beside_other_loops_is_counted(rounds):
+    """Straight code of its turns gains nothing; of rounds that are few it does."""
+    columns, count = 160, 3
+    b = Builder()
+    x, y = b.input("x", "f32", columns * rounds * count), b.output("y", "f32", columns * count)
+    with b.loop(count, "sequential") as q:
+        with b.loop(rounds, "sequential") as k, b.loop(columns, "vector", attrs=(("lanes", 32),)) as j:
+            at = (q * rounds + k) * columns + j
+            b.store(y, q * columns + j, b.load(x, at) * 2.0 + b.load(x, at) * b.load(x, at))
+        with b.loop(columns, "vector", attrs=(("lanes", 32),)) as j:
+            value = b.load(y, q * columns + j)
+            for step in range(8):
+                value = b.abs(value - float(step))
+            b.store(y, q * columns + j, value)
+    function = b.function("f")
+    loops = len(re.findall(r"^loop", build_module(function, {}, host_target()).text, re.M))
+    assert loops == (1 if rounds == 1 else 3)
+    for got, want in both(function, [sample("f32", columns * rounds * count, edges=False)]):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize(("store", "carried"), [(False, False), (True, False), (False, True)])
 def test_loops_of_threads_that_only_call_are_not_optimized(store, carried):
     """Where each call works is a few integers; what computes or carries elements itself is worth optimizations."""

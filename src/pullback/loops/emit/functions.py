@@ -39,7 +39,7 @@ from .cpu.target import Target
 from .cpu.tiles import emit_instruction
 from .evaluate import Evaluator, is_lazy
 from .interrupt import asks_every
-from .lanes import is_straight
+from .lanes import Work, is_straight
 from .parts import LONG, Parts
 from .repeated import Repeated
 from .shuffles import INTERLEAVED, WIDE_STORED
@@ -122,10 +122,13 @@ class FunctionEmitter:
         self._loops = 0  # that are counted for the user
         self._depth = 0  # of loops that ask
         self._in_rounds: set[Loop] = set()  # loops around that ask already
+        self._work = Work()
+        self._aside = False  # in what takes little beside the loops that surround it
 
     def block(self, body: Sequence[Stmt]) -> None:
         done: set[Stmt] = set()
         parts = Parts(self.eval, body) if len(body) >= LONG else None
+        aside = set() if self._aside else self._work.little(body)
         for k, stmt in enumerate(body):
             if stmt in done:
                 continue
@@ -136,7 +139,12 @@ class FunctionEmitter:
                 if group and interleaved_store(self.eval, group):
                     done.update(group)
                     continue
-            self.stmt(stmt)
+            if stmt in aside:
+                self._aside = True
+                self.stmt(stmt)
+                self._aside = False
+            else:
+                self.stmt(stmt)
             if parts is not None:
                 parts.after(stmt)
 
@@ -276,7 +284,7 @@ class FunctionEmitter:
                 every = asks_every(loop, bounds and bounds[1] + 1)
         known = start[0] != "%" and end[0] != "%"
         turns = range(int(start), int(end), step) if known else range(0)
-        if len(self.code.scopes) > 1 and is_straight(loop, len(turns), self.module.target):
+        if len(self.code.scopes) > 1 and is_straight(loop, len(turns), self.module.target, self._aside):
             for i in turns:
                 inits = body(str(i), inits)
             return inits

@@ -9,7 +9,16 @@ from math import gcd
 from pullback.loops.ir.affine import stride
 from pullback.loops.ir.ir import RARE, RIM, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.vectors import repeatable, varying_vars
-from pullback.loops.ir.visit import bound, expressions, function_of, outside_indices, statements, stored, subexpressions
+from pullback.loops.ir.visit import (
+    blocks,
+    bound,
+    expressions,
+    function_of,
+    outside_indices,
+    statements,
+    stored,
+    subexpressions,
+)
 
 from .cpu.target import Target
 from .squares import square_in, square_side
@@ -43,6 +52,9 @@ SMALL_OPS, OPS_OF_LOAD = 64, 3
 # The same where lanes read places that are known in straight code alone: contiguous loads and a shuffle in place of a
 # load for each. Measured (Zen 4): twice as many columns of 8 x 16 x 64 x 65 by linear interpolation 980 us, now 250.
 KNOWN_TURNS, KNOWN_OPS = 32, 512
+# The same of loops that take 1 / LITTLE or less of what the loops beside them do, if such of lengths that are not known
+# take UNKNOWN_TURNS.
+ASIDE_OPS, LITTLE, UNKNOWN_TURNS = 24, 16, 8
 # What is stored in bytes and computed in 32 bits has so many registers a value without that. Twice as many take LLVM
 # twice as long (random bools: 117 ms to compile, 66 without) and are no quicker.
 REGISTERS = 4
@@ -134,19 +146,54 @@ def _reads_each(loop: Loop) -> bool:
     return any(stride(load.index, loop.var, varying, {}, {}) not in (None, -1, 0, 1) for load in loads)
 
 
-def is_straight(loop: Loop, turns: int, target: Target) -> bool:
+def is_straight(loop: Loop, turns: int, target: Target, aside: bool = False) -> bool:
     """Whether the turns of a loop in another, and of loops inside, are so few that counting them is much of the work:
-    they are written one after the other. Rows of 7 bytes are 2 turns of 4."""
+    they are written one after the other. Rows of 7 bytes are 2 turns of 4. Of what runs `aside` little is."""
     if loop.role == "sequential" or not 1 < turns <= KNOWN_TURNS or RIM in loop.attrs:
         return False
     if turns > 2 and all(_copies(stmt, target) for stmt in loop.body):
         return False
     ops = _straight_ops(loop.body, target)
-    if ops is None or turns * ops > KNOWN_OPS:
+    if ops is None or turns * ops > (ASIDE_OPS if aside else KNOWN_OPS):
         return False
     if turns > FEW_TURNS or turns * ops > STRAIGHT_OPS:
         return loop.role == "vector" and _at_known_places(loop)
     return loop.role != "vector" or turns * ops <= SMALL_OPS or not _goes_along(loop, ops)
+
+
+class Work:
+    """What statements of one function take, beside one another."""
+
+    def __init__(self) -> None:
+        self._ops: dict[Loop, int] = {}
+
+    def little(self, body: Sequence[Stmt]) -> set[Stmt]:
+        """The loops that take little beside the others of their block."""
+        loops = [stmt for stmt in body if isinstance(stmt, Loop)]
+        if len(loops) < 2:
+            return set()
+        ops = [self._loop(loop) for loop in loops]
+        most = sum(ops) // LITTLE
+        return {loop for loop, of_it in zip(loops, ops) if of_it <= most}
+
+    def _loop(self, loop: Loop) -> int:
+        """Operations and stores of all turns; of turns that are not known UNKNOWN_TURNS."""
+        found = self._ops.get(loop)
+        if found is None:
+            turns = loop.extent.value if isinstance(loop.extent, Const) else UNKNOWN_TURNS
+            updates = [update for group in loop.carried for update in group.updates]
+            found = self._ops[loop] = turns * (self._block(loop.body) + operations((), updates))
+        return found
+
+    def _block(self, body: Sequence[Stmt]) -> int:
+        flat = [stmt for stmt in body if isinstance(stmt, (Let, Store))]
+        total = len(flat) + operations(flat)
+        for stmt in body:
+            if isinstance(stmt, Loop):
+                total += self._loop(stmt)
+            elif not isinstance(stmt, (Let, Store)):
+                total += sum(map(self._block, blocks(stmt)))
+        return total
 
 
 def _at_known_places(loop: Loop) -> bool:

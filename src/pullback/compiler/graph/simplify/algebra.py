@@ -10,6 +10,8 @@ from pullback.compiler.graph.simplify.fold import folding_rules
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, repeated_number
 from pullback.compiler.graph.simplify.simplify import simplification_rules
 from pullback.compiler.graph.structure.axes import axis_rules
+from pullback.compiler.graph.structure.bands import BAND_RULES
+from pullback.compiler.graph.structure.bit_counts import BIT_COUNT_RULES
 from pullback.compiler.graph.structure.blocks import BLOCK_RULES
 from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
@@ -68,6 +70,8 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             STRUCTURE_RULES,
             ONE_HOT_RULES,
             PART_RULES,
+            BAND_RULES,
+            BIT_COUNT_RULES,
             TYPE_RULES,
             POWER_RULES,
             UPDATE_RULES,

@@ -104,12 +104,12 @@ def _equal(r: Rewriter, atom: Any, axis: int) -> Any:
         dtype = counting.aval.dtype
         if not counting.aval.ndim or dtype.kind not in "iu" or counting.aval.shape[axis] - 1 > np.iinfo(dtype).max:
             continue  # a scalar is compared with all elements
-        if counts_along(r, counting) == axis and (found := _without(r, other, axis)) is not None:
+        if counts_along(r, counting) == axis and (found := without_axis(r, other, axis)) is not None:
             return found
     return None
 
 
-def _without(r: Rewriter, atom: Any, axis: int) -> Any:
+def without_axis(r: Rewriter, atom: Any, axis: int) -> Any:
     """An array that is the same all along `axis`, without it; None if that is not known."""
     shape = (*atom.aval.shape[:axis], *atom.aval.shape[axis + 1 :])
     eqn = r.definition(atom, "broadcast_in_dim")
@@ -184,7 +184,7 @@ def _grouped(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if inner.aval.shape != tuple(x.aval.shape[a] for a in dims):
         return None
-    chosen, rows = _equal(r, inner, dims.index(axis)), _without(r, y, axis)
+    chosen, rows = _equal(r, inner, dims.index(axis)), without_axis(r, y, axis)
     if chosen is None or rows is None:
         return None
     order = tuple(a - (a > axis) for a in (*(d for d in dims if d != axis), *rest))

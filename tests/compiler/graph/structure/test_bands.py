@@ -1,0 +1,109 @@
+"""Products with matrices that are known by their diagonals are sums over windows or convolutions."""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+import pullback.numpy as jnp
+from pullback.compiler.pipelines import optimize_jaxpr
+
+RNG = np.random.default_rng(0)
+
+
+def distance(n, m, dtype="int32"):
+    """The row minus the column."""
+    return jnp.arange(n, dtype=dtype)[:, None] - jnp.arange(m, dtype=dtype)
+
+
+MATRICES = {
+    "average": lambda n, m: ((distance(n, m) >= 0) & (distance(n, m) < 5)) / 5,
+    "where": lambda n, m: jnp.where(abs(distance(n, m)) <= 3, 1 / (1.0 + abs(distance(n, m))), 0.0),
+    "kernel": lambda n, m: jnp.where(abs(distance(n, m)) < 9, jnp.exp(-(distance(n, m) ** 2) / 30.0), 0.0),
+    "differences": lambda n, m: jnp.eye(n, m, k=1) - 2 * jnp.eye(n, m) + jnp.eye(n, m, k=-1),
+    "shift": lambda n, m: jnp.eye(n, m, k=-3),
+    "nothing": lambda n, m: jnp.eye(n, m, k=4000),
+    "apart": lambda n, m: (distance(n, m) == 7) * 2.0 + (distance(n, m) == -9) * 3.0,
+    "floats": lambda n, m: (abs(distance(n, m, "float32")) < 2) * 1.0,
+    "triangles": lambda n, m: jnp.tri(n, m) - jnp.tri(n, m, k=-4),
+    "transposed": lambda n, m: (jnp.tri(m, n) - jnp.tri(m, n, k=-4)).T,
+    "listed": lambda n, m: jnp.asarray(np.eye(n, m, 2, "f4") - np.eye(n, m, 0, "f4")),
+    "below": lambda n, m: (distance(n, m) >= 4) * 2.0,
+    "from above": lambda n, m: (distance(n, m) >= -7) * 1.0,
+    "above": lambda n, m: (distance(n, m) <= -3) * 1.0,
+    "from below": lambda n, m: (distance(n, m) <= 9) * 1.0,
+}
+
+
+def names(f, *args):
+    """The primitives of the optimized program of `f`."""
+    return [eqn.primitive.name for eqn in optimize_jaxpr(pb.make_jaxpr(f)(*args)).jaxpr.eqns]
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype("f4")
+
+
+@pytest.mark.parametrize(("n", "m"), [(160, 160), (150, 170), (170, 150)])
+@pytest.mark.parametrize("kind", MATRICES)
+def test_products_with_bands(kind, n, m):
+    made = MATRICES[kind]
+    matrix = np.asarray(made(n, m)).astype("f8")
+    for shape in ((m,), (m, 3), (2, m), (2, m, 3)):
+        x, along = normal(*shape), shape.index(m)
+        left = lambda x, along=along: jnp.tensordot(made(n, m), x, ((1,), (along,)))
+        right = lambda x, along=along: jnp.tensordot(x, made(n, m).T, ((along,), (0,)))
+        assert "dot_general" not in names(left, x)
+        assert "dot_general" not in names(right, x)
+        want = np.tensordot(matrix, x, ((1,), (along,)))
+        np.testing.assert_allclose(pb.jit(left)(x), want, rtol=2e-5, atol=2e-5)
+        want = np.tensordot(x, matrix.T, ((along,), (0,)))
+        np.testing.assert_allclose(pb.jit(right)(x), want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", ["average", "where", "below", "from below", "triangles"])
+def test_sums_of_what_bands_choose(kind):
+    n, m = 150, 170
+    mask = lambda: MATRICES[kind](n, m) != 0
+    chosen = np.asarray(mask())
+    x, y = normal(m), normal(n)
+    rows = lambda x: jnp.where(mask(), x, 0).sum(1)
+    columns = lambda y: jnp.where(mask(), y[:, None], 0).sum(0)
+    for f, arg in ((rows, x), (columns, y)):
+        assert "select_n" not in names(f, arg)
+    np.testing.assert_allclose(pb.jit(rows)(x), np.where(chosen, x, 0).sum(1), rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(pb.jit(columns)(y), np.where(chosen, y[:, None], 0).sum(0), rtol=2e-5, atol=2e-5)
+
+
+def test_whole_numbers_and_gradients():
+    x = RNG.integers(-9, 9, 40).astype("i4")
+    band = lambda: (abs(distance(40, 40)) < 3).astype("int32")
+    np.testing.assert_array_equal(pb.jit(lambda x: band() @ x)(x), np.asarray(band()) @ x)
+    v = normal(160)
+    matrix = np.asarray(MATRICES["average"](160, 160)).astype("f8")
+    got = pb.jit(pb.grad(lambda v: jnp.sin(MATRICES["average"](160, 160) @ v).sum()))(v)
+    np.testing.assert_allclose(got, matrix.T @ np.cos(matrix @ v), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: (jnp.arange(n)[:, None] + jnp.arange(n) < 30) * 1.0,  # not by the distance
+        lambda n: (distance(n, n, "uint8") < 3) * 1.0,  # wraps around, by the distance all the same
+        lambda n: (2 * jnp.arange(n)[:, None] - jnp.arange(n) < 3) * 1.0,
+        lambda n: (jnp.arange(n, dtype="int8")[:, None] + jnp.int8(120) >= jnp.arange(n, dtype="int8")) * 1.0,
+        lambda n: 0.9 ** abs(distance(n, n)),  # no zeros
+        lambda n: jnp.where(distance(n, n) == 0, jnp.nan, 0.0),
+    ],
+)
+def test_others_keep_their_values(made):
+    x = normal(60)
+    want = np.asarray(made(60)).astype("f8") @ x
+    np.testing.assert_allclose(pb.jit(lambda x: made(60) @ x)(x), want, rtol=2e-5, atol=2e-5)
+
+
+def test_zeros_of_a_band_hide_what_is_not_finite():
+    """As those of triangles and of diagonals do."""
+    x = normal(40)
+    x[20] = np.nan
+    got = np.asarray(pb.jit(lambda x: MATRICES["average"](40, 40) @ x)(x))
+    assert np.array_equal(np.flatnonzero(np.isnan(got)), np.arange(20, 25))

@@ -218,6 +218,25 @@ def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
     return total
 
 
+def _scaled(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product that sums nothing, of which one operand has batch axes only, multiplies element by element.
+
+    Measured: gradients of `einsum("ij,i,j->ij", x, 1 / norms, w)`, 512 x 768, 915 us, now 170.
+    """
+    (contract, batch), out = eqn.params["dimension_numbers"], eqn.outvars[0].aval
+    free = [_free(x.aval.ndim, (), those) for x, those in zip(eqn.invars, batch)]
+    if contract[0] or (free[0] and free[1]) or not out.shape or out.dtype.kind not in "iufcV":
+        return None
+    operands = []
+    for x, those, rest in zip(eqn.invars, batch, free):
+        order = (*those, *rest)
+        if order != tuple(range(x.aval.ndim)):
+            x = r.emit("transpose", x, permutation=order)
+        x = r.convert(x, out.dtype, out.weak_type)
+        operands.append(x if x.aval.shape == out.shape else r.broadcast(x, out.shape, range(len(order))))
+    return r.emit("mul", *operands)
+
+
 def _free(ndim: int, contract: Any, batch: Any) -> list[int]:
     return [a for a in range(ndim) if a not in contract and a not in batch]
 
@@ -355,7 +374,7 @@ def _aligned(r: Rewriter, b: Any, their: Any, mine: Any) -> Any:
 
 STRUCTURE_RULES: dict[str, tuple[Rule, ...]] = {
     "transpose": (_transpose,),
-    "dot_general": (_by_number, _without_unit_axes, _dot, contract, _untransposed),
+    "dot_general": (_by_number, _without_unit_axes, _scaled, _dot, contract, _untransposed),
     "reduce_sum": (total, matrices),
     "add": (_add,),
 }

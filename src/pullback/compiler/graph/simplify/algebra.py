@@ -18,6 +18,7 @@ from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.networks import NETWORK_RULES
 from pullback.compiler.graph.structure.one_hot import ONE_HOT_RULES
 from pullback.compiler.graph.structure.ordering import ORDER_RULES
+from pullback.compiler.graph.structure.overlaps import OVERLAP_RULES
 from pullback.compiler.graph.structure.paddings import PADDING_RULES
 from pullback.compiler.graph.structure.parts import PART_RULES
 from pullback.compiler.graph.structure.phases import PHASE_RULES
@@ -82,6 +83,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             BLOCK_RULES,
             GATHER_RULES,
             SCATTER_RULES,
+            OVERLAP_RULES,
             PIECE_RULES,
             PADDING_RULES,
             POOLING_RULES,

@@ -98,7 +98,7 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
     ):
         return None
     part = r.reshape(indices, shape)
-    start, falls = _sum_of_counts(r, part), False
+    start, falls = sum_of_counts(r, part), False
     places = known_integers(r, part) if start is None else None
     if start is not None:
         row = np.arange(start, start + sum(shape) - 1).astype(indices.aval.dtype)
@@ -129,7 +129,7 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
     )
 
 
-def _sum_of_counts(r: Rewriter, part: Any) -> int | None:
+def sum_of_counts(r: Rewriter, part: Any) -> int | None:
     """The first element of whole numbers that count along both axes; None if it is not known that they do."""
     eqn = r.definition(part, "add", "select_n", "convert_element_type")
     if eqn is None:
@@ -138,15 +138,15 @@ def _sum_of_counts(r: Rewriter, part: Any) -> int | None:
         return None
     info = np.iinfo(part.aval.dtype)
     if eqn.primitive.name == "convert_element_type":
-        start = _sum_of_counts(r, eqn.invars[0])
+        start = sum_of_counts(r, eqn.invars[0])
         fits = start is not None and info.min <= start and start + sum(part.aval.shape) - 2 <= info.max
         return start if fits else None
     if eqn.primitive.name == "select_n":  # of an index that may count from the end, which this one does not
         below = r.definition(eqn.invars[0], "lt")
         if below is None or not r.is_scalar(below.invars[1], 0) or len(eqn.invars) != 3:
             return None
-        start = _sum_of_counts(r, below.invars[0])
-        return _sum_of_counts(r, eqn.invars[1]) if start is not None and start >= 0 else None
+        start = sum_of_counts(r, below.invars[0])
+        return sum_of_counts(r, eqn.invars[1]) if start is not None and start >= 0 else None
     counts = [counts_from(r, x) if x.aval.shape == part.aval.shape else None for x in eqn.invars]
     if counts[0] is None or counts[1] is None or {counts[0][0], counts[1][0]} != {0, 1}:
         return None

@@ -35,6 +35,18 @@ MADE = {
         (LONG, NINE),
         lambda x, w: sum(w[k] * np.roll(x, k) for k in range(9)),
     ),
+    "bools": (lambda v: (v >= v[:, None]) @ jnp.exp(v), (V,), lambda v: (v >= v[:, None]) @ np.exp(v)),
+    "bools, turned": (lambda x, w: (x > 0.5).T @ w, (X, W), lambda x, w: (x > 0.5).T @ w),
+    "bools for two": (
+        lambda v: (v >= v[:, None]).T @ jnp.exp(v) + (v >= v[:, None]) @ v,
+        (V,),
+        lambda v: (v >= v[:, None]).T @ np.exp(v) + (v >= v[:, None]) @ v,
+    ),
+    "bools and whole numbers": (
+        lambda v: (v >= v[:, None]) @ jnp.arange(200),
+        (V,),
+        lambda v: (v >= v[:, None]) @ np.arange(200),
+    ),
     "many stacked as columns": (
         lambda x, w: jnp.stack(rolls(x, 24), 1) @ jnp.resize(w, 24),
         (LONG, NINE),

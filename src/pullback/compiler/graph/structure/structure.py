@@ -97,7 +97,7 @@ def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
     if not count or out.dtype.kind not in "iufc" or (out.dtype.kind == "f" and out.dtype.itemsize < 4):
         return None
     if x.aval.dtype != out.dtype or y.aval.dtype != out.dtype:
-        return None
+        return _mask_by_vector(r, eqn, count)
     if out.dtype.kind in "iuf" and (found := _matrix_by_vector(r, eqn, count)) is not None:
         return found
     if count > SUMMED or (count > APART and _lies_apart(r, eqn) and _is_stored(r, eqn)):
@@ -137,17 +137,17 @@ def _is_stored(r: Rewriter, eqn: JaxprEqn) -> bool:
     return False
 
 
-def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn, count: int) -> Any:
+def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn, count: int, alone: bool = False) -> Any:
     """A product of a vector with a matrix that is computed for it alone: a sum, in whose loop the matrix is computed.
 
     An inner product reads the matrix in several places, so that it would be stored. Of a batch each matrix meets its
-    own vector.
+    own vector. `alone`: the matrix was converted for this product.
     """
     contract, batch = eqn.params["dimension_numbers"]
     for side in (0, 1):
         matrix, vector = eqn.invars[side], eqn.invars[1 - side]
         made = r.definition(matrix)
-        if made is None or r.uses[matrix] != 1 or vector.aval.ndim != len(contract[0]) + len(batch[0]):
+        if made is None or (not alone and r.uses[matrix] != 1) or vector.aval.ndim != len(contract[0]) + len(batch[0]):
             continue
         if matrix.aval.ndim == vector.aval.ndim or not count:
             continue
@@ -164,6 +164,22 @@ def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn, count: int) -> Any:
         wanted = [*batch[side], *_free(matrix.aval.ndim, axes, batch[side])]
         return total if wanted == left else r.emit("transpose", total, permutation=tuple(map(left.index, wanted)))
     return None
+
+
+def _mask_by_vector(r: Rewriter, eqn: JaxprEqn, count: int) -> Any:
+    """A product of a vector with a matrix of bools, which are numbers where they are multiplied.
+
+    Measured (Zen 4): `(t >= t[:, None]) @ v` of 2,000 took 376 us, now 95; bools in memory 259 and 100.
+    """
+    out = eqn.outvars[0].aval
+    kinds = [x.aval.dtype.kind for x in eqn.invars]
+    if sorted(kinds) != sorted(("b", out.dtype.kind)) or out.dtype.kind not in "iuf":
+        return None
+    matrix = eqn.invars[kinds.index("b")]
+    if eqn.invars[1 - kinds.index("b")].aval.ndim >= matrix.aval.ndim:
+        return None
+    operands = [r.convert(x, out.dtype) for x in eqn.invars]
+    return _matrix_by_vector(r, eqn.replace(invars=operands), count, alone=True)
 
 
 def _is_made_in_passing(r: Rewriter, made: JaxprEqn) -> bool:

@@ -35,18 +35,9 @@ MADE = {
         (LONG, NINE),
         lambda x, w: sum(w[k] * np.roll(x, k) for k in range(9)),
     ),
-    "bools": (lambda v: (v >= v[:, None]) @ jnp.exp(v), (V,), lambda v: (v >= v[:, None]) @ np.exp(v)),
+    "bools": (lambda x, v: (x >= v) @ jnp.exp(v), (X, V), lambda x, v: (x >= v) @ np.exp(v)),
     "bools, turned": (lambda x, w: (x > 0.5).T @ w, (X, W), lambda x, w: (x > 0.5).T @ w),
-    "bools for two": (
-        lambda v: (v >= v[:, None]).T @ jnp.exp(v) + (v >= v[:, None]) @ v,
-        (V,),
-        lambda v: (v >= v[:, None]).T @ np.exp(v) + (v >= v[:, None]) @ v,
-    ),
-    "bools and whole numbers": (
-        lambda v: (v >= v[:, None]) @ jnp.arange(200),
-        (V,),
-        lambda v: (v >= v[:, None]) @ np.arange(200),
-    ),
+    "bools and whole numbers": (lambda x: (x >= 0.1) @ jnp.arange(200), (X,), lambda x: (x >= 0.1) @ np.arange(200)),
     "many stacked as columns": (
         lambda x, w: jnp.stack(rolls(x, 24), 1) @ jnp.resize(w, 24),
         (LONG, NINE),

@@ -99,15 +99,16 @@ def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, comb
     )
 
     def jvp(primals, tangents, **params):
+        from pullback.lax.control.loops import by_doubling
         from pullback.transforms.jvp import jvp_flat
 
         axis, reverse = params["axis"], params["reverse"]
         if is_zero(tangents[0]):
             out = p.bind(*primals, **params)
             return out, tangent_zero(out)
-        (out,), (out_dot,) = jvp_flat(
-            lambda x: [lax.associative_scan(combine, x, reverse=reverse, axis=axis)], primals, tangents
-        )
+        turned = (lambda x: lax.rev(x, (axis,))) if reverse else lambda x: x
+        pairs = lambda xs, ys: [combine(*xs, *ys)]
+        (out,), (out_dot,) = jvp_flat(lambda x: [turned(by_doubling(pairs, [turned(x)], axis)[0])], primals, tangents)
         if name == "cumlogsumexp" and dtypes.kind_of(out.dtype) == "c":
             out = p.bind(*primals, **params)  # the first element, too, with an angle of at most pi
         return out, out_dot

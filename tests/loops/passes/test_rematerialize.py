@@ -85,3 +85,40 @@ def test_scanned_counts_are_the_step():
     for k in range(2, 22):
         want = np.where(np.arange(50) < k, want + x, want)
     np.testing.assert_allclose(pb.jit(f)(x), want, rtol=1e-6)
+
+
+def read_once(value, steps=1, shift=0, dtype="f32"):
+    """y[x[k] % 8] += t[k + shift], some times over, t given by `value` of the elements of x and z at the same place."""
+    b, size = Builder(), 20
+    x, z = b.input("x", "i32", size), b.input("z", dtype, size)
+    y, t = b.output("y", dtype, 8), b.temporary("t", dtype, size)
+    with b.loop(8) as i:
+        b.store(y, i, b.const(dtype, 0))
+    with b.loop(size) as i:
+        b.store(t, i, value(b, b.load(x, i), b.load(z, i), b.load(z, b.sub(b.index(size - 1), i))))
+    with b.loop(steps, "sequential"), b.loop(size - shift, "sequential") as i:
+        place = b.op("and", b.convert(b.load(x, i), "i64"), b.index(7))
+        b.store(y, place, b.add(b.load(y, place), b.load(t, b.add(i, b.index(shift)))))
+    return b.function("read_once")
+
+
+ONCE = {
+    "a product": (read_once(lambda b, x, z, turned: b.mul(z, z)), True),
+    "two arguments": (read_once(lambda b, x, z, turned: b.mul(z, b.convert(x, "f32"))), True),
+    "a part": (read_once(lambda b, x, z, turned: b.add(z, z), shift=3), True),
+    "a number": (read_once(lambda b, x, z, turned: b.const("f32", 2)), True),
+    "again and again": (read_once(lambda b, x, z, turned: b.mul(z, z), steps=2), False),
+    "another place": (read_once(lambda b, x, z, turned: b.mul(z, turned)), False),
+    "a division": (read_once(lambda b, x, z, turned: b.div(z, z)), False),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_what_is_read_once_is_computed_there(name):
+    function, expected = ONCE[name]
+    changed = rematerialize(function)
+    check(changed, "rematerialize")
+    assert (not any(b.space == "temporary" for b in changed.buffers)) == expected
+    x, z = np.random.default_rng(0).integers(0, 99, 20).astype("i4"), np.linspace(1, 2, 20).astype("f4")
+    for want, got in zip(interpret(function, [x, z.copy()]), interpret(changed, [x, z.copy()])):
+        np.testing.assert_array_equal(want, got)

@@ -147,14 +147,10 @@ def test_triangles_are_running_sums(name):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
 
 
-def test_other_masks_stay_products():
+def test_a_mask_without_zeros_stays_a_product():
     (x,) = normal((40, 6))
-    for make in (
-        lambda: jnp.tril(jnp.ones((40, 40)), 2),
-        lambda: jnp.tril(jnp.full((40, 40), 2.0)),
-        lambda: jnp.where(jnp.arange(40)[:, None] < jnp.arange(40), 0.5, 1.0),
-    ):
-        holds(lambda x, make=make: make() @ x, x, want=np.asarray(make()) @ x, has=["dot_general"], lacks=["cumsum"])
+    make = lambda: jnp.where(jnp.arange(40)[:, None] < jnp.arange(40), 0.5, 1.0)
+    holds(lambda x: make() @ x, x, want=np.asarray(make()) @ x, has=["dot_general"], lacks=["cumsum"])
 
 
 @pytest.mark.parametrize("kind", ["complex64", "bfloat16"])

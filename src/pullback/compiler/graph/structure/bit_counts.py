@@ -29,7 +29,8 @@ def _total(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     x, axis, mask = found
     word = x.aval.dtype
-    x = r.emit("and", x, r.full(x.aval, np.asarray(mask, f"u{word.itemsize}").astype(word)))
+    if mask != (1 << 8 * word.itemsize) - 1:
+        x = r.emit("and", x, r.full(x.aval, np.asarray(mask, f"u{word.itemsize}").astype(word)))
     count = r.emit("population_count", x)
     if eqn.primitive.name == "reduce_xor":
         count = r.emit("and", count, r.full(count.aval, 1))

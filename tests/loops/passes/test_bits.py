@@ -189,3 +189,27 @@ def test_sums_of_sums_are_looked_at_once():
         return y
 
     compiled("u32", made)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "int32"])
+def test_bits_along_an_axis(dtype):
+    """They are moved as in straight code, which is written for them; digits are divided by known numbers."""
+    jnp = jax.numpy
+    width = np.dtype(dtype).itemsize * 8
+    words = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, 200).astype(dtype)
+    places, half = np.arange(width).astype(dtype), np.arange(width // 2).astype(dtype)
+    word = jnp.asarray(1, dtype).dtype
+    reverse = lambda n: (((n[:, None] >> places) & 1) << (width - 1 - places)).sum(1, dtype=word)
+    spread = lambda n: (((n[:, None] >> half) & 1) << (2 * half)).sum(1, dtype=word)
+    ones = lambda b: (b.astype(dtype) << places).sum(1, dtype=word)  # of data: no straight code
+    tens = np.array([1, 10, 100], dtype)
+    digits = lambda n: ((n[:, None] // tens) % 10).max(1)
+    for f in (reverse, spread, digits):
+        text = jax.jit(f).lower(words).as_text("nests")
+        assert "carry" not in text
+        with jax.disable_jit():
+            want = f(jnp.asarray(words))
+        np.testing.assert_array_equal(jax.jit(f)(words), want)
+    set_bits = (words[:, None] >> places) & 1
+    assert "carry" in jax.jit(ones).lower(set_bits).as_text("nests") or width == 8
+    np.testing.assert_array_equal(jax.jit(ones)(set_bits), words)

@@ -48,7 +48,7 @@ from pullback.loops.ir.ir import (
     Var,
     While,
 )
-from pullback.loops.ir.types import ITEMSIZE, REAL_OF
+from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
 from pullback.loops.ir.visit import (
     Substitute,
     accessed,
@@ -74,6 +74,7 @@ Varying = frozenset[Var]  # variables that differ from step to step
 MAX_ITERATIONS = 8  # of a loop that is written out
 MAX_NARROW = 14  # the same of reductions of elements of 16 bits and fewer: lanes take turns
 MAX_OPS = 96  # after unrolling
+MAX_BITS = 256  # operations after unrolling where bits are moved, most of which are moved together then
 MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
 MAX_AXIS = 16  # elements of an axis of which lanes take many at once
 MAX_MOVED = 12  # the same where they are only moved; beyond that rows by themselves are as quick
@@ -138,6 +139,13 @@ class _Unroll:
                         result += self.straight(stmt, steps is not None)
                         continue
                     if _chooses(stmt) and operations(computed(_roots(chosen := self.straight(stmt, True)))) <= MAX_OPS:
+                        result += chosen
+                        continue
+                    if (
+                        _takes_bits(stmt)
+                        and operations(computed(_roots(chosen := self.straight(stmt, True)))) <= MAX_BITS
+                    ):
+                        self.asks = True
                         result += chosen
                         continue
                 case If() | While():
@@ -422,6 +430,43 @@ def _chooses(loop: Loop) -> bool:
         for stmt in (*loop.body, loop)
         for x in nodes(stmt)
     )
+
+
+def _takes_bits(loop: Loop) -> bool:
+    """Whether each iteration of a reduction shifts whole numbers by places, or divides them by numbers, that follow
+    from its number, and reads nothing by it: bits and digits, which are other instructions where these are known.
+    """
+    if loop.role != "reduce" or not isinstance(loop.extent, Const) or not 1 < loop.extent.value <= MAX_CHOICES:
+        return False
+    if not all(isinstance(stmt, Let) for stmt in loop.body):
+        return False
+    known = {loop.var}
+    for stmt in loop.body:
+        if isinstance(stmt, Let) and _follows(stmt.value, known):
+            known.add(stmt.var)
+    takes = False
+    for stmt in (*loop.body, loop):
+        for x in nodes(stmt):
+            if isinstance(x, Load) and x.buffer.data is None and _reads(x.index, known):
+                return False
+            if isinstance(x, Op) and x.name in _BY_NUMBER and is_int(x.dtype) and not _follows(x.args[0], known):
+                takes |= _follows(x.args[1], known) and _reads(x.args[1], known)
+    return takes
+
+
+_BY_NUMBER = frozenset({"shl", "shr_logical", "shr_arithmetic", "div", "rem", "floordiv", "floormod"})
+
+
+def _follows(expr: Expr, known: set[Var]) -> bool:
+    """Whether a value follows from variables and constants alone."""
+    return all(
+        x.var in known if isinstance(x, Read) else x.buffer.data is not None if isinstance(x, Load) else True
+        for x in subexpressions((expr,))
+    )
+
+
+def _reads(expr: Expr, variables: set[Var]) -> bool:
+    return any(isinstance(x, Read) and x.var in variables for x in subexpressions((expr,)))
 
 
 def _is_of(condition: Op, var: Var) -> bool:

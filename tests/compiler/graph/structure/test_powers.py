@@ -93,3 +93,12 @@ def test_other_powers_stay():
     f = lambda x, g: (x[:, None] ** jnp.arange(6.0) * g).sum(1)  # a factor of its own for each term
     g = RNG.standard_normal((50, 6)).astype("f4")
     np.testing.assert_allclose(pb.jit(f)(X, g), (EXACT[:, ::-1] * g).sum(1), rtol=1e-5, atol=1e-6)
+
+
+def test_powers_of_known_whole_numbers_are_known():
+    n = np.random.default_rng(0).integers(0, 2**31, 200).astype("u4")
+    digits = lambda n: ((n[:, None] // (10 ** jnp.arange(9, dtype="uint32"))) % 10).sum(1)
+    assert "scan" not in names(digits, n)
+    assert "scan" in names(lambda n: n ** jnp.arange(9, dtype="uint32"), n[:9])
+    np.testing.assert_array_equal(pb.jit(digits)(n), [sum(map(int, str(v)[-9:])) for v in n])
+    np.testing.assert_array_equal(pb.jit(lambda: jnp.arange(6) ** jnp.arange(6))(), np.arange(6) ** np.arange(6))

@@ -15,7 +15,7 @@ by three identities 420, now 0.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from pullback.compiler.graph.structure.one_hot import without_axis
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise
 from pullback.lax.products.conv_shapes import ConvDimensionNumbers
+from pullback.util.record import NamedTuple
 
 FEWEST = 16  # rows or columns: products with smaller matrices are as quick
 SHIFTED = 8  # diagonals that are shifted copies, weighted and added

@@ -21,6 +21,7 @@ import numpy as np
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.compiler.graph.structure.facts import known_values
 from pullback.core.jaxpr import JaxprEqn, Literal
+from pullback.core.lowering import Elementwise
 from pullback.util.record import NamedTuple
 
 MANY = 16  # powers in a sum
@@ -277,4 +278,30 @@ def _placed(r: Rewriter, atom: Any, places: Places, out: Any) -> Any:
     return r.broadcast(atom, out.shape, sorted(places)) if out.shape else atom
 
 
-POWER_RULES: dict[str, tuple[Rule, ...]] = {"reduce_sum": (_sum,), "dot_general": (_dot,)}
+def _known_loop(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A loop over a few whole numbers that are known, as `10 ** arange(9)` is one: its results are."""
+    closed, p = eqn.params["jaxpr"], eqn.params
+    body = closed.jaxpr
+    if p["num_carry"] != len(eqn.invars) or p["length"] > HIGH or len(body.eqns) > DEEP or closed.consts:
+        return None
+    if any(v.aval.dtype.kind not in "iub" for each in body.eqns for v in (*each.invars, *each.outvars)):
+        return None
+    if any(not isinstance(each.primitive.lower, Elementwise) or len(each.outvars) != 1 for each in body.eqns):
+        return None
+    values = []
+    for atom in eqn.invars:
+        known = known_values(r, atom) if atom.aval.dtype.kind in "iub" and atom.aval.size <= HIGH else None
+        if known is None:
+            return None
+        values.append(np.broadcast_to(known, atom.aval.shape).astype(atom.aval.dtype))
+    for _ in range(p["length"]):
+        env = dict(zip(body.invars, values))
+        read = lambda x, env=env: np.asarray(x.val, x.aval.dtype) if type(x) is Literal else env[x]
+        for each in body.eqns:
+            with np.errstate(all="ignore"):
+                env[each.outvars[0]] = np.asarray(each.primitive.reference(*map(read, each.invars), **each.params))
+        values = [np.broadcast_to(read(x), x.aval.shape) for x in body.outvars]
+    return [r.const(np.array(value), var.aval) for value, var in zip(values, eqn.outvars)]
+
+
+POWER_RULES: dict[str, tuple[Rule, ...]] = {"reduce_sum": (_sum,), "dot_general": (_dot,), "scan": (_known_loop,)}

@@ -45,6 +45,7 @@ from pullback.loops.ir.visit import (
 from .simplify import drop_dead
 
 FEW = 16  # elements of what is left as it is: loops of so few steps are written out by other rules
+MOST_ONCE = 1 << 18  # elements read once each: of more lanes and threads are quicker (1,000,000 places 267 us, so 299)
 MANY = 1 << 40  # turns of a loop that are not known
 MOST_OPS = 4  # that take the place of a load, beside conversions
 _CHEAP = frozenset({"add", "sub", "mul", "min", "max", "and", "or", "not", "neg", "select", *COMPARES})
@@ -111,7 +112,7 @@ def _read_once(function: Function) -> set[Buffer]:
                     block(inner, times if isinstance(stmt, If) else times * MANY)
 
     block(function.body, 1)
-    return {buffer for buffer, times in found.items() if times <= buffer.size}
+    return {buffer for buffer, times in found.items() if times <= buffer.size <= MOST_ONCE}
 
 
 def _stored(function: Function, inside: set[Buffer], once: set[Buffer]) -> list[tuple[Buffer, _Formula]]:

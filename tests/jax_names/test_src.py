@@ -163,3 +163,41 @@ def test_constants_of_the_type_of_an_example():
     assert constant.dtype == jnp.bfloat16 and constant == 2 and constant.shape == ()
     assert file._const(3, 2.5) == 2 and type(file._const(1.0, 2)) is float
     assert pb.make_jaxpr(lambda x: x * file._const(x, 2))(np.float32(1)).out_avals[0].dtype == np.float32
+
+
+PLACES = {
+    "ad_util": "SymbolicZero",
+    "buffer_callback": "Buffer buffer_callback",
+    "callback": "io_callback io_callback_p pure_callback pure_callback_p",
+    "checkify": "DivisionByZeroError FailedCheckError JaxRuntimeError NaNError OOBError check_p checkify init_error",
+    "compute_on": "compute_on",
+    "core": "ConcretizationTypeError Ref empty_ref free_ref freeze new_ref",
+    "custom_partitioning_sharding_rule": "ArrayMapping BATCHING CompoundFactor SdyShardingRule",
+    "dtypes": "int2 int4 lattice_result_type promote_types uint2 uint4",
+    "export._export": "Exported default_export_platform export",
+    "mesh": "AbstractDevice",
+    "numpy.ufunc_api": "frompyfunc ufunc",
+    "pjit": "with_layout_constraint",
+    "shard_alike": "shard_alike",
+    "sharding_impls": "make_single_device_sharding",
+    "tree_util": "broadcast_prefix equality_errors",
+    "typing": "ExtendedDType",
+    "xla_bridge": "device_count host_id local_devices process_count process_index",
+    "xla_metadata": "set_xla_metadata",
+}
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_what_is_public_is_where_jax_defines_it(where):
+    for name in PLACES[where].split():
+        assert getattr(private(where), name) is not None
+
+
+def test_namespaces_of_lax_and_numpy_are_whole_where_they_stand_for_jax():
+    """Libraries wrap what `vars(jax.lax)` has."""
+    code = (
+        "import pullback; pullback.install_as_jax(); import jax\n"
+        "print([n for m in (jax.lax, jax.numpy) for n in dir(m) if n not in vars(m)])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert ran.stdout == "[]\n"

@@ -160,9 +160,9 @@ def install_as_jax() -> None:
     tree_util = importlib.import_module("pullback.tree_util")
     for name in _OLD_TREE_NAMES:
         setattr(package, name, getattr(tree_util, name))
-    numpy = importlib.import_module("pullback.numpy")
-    for name in dir(numpy):  # libraries go through `vars(jnp)`, which is to have what is imported late, too
-        getattr(numpy, name)
+    for namespace in map(importlib.import_module, ("pullback.numpy", "pullback.lax")):
+        for name in dir(namespace):  # libraries go through `vars(jnp)`, which is to have what is imported late, too
+            getattr(namespace, name)
     sys.modules["jax.config"] = _ConfigModule("jax.config")
     importlib.import_module("pullback.random")  # has a class of arrays, too
     for cls in _subclasses(OfType):

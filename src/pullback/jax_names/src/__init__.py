@@ -17,21 +17,26 @@ LAX_FILES = ("ann", "control_flow", "convolution", "fft", "lax", "other", "paral
              "windowed_reductions")  # fmt: skip
 CONTROL_FLOW_FILES = ("conditionals", "for_loop", "loops", "solves")
 NUMPY_FILES = ("array_constructors", "array_creation", "einsum", "indexing", "lax_numpy", "polynomial", "reductions",
-               "sorting", "tensor_contractions", "ufuncs", "window_functions")  # fmt: skip
+               "sorting", "tensor_contractions", "ufunc_api", "ufuncs", "window_functions")  # fmt: skip
 INTERPRETERS = ("ad", "mlir", "partial_eval", "pxla", "xla")
 
 # Modules that are public ones here, or parts of them. Files of this folder say in their heads who needs their names.
 ELSEWHERE = {
     "clusters": "pullback.distributed.clusters",  # levanter, eformer
     "basearray": "pullback.typing",
+    "buffer_callback": "pullback.experimental.buffer_callback",
+    "callback": "pullback.lax.control.callback",
+    "compute_on": "pullback.experimental.compute_on",
     "config": "pullback.util.config",  # chex, optax
     "custom_batching": "pullback.custom_batching",
     "custom_derivatives": "pullback.custom_derivatives",  # lineax, optimistix
     "custom_partitioning": "pullback.experimental.custom_partitioning",
+    "custom_partitioning_sharding_rule": "pullback.experimental.custom_partitioning",
     "debugging": "pullback.debug",
     "dlpack": "pullback.dlpack",
     "errors": "pullback.errors",
     "export": "pullback.export",
+    "export._export": "pullback.export",
     "export.shape_poly": "pullback.export",
     "ffi": "pullback.ffi",
     "hijax": "pullback.experimental.hijax",
@@ -63,11 +68,13 @@ ELSEWHERE = {
     "random.threefry2x32": "pullback.jax_names.src.threefry",  # quax
     "scipy": "pullback.scipy",  # numpyro, jaxopt
     "scipy.sparse.linalg": "pullback.jax_names.src.krylov",
+    "shard_alike": "pullback.experimental.shard_alike",
     "shard_map": "pullback.experimental.shard_map",
     "sharding": "pullback.sharding",
     "stages": "pullback.stages",  # jaxadi
     "tree": "pullback.tree",
     "typing": "pullback.jax_names.src.types",
+    "xla_metadata": "pullback.experimental.xla_metadata",
 }
 
 

@@ -1,25 +1,13 @@
-"""Stands for jax._src.checkify."""
+"""Stands for jax._src.checkify: the public names, and the errors and the primitive behind them."""
 
 from typing import TypeVar
 
-from pullback.experimental.checkify import (
-    Error,
-    JaxException,
-    all_checks,
-    automatic_checks,
-    check,
-    check_error,
-    checkify,
-    div_checks,
-    float_checks,
-    index_checks,
-    nan_checks,
-    user_checks,
-)
+from pullback import errors
+from pullback.experimental import checkify
+from pullback.jax_names.src import names_of
 
 Out = TypeVar("Out")
 
-__all__ = [
-    "Error", "JaxException", "Out", "all_checks", "automatic_checks", "check", "check_error", "checkify", "div_checks",
-    "float_checks", "index_checks", "nan_checks", "user_checks",
-]  # fmt: skip
+__getattr__ = names_of(__name__, checkify, errors)
+
+__all__ = ["Out"]

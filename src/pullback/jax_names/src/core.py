@@ -6,7 +6,7 @@ quax writes its interpreter with these, saiunit, brainstate and jax_md read a fe
 from collections.abc import Sequence
 from typing import Any
 
-from pullback import core
+from pullback import core, errors, ref
 from pullback.api_util import safe_map
 from pullback.core import AbstractValue, ShapedArray, Tracer, current_interpreter, eval_interpreter
 from pullback.extend import core as extended
@@ -53,7 +53,7 @@ def definitely_equal_shape(one: Shape, other: Shape) -> bool:
     return len(one) == len(other) and all(map(definitely_equal, one, other))
 
 
-__getattr__ = names_of(__name__, core, extended)
+__getattr__ = names_of(__name__, core, extended, ref, errors)
 
 __all__ = [
     "AbstractValue", "DimSize", "Shape", "ShapedArray", "Tracer", "call_p", "canonicalize_shape", "closed_call_p",

@@ -14,12 +14,18 @@ from pullback.util.dtypes import (
     ExtendedDType,
     TypePromotionError,
     dtype_of,
+    int2,
+    int4,
     issubdtype,
     itemsize_bits,
+    lattice_result_type,
+    promote_types,
     to_complex_dtype,
     to_floating_dtype,
     to_inexact_dtype,
     to_numeric_dtype,
+    uint2,
+    uint4,
 )
 
 
@@ -37,6 +43,7 @@ __getattr__ = names_of(__name__, public)
 
 __all__ = [
     "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "dtype", "extended", "finfo", "float0",
-    "iinfo", "issubdtype", "itemsize_bits", "supports_inf", "to_complex_dtype", "to_floating_dtype",
+    "iinfo", "int2", "int4", "issubdtype", "lattice_result_type", "promote_types", "uint2", "uint4",
+    "itemsize_bits", "supports_inf", "to_complex_dtype", "to_floating_dtype",
     "to_inexact_dtype", "to_numeric_dtype",
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Stands for jax._src.pjit: the primitive of calls (quax), and what lays functions out (jaxns)."""
 
+from pullback.experimental.layout import with_layout_constraint
 from pullback.experimental.pjit import pjit
 from pullback.extend.core import primitives
 from pullback.lax import with_sharding_constraint
@@ -11,5 +12,5 @@ reshard_p, sharding_constraint_p = primitives.reshard_p, primitives.sharding_con
 
 __all__ = [
     "UNSPECIFIED", "auto_axes", "explicit_axes", "jit_p", "pjit", "reshard", "reshard_p", "sharding_constraint_p",
-    "with_sharding_constraint",
+    "with_layout_constraint", "with_sharding_constraint",
 ]  # fmt: skip

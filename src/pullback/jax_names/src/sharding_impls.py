@@ -13,6 +13,7 @@ from pullback.sharding import (
     SingleDeviceSharding,
     get_abstract_mesh,
     get_mesh,
+    make_single_device_sharding,
     set_mesh,
 )
 from pullback.sharding._shardings import UNSPECIFIED, IndivisibleError, Sharding, UnspecifiedValue
@@ -42,7 +43,7 @@ def canonicalize_sharding(
 __all__ = [
     "UNSPECIFIED", "AbstractMesh", "AxisType", "IndivisibleError", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
     "SingleDeviceSharding", "UnspecifiedValue", "canonicalize_sharding", "get_abstract_mesh", "get_mesh", "make_mesh",
-    "set_mesh",
+    "make_single_device_sharding", "set_mesh",
 ]  # fmt: skip
 
 __getattr__ = absent_names(__name__)

@@ -7,7 +7,9 @@ from pullback import tree_util
 from pullback.jax_names.src import names_of
 from pullback.util.pytree import (
     PyTreeDef,
+    broadcast_prefix,
     default_registry,
+    equality_errors,
     flatten_one_level,
     is_tree_node,
     prefix_errors,
@@ -48,4 +50,4 @@ _registry = _Registry()
 
 __getattr__ = names_of(__name__, tree_util)
 
-__all__ = ["_registry", "flatten_one_level", "prefix_errors"]
+__all__ = ["_registry", "broadcast_prefix", "equality_errors", "flatten_one_level", "prefix_errors"]

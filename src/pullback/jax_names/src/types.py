@@ -7,10 +7,11 @@ import numpy as np
 from pullback import typing
 from pullback.core import Array
 from pullback.jax_names.src import names_of
+from pullback.util.dtypes import ExtendedDType
 
 DType = np.dtype
 Shape = tuple[Any, ...]
 
 __getattr__ = names_of(__name__, typing)
 
-__all__ = ["Array", "DType", "Shape"]
+__all__ = ["Array", "DType", "ExtendedDType", "Shape"]

@@ -3,7 +3,16 @@
 from typing import Any
 
 from pullback.extend.backend import backends, get_backend
-from pullback.runtime.arrays.devices import default_backend, devices, started
+from pullback.runtime.arrays.devices import (
+    default_backend,
+    device_count,
+    devices,
+    host_id,
+    local_devices,
+    process_count,
+    process_index,
+    started,
+)
 
 
 def backends_are_initialized() -> bool:
@@ -17,4 +26,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"pullback stands in for jax, and has no 'jax._src.xla_bridge.{name}'")
 
 
-__all__ = ["backends", "backends_are_initialized", "default_backend", "devices", "get_backend"]
+__all__ = [
+    "backends", "backends_are_initialized", "default_backend", "device_count", "devices", "get_backend", "host_id",
+    "local_devices", "process_count", "process_index",
+]  # fmt: skip

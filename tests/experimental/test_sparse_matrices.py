@@ -69,7 +69,7 @@ def test_places():
     for batch in (0, 1):
         m = sparse.BCOO.fromdense(x, n_batch=batch)
         cut = jax.jit(lambda i, m=m: sparse.bcoo_dynamic_slice(m, (i, 2), (2, 2)).todense())
-        for i, first in ((0, 0), (1, 1), (7, 1), (-1, 0)):
+        for i, first in ((0, 0), (1, 1), (7, 1), (-1, 1), (-3, 0)):  # from the end where they are negative
             np.testing.assert_array_equal(cut(i), x[first : first + 2, 2:4])
     m = sparse.BCOO.fromdense(x)
     with pytest.raises(TypeError, match="do not fit"):

@@ -428,9 +428,9 @@ def test_loops_with_effects_and_other_loops_stay():
         return s + i
 
     assert "scan" in left(lambda: lax.fori_loop(0, 10, prints, 0))
-    assert "scan" in left(lambda: lax.fori_loop(0, 10, lambda i, s: s ^ i, 0))
-    assert "scan" in left(lambda: lax.fori_loop(0, 10, lambda i, s: s * i, 1))
-    assert "scan" in left(lambda: lax.fori_loop(0, 10, lambda i, s: (s[1], s[0] + s[1]), (0, 1)))
+    assert "scan" in left(lambda: lax.fori_loop(0, 100, lambda i, s: s ^ i, 0))
+    assert "scan" in left(lambda: lax.fori_loop(0, 100, lambda i, s: s * i, 1))
+    assert "scan" in left(lambda: lax.fori_loop(0, 100, lambda i, s: (s[1], s[0] + s[1]), (0, 1)))
 
 
 # With the other transformations.

@@ -375,7 +375,8 @@ PyMethodDef functions[] = {
 };
 
 PyObject* array_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
-    return hooks.assemble ? PyObject_Call(hooks.assemble, args, kwargs) : hook_missing("assemble");
+    if (hooks.assemble) return PyObject_Call(hooks.assemble, args, kwargs);
+    return PyErr_Format(PyExc_TypeError, "Array: arrays are made by functions, as pullback.numpy.asarray is one");
 }
 
 PyType_Slot storage_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(storage_dealloc)}, {0, nullptr}};

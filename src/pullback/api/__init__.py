@@ -1,5 +1,8 @@
 """The transformations, as users call them; each file checks its arguments first, then uses `transforms`."""
 
+from typing import Any as _Any
+
+from pullback._ext import _core as _core
 from pullback.api.checkpoint import checkpoint, checkpoint_name, checkpoint_policies, remat
 from pullback.api.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from pullback.api.grad import (
@@ -72,3 +75,13 @@ _explain_all(globals(), {}, {}, skip={
 })  # fmt: skip
 
 hooks.fill(vmap=vmap)
+
+
+def _assembled(*args: _Any, **kwargs: _Any) -> _Any:
+    """What the class of arrays does when it is called, which few programs do."""
+    from pullback.api.global_arrays import assembled
+
+    return assembled(*args, **kwargs)
+
+
+_core.set_hooks(assemble=_assembled)

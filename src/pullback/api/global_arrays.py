@@ -256,5 +256,4 @@ def _global_shape(
 
 __all__ = ["make_array_from_callback", "make_array_from_process_local_data", "make_array_from_single_device_arrays"]
 
-_core.set_hooks(assemble=assembled)
 add_pages(globals(), PAGES)

@@ -366,30 +366,6 @@ def test_mistakes(number):
     assert raised.type is error
 
 
-def test_the_class_of_arrays_makes_them_of_parts():
-    from pullback._ext._core import Array
-
-    aval = jax.typeof(XS).untyped
-    parts = [s.data for s in XS.addressable_shards]
-    made = Array(aval, CUT, parts, committed=True)
-    assert type(made) is Array and made.sharding == CUT and made.committed and made.tolist() == XS.tolist()
-    one = Array(aval, jax.sharding.SingleDeviceSharding(jax.devices()[1]), [jax.device_put(X, jax.devices()[1])], False)
-    assert not one.committed and not one.weak_type
-    wrong = [
-        (lambda: Array(aval, CUT, parts[1:], True), "Expected 4 per-device arrays"),
-        (lambda: Array(aval, CUT, [parts[0]] * 4, True), "from distinct devices"),
-        (lambda: Array(aval.update(dtype=np.dtype(np.int32)), CUT, parts, True), "must have matching dtypes. Got"),
-        (lambda: Array(aval.update(shape=(4,)), CUT, parts, True), "Expected shard shape"),
-        (lambda: Array(aval, CUT, parts[0].tolist() * 4, True), "Expected 4 per-device arrays"),
-    ]
-    for call, text in wrong:
-        with pytest.raises(ValueError, match=text):
-            call()
-    with pytest.raises(TypeError, match=r"object\.__new__"):
-        object.__new__(Array)
-    assert CUT.update(spec=()).spec == P()
-
-
 def test_constraints():
     assert lax.with_sharding_constraint(X, CUT).sharding == CUT
     a, b = lax.with_sharding_constraint([X, Y], [CUT, WHOLE])

@@ -177,20 +177,3 @@ def test_ctrl_c_while_a_class_is_imported():
         type("made", (), {"field": _Interrupted()})
     with pytest.raises(RuntimeError, match="another"), importing():  # the lock is free again
         raise RuntimeError("another")
-
-
-CLASS_OF_ARRAYS = """
-import pullback.numpy as jnp
-x = jnp.ones(2)
-try:
-    type(x)()
-except TypeError:
-    print("TypeError")
-print(type(x)(x.aval, x.sharding, [x], committed=False))
-"""
-
-
-def test_the_class_of_arrays_is_called_before_anything_else():
-    run = [sys.executable, "-c", CLASS_OF_ARRAYS]
-    out = subprocess.run(run, capture_output=True, text=True, check=True, timeout=PATIENCE)
-    assert out.stdout.splitlines() == ["TypeError", "[1. 1.]"]

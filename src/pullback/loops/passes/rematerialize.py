@@ -97,15 +97,17 @@ def _read_once(function: Function) -> set[Buffer]:
     """The temporaries each element of which one load reads once, at most."""
     found: dict[Buffer, int] = {}
 
+    def count(exprs: Sequence[Expr], times: int) -> None:
+        for expr in subexpressions(exprs):
+            if isinstance(expr, Load) and expr.buffer.space == "temporary":
+                found[expr.buffer] = found.get(expr.buffer, 0) + times
+
     def block(body: Sequence[Stmt], times: int) -> None:
         for stmt in body:
-            for expr in subexpressions(expressions(stmt)):
-                if isinstance(expr, Load) and expr.buffer.space == "temporary":
-                    found[expr.buffer] = found.get(expr.buffer, 0) + times
+            count(expressions(stmt), times)
             if isinstance(stmt, Loop):
                 each = stmt.extent.value if isinstance(stmt.extent, Const) else MANY
-                updates = [update for group in stmt.carried for update in group.updates]
-                block((Let(Var("update", "i64"), update) for update in updates), times * each)  # type: ignore[arg-type]
+                count([update for group in stmt.carried for update in group.updates], times * each)
                 block(stmt.body, times * each)
             else:
                 for inner in blocks(stmt):

@@ -284,7 +284,8 @@ def _computed(eqn: JaxprEqn, given: Sequence[_Diagonals]) -> _Diagonals | None:
     exact = all(s is not None for s in slopes) and bound <= _exact(dtype if name in _LINEAR else given[0].values.dtype)
     if exact and name in _LINEAR:
         signs = _LINEAR[name]
-        slope = tuple(sum(sign * s[k] for sign, s in zip(signs, slopes) if s) for k in (0, 1))  # type: ignore[assignment]
+        down, along = (sum(sign * s[k] for sign, s in zip(signs, slopes) if s) for k in (0, 1))
+        slope = down, along
     elif exact and name in _COMPARED:
         one, other = slopes
         if one is None or other is None or one[0] - other[0] + one[1] - other[1]:

@@ -20,6 +20,7 @@ import numpy as np
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.compiler.graph.structure.facts import index_parts, known_integers
 from pullback.compiler.graph.structure.gathers import FEWEST, known_places, sum_of_counts
+from pullback.compiler.graph.structure.structure import written_out
 from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Elementwise
 
@@ -61,7 +62,9 @@ def _overlapped(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if start < 0 or start + step * (count - 1) + width > shape[d]:
         return None
-    updates = _written_out(r, updates)
+    product = r.definition(updates, "dot_general")
+    if product is not None:  # of which parts are wanted
+        updates = written_out(r, product)
     order = (*windows[:d], rows, columns, *windows[d:])
     if order != tuple(range(len(order))):
         updates = r.emit("transpose", updates, permutation=order)
@@ -100,21 +103,6 @@ def _steps(r: Rewriter, part: Any) -> tuple[int, int, bool] | None:
         if np.array_equal(table, start + step * rows[:, None] + columns):
             return start, step, turned
     return None
-
-
-def _written_out(r: Rewriter, atom: Any) -> Any:
-    """A product that sums nothing as one of elements, of which parts are wanted; others as they are."""
-    dot = r.definition(atom, "dot_general")
-    if dot is None:
-        return atom
-    (_, batch), factors, first = dot.params["dimension_numbers"], [], len(dot.params["dimension_numbers"][1][0])
-    for x, those in zip(dot.invars, batch):
-        rest = [a for a in range(x.aval.ndim) if a not in those]
-        x = r.emit("transpose", x, permutation=(*those, *rest)) if [*those, *rest] != list(range(x.aval.ndim)) else x
-        dims = (*range(len(those)), *range(first, first + len(rest)))
-        factors.append(r.broadcast(r.convert(x, atom.aval.dtype), atom.aval.shape, dims))
-        first += len(rest)
-    return r.emit("mul", *factors)
 
 
 def _is_stored(r: Rewriter, atom: Any) -> bool:

@@ -243,14 +243,23 @@ def _scaled(r: Rewriter, eqn: JaxprEqn) -> Any:
     free = [_free(x.aval.ndim, (), those) for x, those in zip(eqn.invars, batch)]
     if contract[0] or (free[0] and free[1]) or not out.shape or out.dtype.kind not in "iufcV":
         return None
-    operands = []
-    for x, those, rest in zip(eqn.invars, batch, free):
+    return written_out(r, eqn)
+
+
+def written_out(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """A product that sums nothing as one of elements."""
+    (_, batch), out = eqn.params["dimension_numbers"], eqn.outvars[0].aval
+    factors, first = [], len(batch[0])
+    for x, those in zip(eqn.invars, batch):
+        rest = _free(x.aval.ndim, (), those)
         order = (*those, *rest)
         if order != tuple(range(x.aval.ndim)):
             x = r.emit("transpose", x, permutation=order)
         x = r.convert(x, out.dtype, out.weak_type)
-        operands.append(x if x.aval.shape == out.shape else r.broadcast(x, out.shape, range(len(order))))
-    return r.emit("mul", *operands)
+        dims = (*range(len(those)), *range(first, first + len(rest)))
+        factors.append(x if x.aval.shape == out.shape else r.broadcast(x, out.shape, dims))
+        first += len(rest)
+    return r.emit("mul", *factors)
 
 
 def _free(ndim: int, contract: Any, batch: Any) -> list[int]:

@@ -72,6 +72,37 @@ def _memory_kind(kind: str | None) -> str:
     return kind or "device"
 
 
+class DeviceList(tuple[Any, ...]):
+    """The devices of a sharding, in its order."""
+
+    __slots__ = ()
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all are of this process."""
+        return all(map(is_local, self))
+
+    @property
+    def addressable_device_list(self) -> DeviceList:
+        """Those of this process."""
+        return DeviceList(filter(is_local, self))
+
+    @property
+    def process_indices(self) -> set[int]:
+        """The processes that they belong to."""
+        return {device.process_index for device in self}
+
+    @property
+    def default_memory_kind(self) -> str:
+        """The memory of arrays of which nothing else is said."""
+        return MEMORY_KINDS[0]
+
+    @property
+    def memory_kinds(self) -> tuple[str, ...]:
+        """All that arrays can lie in."""
+        return MEMORY_KINDS
+
+
 class Sharding:
     """Base: a set of devices and, for a shape, the part of an array that each holds."""
 
@@ -96,6 +127,10 @@ class Sharding:
     def _device_assignment(self) -> tuple[Any, ...]:
         """The devices in the order of the mesh; libraries look at it."""
         return tuple(self.device_set)
+
+    @property
+    def _internal_device_list(self) -> DeviceList:
+        return DeviceList(self._device_assignment)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         """As XLA writes it, for arrays of so many dimensions; libraries look at it."""

@@ -341,12 +341,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "random_seed(seeds, impl)", "seed_with_impl(impl, seed)", "threefry2x32_p",
         ),
     },
-    "extend.sharding": {
-        "mlir": (
-            "GSPMDSharding", "get_hlo_sharding_from_serialized_proto(sharding)",
-            "get_op_sharding_from_serialized_proto(sharding)", "get_serialized_proto_from_hlo_sharding(sharding)",
-        ),
-    },
     "extend.xla": {
         "xla": (
             "PipelineStage", "clear_hlo_module_transformation(name, stage=, platforms=)",
@@ -427,11 +421,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     "jax_names.src.batching": {
         "internal": (
             "make_iota(axis_size)", "to_elt(trace, get_idx, x, spec)",
-        ),
-    },
-    "jax_names.src.sharding_impls": {
-        "xla": (
-            "GSPMDSharding",
         ),
     },
     "lax": {

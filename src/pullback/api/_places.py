@@ -196,7 +196,9 @@ def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
     """ValueError for an argument that is committed to other places than in_shardings says; single devices are left."""
     for x, s in zip(leaves, wanted, strict=True):
         place = getattr(x, "sharding" if getattr(x, "is_only_a_type", False) else "_device", None)
-        if isinstance(x, np.ndarray) and s is not None and not s.is_fully_addressable and not s.is_fully_replicated:
+        if s is None or is_abstract(s):
+            continue
+        if isinstance(x, np.ndarray) and not s.is_fully_addressable and not s.is_fully_replicated:
             raise ValueError(
                 "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, either specify a "
                 "replicated sharding explicitly or use `jax.make_array_from_process_local_data(...)` to convert your "
@@ -204,13 +206,22 @@ def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
                 "each process, then you can use `jax.make_array_from_callback(...)` to create a `jax.Array` which you "
                 f"can pass to jit. Got arg shape: {x.shape}, arg value: {x}"
             )
-        if s is None or not isinstance(place, (Device, Sharding)) or (isinstance(place, Device) and s.num_devices == 1):
+        if not isinstance(place, (Device, Sharding)) or (isinstance(place, Device) and s.num_devices == 1):
             continue
         if not x.sharding.is_equivalent_to(s, x.ndim) and not _cuts_alike(x.sharding, s):
             raise ValueError(
                 f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
                 f"arg sharding: {x.sharding} for arg type: {type_of_operand(x).str_short()}"
             )
+
+
+def check_devices_said(name: str, wanted: Sequence[Any]) -> None:
+    """ValueError where in_shardings are over a mesh without devices, and neither a mesh nor arguments have any."""
+    if any(map(is_abstract, wanted)):
+        raise ValueError(
+            "Passing lowering_platforms via jax.export or jit(f).trace(*args).lower(lowering_platforms=...) is "
+            f"required when only AbstractMesh exists in a jitted computation: no device is said on which to run {name}."
+        )
 
 
 def _cuts_alike(have: Sharding, wanted: Any) -> bool:

@@ -18,6 +18,7 @@ from pullback.api import donation
 from pullback.api._places import (
     Wanted,
     check_arguments,
+    check_devices_said,
     check_layouts,
     compile_partitioned,
     constrained,
@@ -271,6 +272,7 @@ class Jit:
         wanted = None if self.wanted.is_open else self.places_of_arguments(args, kwargs, statics)
         layouts = None
         if wanted is not None:
+            check_devices_said(self.name, wanted)
             check_arguments(leaves, wanted)
             layouts = self.layouts(args, kwargs, statics, leaves, closed.out_avals, out_tree)
         watched = None

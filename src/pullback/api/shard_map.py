@@ -45,7 +45,7 @@ from pullback.transforms.batching import BatchTracer
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import JVPTracer
 from pullback.util import config
-from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_map, tree_unflatten
+from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.tracebacks import api_boundary
 
 
@@ -126,9 +126,7 @@ def _with_references(
     arguments_tree = tree_unflatten(tree, references.values)
     specs = [
         PartitionSpec() if spec is None else spec
-        for spec in broadcast_prefix(
-            in_specs, arguments_tree, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec)
-        )
+        for spec in broadcast_prefix(in_specs, arguments_tree, is_leaf=_is_spec)
     ]
     through = references.through(lambda *leaves: function(*tree_unflatten(tree, leaves)))
     after_specs = [specs[n] for n in references.cells]
@@ -157,6 +155,9 @@ def _run(
     function, args, in_specs = _without_objects(function, args, in_specs)
     leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
     specs = _specs("shard_map in_specs", in_specs, args, axes)
+    if not hasattr(out_specs, "made"):
+        for spec in tree_leaves(out_specs, is_leaf=_is_spec):  # before the function runs
+            _checked_spec("shard_map out_specs", spec, axes)
     _check_types(leaves, specs, mesh, axes, name)
     _check_shapes(leaves, specs, mesh, name)
     if isinstance(mesh, Mesh):
@@ -320,7 +321,7 @@ def _without_objects(function: Callable, args: tuple, in_specs: Any) -> tuple[Ca
     leaves, tree = tree_flatten(args)
     if all(hasattr(x, "aval") or isinstance(x, (np.ndarray, int, float, complex)) for x in leaves):
         return function, args, in_specs
-    specs = broadcast_prefix(in_specs, args, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec))
+    specs = broadcast_prefix(in_specs, args, is_leaf=_is_spec)
     pairs = enumerate(zip(leaves, specs, strict=True))
     objects = {k: x for k, (x, spec) in pairs if spec is None and not is_array_like(x)}
     if not objects:
@@ -449,25 +450,32 @@ def _restricted(spec: PartitionSpec, axes: frozenset) -> PartitionSpec:
 
 def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[PartitionSpec]:
     """A spec for each leaf of the tree."""
-    given = broadcast_prefix(specs, tree, is_leaf=lambda s: s is None or isinstance(s, PartitionSpec), name=what)
-    out = []
-    for spec in given:
-        if spec is None:
-            spec = PartitionSpec()
-        if not isinstance(spec, PartitionSpec):
-            raise TypeError(
-                f"{what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it has {spec!r}"
-            )
-        named = all_names_of(spec)
-        if unknown := [n for n in named if n not in axes]:
-            raise ValueError(
-                f"{what} argument must refer to an axis marked as manual ({frozenset(axes)}), but: {spec} refers to "
-                f"{unknown[0]!r}"
-            )
-        if len(set(named)) != len(named):
-            raise DuplicateSpecError(f"{what}: {spec} names an axis twice")
-        out.append(spec)
-    return out
+    given = broadcast_prefix(specs, tree, is_leaf=_is_spec, name=what)
+    return [_checked_spec(what, spec, axes) for spec in given]
+
+
+def _is_spec(leaf: Any) -> bool:
+    return leaf is None or isinstance(leaf, PartitionSpec)
+
+
+def _checked_spec(what: str, spec: Any, axes: Sequence[Any]) -> PartitionSpec:
+    if spec is None:
+        return PartitionSpec()
+    if not isinstance(spec, PartitionSpec):
+        raise TypeError(
+            f"{what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it has {spec!r} of type "
+            f"{type(spec).__name__}"
+        )
+    named = all_names_of(spec)
+    named = [*named, PartitionSpec.UNCONSTRAINED] if PartitionSpec.UNCONSTRAINED in spec else named
+    if unknown := [n for n in named if n not in axes]:
+        raise ValueError(
+            f"{what} argument must refer to an axis marked as manual ({frozenset(axes)}), but: {spec} refers to "
+            f"{unknown[0]!r}"
+        )
+    if len(set(named)) != len(named):
+        raise DuplicateSpecError(f"{what}: {spec} names an axis twice")
+    return spec
 
 
 def _check_devices(x: Any, mesh: Mesh, name: str, number: int) -> None:

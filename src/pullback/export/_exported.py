@@ -86,13 +86,19 @@ class Exported:
     _out_shardings: tuple[Any, ...] | None = dataclasses.field(default=None, repr=False)
     _keep_unused: bool = dataclasses.field(default=False, repr=False)
 
-    in_shardings_hlo = property(
+    _in_named_shardings = property(
         lambda self: self._in_shardings or (None,) * len(self.in_avals),
         doc="For each argument how it lies over a mesh without devices; None: it does not say.",
     )
-    out_shardings_hlo = property(
+    _out_named_shardings = property(
         lambda self: self._out_shardings or (None,) * len(self.out_avals),
         doc="For each result how it lies over a mesh without devices; None: it does not say.",
+    )
+    in_shardings_hlo = property(
+        lambda self: (None,) * len(self.in_avals), doc="Nothing: meshes say how arguments lie, see in_shardings_jax."
+    )
+    out_shardings_hlo = property(
+        lambda self: (None,) * len(self.out_avals), doc="Nothing: meshes say how results lie, see out_shardings_jax."
     )
     ordered_effects = property(lambda self: (), doc="Effects in order: none can be exported.")
     unordered_effects = property(lambda self: (), doc="Effects without order: none can be exported.")
@@ -122,11 +128,11 @@ class Exported:
 
     def in_shardings_jax(self, mesh: Any) -> Sequence[Any]:
         """How each argument lies over this mesh; None: it does not say. ValueError if its axes have other sizes."""
-        return tuple(_meshes.over(s, mesh) for s in self.in_shardings_hlo)
+        return tuple(_meshes.over(s, mesh) for s in self._in_named_shardings)
 
     def out_shardings_jax(self, mesh: Any) -> Sequence[Any]:
         """How each result lies over this mesh; None: it does not say. ValueError if its axes have other sizes."""
-        return tuple(_meshes.over(s, mesh) for s in self.out_shardings_hlo)
+        return tuple(_meshes.over(s, mesh) for s in self._out_named_shardings)
 
     def has_vjp(self) -> bool:
         """Whether the function can be differentiated."""
@@ -201,7 +207,7 @@ class Exported:
         values = self._solver.solve([have.shape for have in types])
         several = self.nr_devices > 1
         devices = _meshes.devices_for(self.fun_name, self.nr_devices, leaves) if several else None
-        ins = [_meshes.on_devices(s, devices) for s in self.in_shardings_hlo]
+        ins = [_meshes.on_devices(s, devices) for s in self._in_named_shardings]
         leaves = [x if s is None else put(as_array(x, self.fun_name), s) for x, s in zip(leaves, ins, strict=True)]
         return tree_unflatten(self.out_tree, self._flat(values, devices)(*leaves))
 

@@ -62,11 +62,12 @@ def _shown_jaxpr(jaxpr: Jaxpr) -> tuple[Jaxpr, Said]:
             eqns.append(eqn.replace(invars=invars, params=params))
             continue
         (out,), (x,), changed = eqn.outvars, invars, True
-        results = [k for k, v in enumerate(jaxpr.outvars) if v is out]
+        of_result = eqn.params["argument"] == "out_shardings"
+        results = [k for k, v in enumerate(jaxpr.outvars) if v is out and of_result]
         for k in results:
             outs[k] = eqn.params["sharding"]
-        place = next((k for k, v in enumerate(jaxpr.invars) if v is x), None)
-        if place is not None and not results:
+        place = next((k for k, v in enumerate(jaxpr.invars) if v is x and not of_result), None)
+        if place is not None:
             ins[place] = eqn.params["sharding"]
         if results or place is not None:
             same[out] = x

@@ -154,8 +154,11 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         else:
             found = tuple(map(_with_auto_axes, said, _Rules(mesh, devices).results(placing, places)))
         given = [(p, len(v.aval.shape)) for p, v in zip(places, placing.arguments) if p is not None]
-        if given:
-            found = tuple(written_alike(p, len(a.shape), given) for p, a in zip(found, out_avals, strict=True))
+        said_by_jit = _said_by_jit(placing.jaxpr)
+        found = tuple(
+            (None if isinstance(v, Literal) else said_by_jit.get(v)) or written_alike(p, len(a.shape), given)
+            for v, p, a in zip(placing.jaxpr.outvars, found, out_avals, strict=True)
+        )
         found = tuple(map(_over_meshes_of_types, found, placing.jaxpr.outvars))
         found = _over_said_axes(placing.jaxpr, found)
         found = tuple(map(_in_state_of_types, found, placing.jaxpr.outvars))
@@ -499,6 +502,17 @@ def _said_over_other_meshes(jaxpr: Jaxpr, mesh: Mesh) -> dict[Any, Any]:
             if not isinstance(other, Mesh):
                 other = Mesh(mesh.devices.reshape(other.axis_sizes), other.axis_names, axis_types=other.axis_types)
             found[eqn.outvars[0]] = place_of(sharding.update(mesh=other))
+    return found
+
+
+def _said_by_jit(jaxpr: Jaxpr) -> dict[Any, Any]:
+    """Of results of which out_shardings say where over a mesh they lie: these places, in the words that were given."""
+    found = {}
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "laid_out" and eqn.params["argument"] == "out_shardings":
+            said = eqn.params["sharding"]
+            if isinstance(said, NamedSharding) and isinstance(said.mesh, Mesh):
+                found[eqn.outvars[0]] = place_of(said)
     return found
 
 

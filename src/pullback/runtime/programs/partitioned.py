@@ -248,8 +248,10 @@ def result_shardings(closed: ClosedJaxpr, made: Partitioned, layout: Layout) -> 
         unreduced, reduced = state_of(atom.aval)
         found.append(NamedSharding(layout.mesh, spec.update(unreduced=unreduced, reduced=reduced)))
     given = list(zip(layout.given, [len(a.shape) for a in closed.in_avals]))
-    found = [s if v in by_jit else in_memory(s, v.aval) for s, v in zip(found, closed.jaxpr.outvars, strict=True)]
-    return [written_alike(s, len(a.shape), given) for s, a in zip(found, closed.out_avals, strict=True)]
+    return [
+        s if v in by_jit else written_alike(in_memory(s, v.aval), len(v.aval.shape), given)
+        for s, v in zip(found, closed.jaxpr.outvars, strict=True)
+    ]
 
 
 class _Run:

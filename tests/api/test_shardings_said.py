@@ -1,0 +1,67 @@
+"""What users say of shardings: in whose words results answer, what programs show, and what is refused."""
+
+import numpy as np
+import pytest
+
+import pullback as jax
+import pullback.numpy as jnp
+from pullback.sharding import AxisType, NamedSharding
+from pullback.sharding import PartitionSpec as P
+from pullback.sharding._shardings import UNSPECIFIED
+
+MESH = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+X = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+
+def over(*parts, mesh=MESH):
+    return NamedSharding(mesh, P(*parts))
+
+
+@pytest.mark.parametrize("spec", [(), (None,), (None, None), ("x",), ("x", None), (None, "x"), ((),)], ids=str)
+@pytest.mark.parametrize("given", [(None,), ("x", None), None], ids=str)
+def test_results_lie_as_out_shardings_say_word_by_word(spec, given):
+    x = X if given is None else jax.device_put(X, over(*given))
+    for function in (lambda x: 2 * x, lambda x: x, lambda x: jnp.ones((8, 8))):
+        assert jax.jit(function, out_shardings=over(*spec))(x).sharding == over(*spec)
+
+
+def test_programs_show_which_argument_said_what():
+    def eqn(function, *args, **said):
+        return jax.make_jaxpr(jax.jit(function, **said))(*args).eqns[0].params
+
+    open_, cut, other = UNSPECIFIED, over("x"), over("y")
+    found = eqn(lambda x: x, X, in_shardings=cut)
+    assert (found["in_shardings"], found["out_shardings"]) == ((cut,), (open_,))
+    found = eqn(lambda x, y: (x, y), X, X, in_shardings=(cut, None), out_shardings=(other, cut))
+    assert (found["in_shardings"], found["out_shardings"]) == ((cut, open_), (other, cut))
+
+
+def test_meshes_without_devices():
+    abstract = over("x", mesh=MESH.abstract_mesh)
+    double = jax.jit(lambda x: 2 * x, in_shardings=abstract)
+    exported = jax.export.export(double, platforms=["cpu"])(X)
+    assert exported.nr_devices == 4 and exported.in_shardings_hlo == (None,)
+    assert exported.in_shardings_jax(MESH) == (over("x"),)
+    x = jax.device_put(X, over("x"))
+    np.testing.assert_array_equal(exported.call(x), 2 * X)
+    assert double(x).sharding == over("x")
+    with pytest.raises(ValueError, match="only AbstractMesh exists"):
+        double(X)
+    with jax.set_mesh(MESH):
+        assert double(X).sharding.spec == P("x")
+
+
+@pytest.mark.parametrize("specs, error, text", [
+    ({"out_specs": P("y")}, ValueError, "axis marked as manual"),
+    ({"out_specs": {"a": P("x"), "b": P("z")}}, ValueError, "axis marked as manual"),
+    ({"out_specs": 3}, TypeError, "of type int"),
+    ({"out_specs": P("x", "x")}, jax.sharding.DuplicateSpecError, "twice"),
+    ({"in_specs": P(P.UNCONSTRAINED)}, ValueError, "UNCONSTRAINED"),
+])  # fmt: skip
+def test_specs_are_looked_at_before_the_function_runs(specs, error, text):
+    def fails(x):
+        raise AssertionError("it ran")
+
+    given = {"in_specs": P("x"), "out_specs": P("x"), "mesh": MESH, "axis_names": {"x"}}
+    with pytest.raises(error, match=text):
+        jax.shard_map(fails, **given | specs)(X)

@@ -96,14 +96,14 @@ class GSPMDSharding(Sharding):
         return is_replicated(self._hlo_sharding)
 
     def check(self, shape: Sequence[int], what: str) -> None:
-        self._check_rank(shape)
+        self._check_rank(shape, f"One of {what} is incompatible with its sharding annotation {self}: ")
         self.devices_indices_map(shape)
 
-    def _check_rank(self, shape: Sequence[int]) -> None:
+    def _check_rank(self, shape: Sequence[int], before: str = "") -> None:
         rank = len(self._hlo_sharding.ways()[0])
         if len(shape) < rank:
             raise ValueError(
-                f"Sharding {self} is only valid for values of rank at least {rank}, but was applied to a value of rank "
+                f"{before}Sharding {self} is only valid for values of rank at least {rank}, but was applied to a value of rank "
                 f"{len(shape)}"
             )
 

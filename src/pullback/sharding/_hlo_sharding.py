@@ -135,10 +135,10 @@ class HloSharding:
         return HloSharding.iota_tile(tile, sizes, order, last)
 
     @staticmethod
-    def tuple_sharding(arg0: Any, arg1: Sequence[HloSharding]) -> HloSharding:
+    def tuple_sharding(_shape: Any, parts: Sequence[HloSharding]) -> HloSharding:
         """Those of the parts of a tuple, whose shape XLA wants and nothing here does."""
         made = HloSharding(OpShardingType.TUPLE)
-        made._parts = tuple(arg1)
+        made._parts = tuple(parts)
         return made
 
     def to_proto(self) -> OpSharding:

@@ -103,8 +103,8 @@ class GSPMDSharding(Sharding):
         rank = len(self._hlo_sharding.ways()[0])
         if len(shape) < rank:
             raise ValueError(
-                f"{before}Sharding {self} is only valid for values of rank at least {rank}, but was applied to a value of rank "
-                f"{len(shape)}"
+                f"{before}Sharding {self} is only valid for values of rank at least {rank}, but was applied to a "
+                f"value of rank {len(shape)}"
             )
 
     @api_boundary

@@ -41,12 +41,14 @@ class Code:
         dots_pairs: bool = False,
         multiplies_tiles: bool = False,
         fuses: bool = False,
+        picks: int = 0,
     ) -> None:
         self.converts_halves = converts_halves  # the CPU has instructions for it
         self.looks_up = looks_up  # entries of the tables that one instruction looks up
         self.dots_pairs = dots_pairs  # the same
         self.multiplies_tiles = multiplies_tiles  # the same
         self.fuses = fuses  # the same: products and sums rounded once
+        self.picks = picks  # bytes of the smallest elements that one instruction picks from two registers
         self.terms: dict[str, tuple[str, str]] = {}  # factors of products that sums take in unrounded
         lines: list[Line] = []
         self.entry: list[Line] = []  # allocas
@@ -142,6 +144,14 @@ class Code:
                 break
         return self._place(text, key, lowest, lowest if depth is None else depth)
 
+    def unseen(self, kind: str, name: str, value: str, *operands: str) -> str:
+        """A constant that LLVM takes for a variable, read where these operands are; each name has one value."""
+        self.declare(f"@{name} = private global {kind} {value}")
+        text = f"load {kind}, ptr @{name}, !invariant.load !0"
+        depth = self._allowed(max((self.level.get(operand, 0) for operand in operands), default=0))
+        found = (scope.memo.get(text) for scope in self.scopes[: depth + 1])
+        return next(filter(None, found), None) or self._written(text, text, depth)
+
     def _place(self, text: str, key: str, lowest: int, depth: int) -> str:
         """Finds the instruction in scope `lowest` or deeper; else writes it into scope `depth` or deeper."""
         scopes = self.scopes
@@ -149,11 +159,18 @@ class Code:
             found = scope.memo.get(key)
             if found is not None:
                 return found
-        top = len(scopes) - 1
-        for d in range(top, depth, -1):
-            if scopes[d].barrier:
-                depth = d
-                break
+        return self._written(text, key, self._allowed(depth))
+
+    def _allowed(self, depth: int) -> int:
+        """The outermost scope from `depth` on that instructions may move to."""
+        for d in range(len(self.scopes) - 1, depth, -1):
+            if self.scopes[d].barrier:
+                return d
+        return depth
+
+    def _written(self, text: str, key: str, depth: int) -> str:
+        """Writes an instruction into a scope."""
+        scopes, top = self.scopes, len(self.scopes) - 1
         self._count += 1
         name = f"%v.{self._count}"
         (scopes[depth].lines if depth == top else scopes[depth + 1].ahead).append(f"  {name} = {text}")

@@ -54,6 +54,16 @@ class Target:
         return self.looks_up == 16
 
     @property
+    def picks(self) -> int:
+        """Bytes of the smallest elements that an instruction picks from any lanes of two registers: 1 (AVX512-VBMI), 2
+        (AVX-512) or 0.
+        """
+        features = self.features.split(",")
+        if self.vector_bytes < 64 or (self.features and not {"+avx512bw", "+avx512vl"} <= set(features)):
+            return 0
+        return 1 if "+avx512vbmi" in features else 2
+
+    @property
     def dots_pairs(self) -> bool:
         """Whether an instruction multiplies pairs of bf16 and adds them to a float: AVX512-BF16."""
         return self.vector_bytes == 64 and "+avx512bf16" in self.features.split(",")

@@ -1,19 +1,13 @@
 """Programs whose values are cut over the devices of a mesh: what of a call's arguments says so, and the run.
 
-Arrays are whole in the memory of the machine. Where a cut makes each device's part a run of consecutive bytes, in the
-order of the devices, the part is used where it lies; else the parts are copied into a stack, and those of results out
-of one.
+Arrays are whole in the memory of the machine; devices get their parts as `stacks.py` says.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from pullback._ext import _core
 from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from pullback.core.types import said_by
@@ -21,8 +15,7 @@ from pullback.partition import Cut, Partitioned, partition
 from pullback.partition.factors import extent, whole
 from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
-from pullback.partition.write import local_aval
-from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
+from pullback.runtime.arrays.arrays import dressed, is_plain, words_of
 from pullback.runtime.arrays.placement import (
     in_memory,
     is_over_other_types,
@@ -34,6 +27,7 @@ from pullback.runtime.arrays.placement import (
 )
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
+from pullback.runtime.programs.stacks import Stack
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._specs import in_short, state_of
 from pullback.util import config, dtypes
@@ -156,8 +150,8 @@ def compile_partitioned(
     program = compile_for_devices(made.closed, layout.sizes, (), name)
     kept = program.kept
     numbers = tuple(range(len(made.ins))) if kept is None else kept
-    ins = [_Stack(closed.in_avals[k], made.ins[k], layout) for k in numbers]
-    outs = [_Stack(aval, cut, layout) for aval, cut in zip(closed.out_avals, made.outs, strict=True)]
+    ins = [Stack(closed.in_avals[k], made.ins[k], layout.sizes) for k in numbers]
+    outs = [Stack(aval, cut, layout.sizes) for aval, cut in zip(closed.out_avals, made.outs, strict=True)]
     shardings = [place_of(s) for s in result_shardings(closed, made, layout)]
     run = program.on_devices(
         layout.mesh.size,
@@ -187,7 +181,7 @@ def on_one_device(closed: ClosedJaxpr, layout: Layout, arrays: Sequence[Any]) ->
     from pullback.compiler.graph.simplify.collectives import exchange_collectives
 
     made = partitioned(closed, layout)
-    stacks = [_Stack(aval, cut, layout) for aval, cut in zip(closed.in_avals, made.ins, strict=True)]
+    stacks = [Stack(aval, cut, layout.sizes) for aval, cut in zip(closed.in_avals, made.ins, strict=True)]
     inputs = [stack.of(words_of(x)) for stack, x in zip(stacks, arrays, strict=True)]
     mapped = tuple(stack.is_mapped for stack in stacks)
     return OneDevice(
@@ -260,8 +254,8 @@ class _Run:
     def __init__(
         self,
         run: Any,
-        ins: list[_Stack],
-        outs: list[_Stack],
+        ins: list[Stack],
+        outs: list[Stack],
         shardings: list[Any],
         kinds: list[Any],
         gone: list[int],
@@ -278,61 +272,7 @@ class _Run:
         return [y if kind is None else dressed(y, kind) for y, kind in zip(found, self.kinds, strict=True)]
 
 
-def _is_taken_over(given: _Stack, outs: Sequence[_Stack]) -> bool:
+def _is_taken_over(given: Stack, outs: Sequence[Stack]) -> bool:
     """Whether results may have the memory of a donated argument: not if those of its type are cut otherwise."""
     alike = [y for y in outs if (y.aval.shape, y.aval.dtype) == (given.aval.shape, given.aval.dtype)]
     return not alike or any(y.cut == given.cut for y in alike)
-
-
-class _Stack:
-    """The parts of an array, one for each device, one after the other; of keys, their words."""
-
-    def __init__(self, aval: Any, cut: Cut, layout: Layout) -> None:
-        self.aval, self.sizes = physical(aval), layout.sizes
-        self.cut = cut = (*cut, *[()] * (len(self.aval.shape) - len(cut)))
-        self.is_mapped = any(extent(axes, self.sizes) > 1 for axes in cut)
-        leading = bool(cut) and cut[0] == tuple(a for a in layout.mesh.axis_names if self.sizes[a] > 1)
-        self.lies_so = not self.is_mapped or (leading and not any(cut[1:]))  # the parts are where they are
-
-    @functools.cached_property
-    def stacked(self) -> Any:
-        """The type of the stack."""
-        part = local_aval(self.aval, self.cut, self.sizes)
-        return part.update(shape=(np.prod(list(self.sizes.values()), dtype=int), *part.shape))
-
-    @functools.cached_property
-    def pieces(self) -> tuple[list[int], list[int], list[Any]]:
-        """(the shape with a dimension for each axis that cuts, before those that it cuts; the order of dimensions of
-        the stack, the axes in the order of the mesh; those axes).
-        """
-        shape: list[int] = []
-        at: dict[Any, int] = {}
-        inner: list[int] = []
-        for n, axes in zip(self.aval.shape, self.cut, strict=True):
-            for a in axes:
-                at[a] = len(shape)
-                shape.append(self.sizes[a])
-            inner.append(len(shape))
-            shape.append(n // extent(axes, self.sizes))
-        used = [a for a in self.sizes if a in at]
-        return shape, [*[at[a] for a in used], *inner], used
-
-    def of(self, x: Any) -> Any:
-        """The stack of an array's parts."""
-        if self.lies_so:
-            return x
-        shape, order, used = self.pieces
-        parts = np.asarray(x).reshape(shape).transpose(order)
-        where = tuple(slice(None) if a in used else None for a in self.sizes)
-        parts = np.broadcast_to(parts[where], (*self.sizes.values(), *parts.shape[len(used) :]))
-        return _core.from_numpy(np.ascontiguousarray(parts).reshape(self.stacked.shape), self.stacked, None, False)
-
-    def joined(self, y: Any, sharding: Any) -> Any:
-        """The array that a stack has the parts of."""
-        if self.lies_so:
-            return y
-        _, order, used = self.pieces
-        parts = np.asarray(y).reshape(*self.sizes.values(), *self.stacked.shape[1:])
-        parts = parts[tuple(slice(None) if a in used else 0 for a in self.sizes)]
-        whole = np.ascontiguousarray(parts.transpose(np.argsort(order))).reshape(self.aval.shape)
-        return _core.from_numpy(whole, self.aval, sharding, False)

@@ -119,7 +119,7 @@ class Stack:
 
 
 def _program(function: Callable[[Any], list[Any]], before: Any, after: Any, name: str) -> Callable[..., Any]:
-    """array, the place of the copy -> the copy. It knows nothing of where arrays lie, and of what their types say of it."""
+    """array, the place of the copy -> the copy. It knows nothing of where arrays lie, or what their types say of it."""
     given = ShapedArray(before.shape, before.dtype)
     with config.mesh_in_force(None):
         program = compile_jaxpr(trace(function, [given], DebugInfo("jit", name)), name=name)

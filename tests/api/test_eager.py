@@ -199,7 +199,7 @@ A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.0], [0.5, 0.0, 2.0]], np.float32)
 
 
 @pytest.mark.parametrize(
-    "fun, args",
+    "call",
     [
         (jnp.linalg.solve, (A, A[0])),
         (jnp.linalg.inv, (A,)),
@@ -217,6 +217,22 @@ A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.0], [0.5, 0.0, 2.0]], np.float32)
         (jnp.lexsort, ((A[0], A[1]),)),
         (jnp.isin, (A[0], A[1])),
         (jnp.geomspace, (A[0] + 1, A[1] + 9, 4)),
+        (jnp.repeat, (A[0], np.array([2, 0, 1])), {"total_repeat_length": 4}),
+        (jnp.unique, (A[0],), {"size": 2}),
+        (jnp.setxor1d, (A[0], A[1]), {"size": 4, "fill_value": -1}),
+        (jnp.nonzero, (A,), {"size": 5}),
+        (jnp.compress, (A[0] > 1, A), {"size": 2}),
+        (jnp.put, (A, np.array([1, 4]), A[0, :2]), {"inplace": False}),
+        (jnp.fill_diagonal, (A, 7.0), {"inplace": False}),
+        (jnp.bincount, (np.array([3, 1, 1]),), {"length": 5}),
+        (jnp.histogram2d, (A[0], A[1], 4)),
+        (jnp.insert, (A[0], np.array([1, 2]), 9.0)),
+        (jnp.unravel_index, (np.array([3, 1, 1]), (2, 2))),
+        (jnp.choose, (np.array([3, 1, 0]), [A[0], A[1]]), {"mode": "wrap"}),
+        (jnp.polydiv, (A[0], A[1, :2])),
+        (jnp.polymul, (A[0], A[1, :2])),
+        (jnp.roots, (A[0],), {"strip_zeros": False}),
+        (jnp.kaiser, (5, 2.0)),
         (scipy.linalg.solve_triangular, (A, A[0])),
         (scipy.linalg.lu_solve, ((A, np.arange(3, dtype=np.int32)), A[0])),
         (scipy.special.multigammaln, (A[0], 1)),
@@ -230,11 +246,12 @@ A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.0], [0.5, 0.0, 2.0]], np.float32)
         (pb.nn.logsumexp, (A, 0)),
     ],
 )
-def test_functions_of_all_packages_remember(fun, args):
+def test_functions_of_all_packages_remember(call):
     """A solution of 50 equations took 240 us of Python where the compiled one takes 15."""
+    fun, args, named = (*call, {})[:3]
     args = pb.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, args)
     fun.clear_cache()
-    results = [pb.tree.leaves(fun(*args)) for _ in range(4)]
+    results = [pb.tree.leaves(fun(*args, **named)) for _ in range(24)]
     assert fun._cache_size() == 1
     for first, last in zip(results[0], results[-1]):
         np.testing.assert_allclose(first, last, rtol=1e-5, atol=1e-6)

@@ -34,7 +34,7 @@ _ARRAYS = {
     "a initial where mean": (
         "all any amax amin max min mean prod sum std var nanmax nanmin nanmean nanprod nansum nanstd nanvar "
         "argmax argmin nanargmax nanargmin ptp count_nonzero cumprod cumsum nancumprod nancumsum median nanmedian "
-        "around round sort argsort argpartition partition repeat ravel reshape permute_dims swapaxes squeeze transpose "
+        "around round sort argsort argpartition partition ravel reshape permute_dims swapaxes squeeze transpose "
         "moveaxis rollaxis roll expand_dims diagonal trace ones_like zeros_like packbits unpackbits sort_complex resize"
     ),
     "a q weights": "average percentile quantile nanpercentile nanquantile",
@@ -67,21 +67,44 @@ _ARRAYS = {
     "v": "diag diagflat",
     "x y": "corrcoef trapezoid",
     "x xp fp": "interp",
+    # Those of sets and of places that are true have results of a known shape where `size` is given.
+    "ar": "unique",
+    "ar1 ar2": "intersect1d setdiff1d setxor1d union1d",
+    "a": "argwhere flatnonzero nonzero",
+    "condition a": "compress",
+    "condition arr": "extract",
+    "arr mask vals": "place",
+    "a repeats": "repeat",
+    "a ind v": "put",
+    "a val": "fill_diagonal",
+    "x weights": "bincount",
+    "x y weights": "histogram2d",
+    "sample weights": "histogramdd",
+    "arr obj values": "insert",
+    "arr": "delete trim_zeros",
+    "indices": "unravel_index",
+    "multi_index": "ravel_multi_index",
+    "a choices": "choose",
+    "u v": "polydiv",
     "x bins": "digitize",
     "arys": "atleast_1d atleast_2d atleast_3d",
     "args": "broadcast_arrays",
     "operands": "einsum",
     "xi": "meshgrid",
     "start stop base": "geomspace logspace",
-    "": "arange eye full identity linspace ones tri zeros",
-    "p": "unwrap",
+    "": (
+        "arange bartlett blackman diag_indices eye full hamming hanning identity indices linspace ones tri tril_indices "
+        "triu_indices zeros"
+    ),
+    "beta": "kaiser",
+    "p": "roots unwrap",
 }
 # Arguments that are static where they are Python ints: x ** 2 is a product.
-_LITERAL = {"power": (1,), "pow": (1,), "histogram": (1,), "histogram_bin_edges": (1,)}
+_LITERAL = dict.fromkeys(("power", "pow", "histogram", "histogram_bin_edges", "insert", "repeat"), (1,))
 # What is compiled for its first call (runtime/eager/bits.py): running sums, and matrices.
 _AT_ONCE = frozenset({
     *("convolve", "correlate", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"),
-    *("polyfit", "unwrap", "vander"),
+    *("polyfit", "polymul", "roots", "unwrap", "vander"),
 })  # fmt: skip
 
 

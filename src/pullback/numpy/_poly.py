@@ -153,15 +153,20 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         raise ValueError(f"polydiv: expected vectors of coefficients, got shapes {u.shape} and {v.shape}")
     m, n = u.shape[0] - 1, v.shape[0] - 1
     scale = lax.div(lax.full((), 1, v.dtype), lax.index_in_dim(v, 0, 0, keepdims=False))
-    quotient = []
-    rest = u
-    for k in range(max(m - n + 1, 0)):
-        digit = lax.mul(scale, lax.index_in_dim(rest, k, 0, keepdims=False))
-        quotient.append(lax.expand_dims(digit, (0,)))
-        taken = lax.pad(lax.mul(v, broadcast_to(digit, v.shape)), const(v, 0), [(k, m - n - k, 0)])
-        rest = lax.sub(rest, taken)
-    # Fewer coefficients than the divisor: the quotient is one 0.
-    q = lax.concatenate(quotient, 0) if quotient else lax.full((1,), 0, u.dtype)
+    if m < n:  # fewer coefficients than the divisor: the quotient is one 0
+        q, rest = lax.full((1,), 0, u.dtype), u
+    else:
+        # A window of n + 1 coefficients goes down u; what multiples of v leave of its first one is the remainder's.
+        def step(window: Any, coming: Any) -> tuple[Any, tuple[Any, Any]]:
+            digit = lax.mul(scale, lax.index_in_dim(window, 0, 0, keepdims=False))
+            left = lax.sub(window, lax.mul(v, broadcast_to(digit, v.shape)))
+            following = lax.concatenate([lax.slice_in_dim(left, 1, n + 1), lax.expand_dims(coming, (0,))], 0)
+            return following, (digit, lax.index_in_dim(left, 0, 0, keepdims=False))
+
+        first = lax.slice_in_dim(u, 0, n + 1)
+        coming = lax.pad(lax.slice_in_dim(u, n + 1, m + 1), const(u, 0), [(0, 1, 0)])
+        window, (q, left) = lax.scan(step, first, coming)
+        rest = lax.concatenate([left, lax.slice_in_dim(window, 0, n)], 0)
     if trim_leading_zeros:
         rest = concrete_or_error(rest, "polydiv: the number of leading zeros of the remainder must be known")
         rest = trim_zeros(rest, trim="f")

@@ -174,6 +174,23 @@ def sqrtm(A: Any, blocksize: int = 1) -> Any:
     return jnp.matmul(jnp.matmul(z, u), jnp.conj(jnp.swapaxes(z, -1, -2)))
 
 
+@jit
+def _from_diagonal(t: Any, f: Any) -> Any:
+    """What commutes with the upper triangular t, from its diagonal: one superdiagonal after the other."""
+    n = t.shape[-1]
+    diagonal = jnp.diagonal(t)
+    distance = jnp.arange(n)[None, :] - jnp.arange(n)[:, None]
+
+    def superdiagonal(f: Any, p: Any) -> tuple[Any, None]:
+        # One of t f - f t, which is 0: what f is not known yet is 0 in both products.
+        difference = jnp.einsum("ik,ki->i", t, jnp.roll(f, -p, 1)) - jnp.einsum("ik,ki->i", f, jnp.roll(t, -p, 1))
+        gaps = jnp.roll(diagonal, -p) - diagonal
+        found = jnp.where(gaps == 0, difference, difference / jnp.where(gaps == 0, 1, gaps))
+        return jnp.where(distance == p, found[:, None], f), None
+
+    return lax.scan(superdiagonal, f, jnp.arange(1, max(n, 1)))[0]
+
+
 def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     """The function of a matrix whose eigenvalues are `func` of A's; with disp=False also an estimate of the error.
 
@@ -188,16 +205,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
     f = jnp.diag(func(diagonal)).astype(t.dtype)
     between = jnp.abs(diagonal[:, None] - diagonal[None, :])
     least = jnp.min(jnp.where(jnp.eye(n, dtype=bool), np.inf, between)) if n > 1 else 1.0
-    distance = jnp.arange(n)[None, :] - jnp.arange(n)[:, None]
-
-    def superdiagonal(f: Any, p: Any) -> tuple[Any, None]:
-        # One of t f - f t, which is 0: what f is not known yet is 0 in both products.
-        difference = jnp.einsum("ik,ki->i", t, jnp.roll(f, -p, 1)) - jnp.einsum("ik,ki->i", f, jnp.roll(t, -p, 1))
-        gaps = jnp.roll(diagonal, -p) - diagonal
-        found = jnp.where(gaps == 0, difference, difference / jnp.where(gaps == 0, 1, gaps))
-        return jnp.where(distance == p, found[:, None], f), None
-
-    f, _ = lax.scan(superdiagonal, f, jnp.arange(1, max(n, 1)))
+    f = _from_diagonal(t, f)
     out = jnp.matmul(jnp.matmul(z, f), jnp.conj(z.T))
     if disp:
         return out

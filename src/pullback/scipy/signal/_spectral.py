@@ -176,18 +176,31 @@ def istft(
     return jnp.arange(norm.shape[0], dtype=real) / fs, signal
 
 
+def _windows(signal: Any, size: int, step: int) -> Any:
+    """[..., n] -> [..., k, size]: the segments that start at each multiple of `step` and lie within the signal."""
+    starts = _starts((signal.shape[-1] - size) // step + 1, step)
+    lead = signal.shape[:-1]
+    axes = lax.GatherDimensionNumbers(
+        offset_dims=(*range(len(lead)), len(lead) + 1), collapsed_slice_dims=(), start_index_map=(len(lead),)
+    )
+    return lax.gather(signal, starts, axes, (*lead, size), indices_are_sorted=True, mode="promise_in_bounds")
+
+
 def _overlap_add(parts: Any, step: int) -> Any:
-    """[..., k, size] -> [..., (k - 1) step + size]: the segments added where they overlap."""
+    """[..., k, size] -> [..., (k - 1) step + size]: the segments added where they overlap; `_windows` transposed."""
     count, size = parts.shape[-2:]
     lead = parts.shape[:-2]
-    # Each segment in pieces of one step, so that the pieces of one number lie side by side and add as whole arrays.
-    pieces = -(-size // step)
-    rows = jnp.pad(parts, [(0, 0)] * len(lead) + [(0, 0), (0, pieces * step - size)])
-    rows = rows.reshape(*lead, count, pieces, step)
-    total = jnp.zeros((*lead, count + pieces - 1, step), parts.dtype)
-    for k in range(pieces):
-        total = total.at[..., k : k + count, :].add(rows[..., k, :])
-    return total.reshape(*lead, -1)[..., : (count - 1) * step + size]
+    axes = lax.ScatterDimensionNumbers(
+        update_window_dims=(*range(len(lead)), len(lead) + 1), inserted_window_dims=(),
+        scatter_dims_to_operand_dims=(len(lead),),
+    )  # fmt: skip
+    empty = jnp.zeros((*lead, (count - 1) * step + size), parts.dtype)
+    starts = _starts(count, step)
+    return lax.scatter_add(empty, starts, parts, axes, indices_are_sorted=True, mode="promise_in_bounds")
+
+
+def _starts(count: int, step: int) -> Any:
+    return np.arange(0, count * step, step, dtype=np.int32)[:, None]
 
 
 def _median_bias(n: int) -> float:
@@ -276,13 +289,11 @@ def _segments(
 
 def _transformed(s: Any, w: Any, size: int, step: int, length: int, trend: Any, one_sided: bool) -> Any:
     """[..., n] -> [..., frequency, segment]."""
-    count = (s.shape[-1] - size) // step + 1
     if step == size:
+        count = s.shape[-1] // size
         parts = s[..., : count * size].reshape(*s.shape[:-1], count, size)
     else:
-        parts = jnp.stack(
-            [lax.slice_in_dim(s, k, k + (count - 1) * step + 1, step, s.ndim - 1) for k in range(size)], -1
-        )
+        parts = _windows(s, size, step)
     if callable(trend):
         parts = trend(parts)
     elif trend is not False and trend is not None and trend != 0:

@@ -93,8 +93,8 @@ _ARRAYS = {
     "xi": "meshgrid",
     "start stop base": "geomspace logspace",
     "": (
-        "arange bartlett blackman diag_indices eye full hamming hanning identity indices linspace ones tri tril_indices "
-        "triu_indices zeros"
+        "arange bartlett blackman diag_indices eye full hamming hanning identity indices linspace ones tri zeros "
+        "tril_indices triu_indices"
     ),
     "beta": "kaiser",
     "p": "roots unwrap",

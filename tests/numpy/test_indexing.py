@@ -223,6 +223,9 @@ CASES = {
         m.unravel_index(k, (2, 3)),
         m.ravel_multi_index((k // 2, k), (2, 3), mode="clip"),
     ),
+    "unravel_index of floats": lambda m, x, k: [
+        m.floor(p) for p in m.unravel_index(k % 6 if m is np else (k % 6).astype("float32") + 0.5, (2, 3))
+    ],
     "diagonal indices": lambda m, x, k: (
         m.diag_indices(3),
         m.tril_indices(3, -1),

@@ -53,4 +53,10 @@ SUITES = (
     Suite("jax-datetime", ("jax_datetime/**/*_test.py",)),
     Suite("jax-dataclasses", ("tests/test_*.py",)),
     Suite("jaxoplanet", ("tests/**/*_test.py",)),
+    Suite("kfac-jax", ("tests/test_*.py",)),
+    Suite("jax-cosmo", ("tests/test_*.py",)),
+    Suite("qpax", ("test/test_*.py",)),
+    Suite("nifty8", ("test/test_re/**/test_*.py", "test/test_operators/test_jax.py")),
+    Suite("exojax", ("tests/unittests/**/*_test.py",)),
+    Suite("jaxley", ("tests/test_*.py", "tests/jaxley_identical/test_*.py")),
 )

@@ -181,12 +181,13 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
 
 
 def unravel(flat: Any, shape: Sequence[int]) -> list[Any]:
-    """Positions along each axis of numbers in C order, which are in bounds."""
+    """Positions along each axis of numbers in C order, which are in bounds; of floats the last keeps the fraction."""
+    whole = dtypes.issubdtype(flat.dtype, np.integer)
     out = []
     for n in reversed(shape[1:]):
         length = lax.full_like(flat, n)
         out.append(lax.rem(flat, length))
-        flat = lax.div(flat, length)
+        flat = lax.div(flat, length) if whole else lax.floor(lax.div(flat, length))
     return [flat, *out[::-1]]
 
 

@@ -304,8 +304,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         for n in (shape if isinstance(shape, (tuple, list)) else np.atleast_1d(np.asarray(shape)))
     ]
     total = math.prod(lengths)
-    if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise TypeError(f"unravel_index: argument 'indices' has dtype {indices.dtype}; expected integers")
+    if dtypes.issubdtype(indices.dtype, np.bool_):
+        indices = convert(indices, np.dtype("int32"))
+    elif not any(dtypes.issubdtype(indices.dtype, kind) for kind in (np.integer, np.floating)):
+        raise TypeError(f"unravel_index: argument 'indices' has dtype {indices.dtype}; expected numbers with an order")
     wrapped = lax.select(
         lax.lt(indices, lax.full_like(indices, 0)), lax.add(indices, lax.full_like(indices, total)), indices
     )

@@ -273,6 +273,20 @@ def test_a_shape_rule_that_asks_another_ones():
         jax.make_jaxpr(asked.bind)(X)
 
 
+def test_a_shape_rule_that_says_effects():
+    """What has an effect stays where nothing needs its result, and runs in order with the rest."""
+    said = []
+    tells = jex.Primitive("tells_of_it")
+    tells.def_impl(lambda x: (said.append(float(x)), x)[1])
+    effect = object()
+    tells.def_effectful_abstract_eval(lambda x: (x, {effect}))
+    jaxpr = jax.make_jaxpr(lambda x: (tells.bind(x), 3)[1])(X[0])
+    assert jaxpr.effects == {effect} and [e.primitive for e in jaxpr.eqns] == [tells]
+    looped = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (tells.bind(c), None), x, None, length=2)[0])(X[0])
+    assert looped.effects == {effect}
+    assert float(tells.bind(jnp.float32(2.0))) == 2 and said == [2]
+
+
 class SlottedTracer(jax.core.Tracer):
     """One whose class has no room for more than it names, as jax.experimental.jet's."""
 

@@ -204,7 +204,7 @@ class Primitive:
             self.takes_numbers = True
         types = getattr(cls, "abstract_eval", None)
         if types is not None:
-            self.abstract_eval = lambda *avals, **params: types(self, *avals, **params)[0]
+            self.def_effectful_abstract_eval(lambda *avals, **params: types(self, *avals, **params))
 
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""
@@ -281,6 +281,23 @@ class Primitive:
     def def_abstract_eval(self, rule):
         """Set the rule of types: rule(*avals, **params) -> aval, or a list of avals."""
         self.abstract_eval = rule
+        return rule
+
+    def def_effectful_abstract_eval(self, rule):
+        """Set the rule of types and effects: rule(*avals, **params) -> (aval or list of avals, set of effects).
+
+        An equation has the effects that the rule gave last: it is asked right before an equation is recorded.
+        """
+        found: frozenset = frozenset()
+
+        def types(*avals, **params):
+            nonlocal found
+            out, effects = rule(*avals, **params)
+            found = frozenset(effects)
+            return out
+
+        self.abstract_eval = types
+        self.effects = lambda _params: found
         return rule
 
     def __repr__(self):

@@ -63,7 +63,7 @@ def lbfgs() -> Callable[[], Any]:
         updates, state = solver.update(slope, state, x, value=value, grad=slope, value_fn=f)
         return (optax.apply_updates(x, updates), state), None
 
-    # Not more: from the minimum on, whether each search tries one step or twenty is decided by the last bit of the value.
+    # No more steps: from the minimum on the last bit decides whether each search tries one point or twenty.
     run = jax.jit(lambda x: jax.lax.scan(step, (x, solver.init(x)), None, length=36)[0][0])
     start = jnp.zeros(5)
     return lambda: run(start)

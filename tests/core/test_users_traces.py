@@ -1,5 +1,7 @@
 """Interpreters that users write: subclasses of jax.core.Trace and jax.core.Tracer, as haiku's to_dot has them."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -285,6 +287,30 @@ def test_a_shape_rule_that_says_effects():
     looped = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (tells.bind(c), None), x, None, length=2)[0])(X[0])
     assert looped.effects == {effect}
     assert float(tells.bind(jnp.float32(2.0))) == 2 and said == [2]
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_primitive_is_another_one(how):
+    """It may be given a name of its own, and has the rules of the first."""
+    copied = how(jax.lax.mul_p)
+    copied.name = "times_of_test"
+    jaxpr = jax.make_jaxpr(lambda x: copied.bind(x, x) + jax.lax.mul_p.bind(x, x))(X)
+    assert [e.primitive.name for e in jaxpr.eqns] == ["times_of_test", "mul", "add"]
+    for _ in range(4):  # eager calls, which are remembered from the second on
+        assert copied.bind(X, X).tolist() == (X * X).tolist()
+    assert jax.jit(lambda x: copied.bind(x, x))(X).tolist() == (X * X).tolist()
+    assert jax.vmap(jax.grad(lambda x: copied.bind(x, x)))(X).tolist() == (2 * X).tolist()
+
+
+def test_a_copy_of_a_call():
+    """Inside of a program that is copied a primitive stays what it is."""
+    called = jax.make_jaxpr(jax.jit(jnp.sin))(X)
+    renamed = copy.deepcopy(called.eqns[0].primitive)
+    renamed.name = "call_of_test"
+    assert called.eqns[0].primitive.name == "jit"
+    (out,) = renamed.bind(X, **called.eqns[0].params)
+    assert out.tolist() == jnp.sin(X).tolist()
+    assert copy.deepcopy(called).eqns[0].primitive is called.eqns[0].primitive
 
 
 class SlottedTracer(jax.core.Tracer):

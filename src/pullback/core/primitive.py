@@ -180,20 +180,24 @@ class Primitive:
         if register:
             registry.setdefault(name, self)
         self._take_methods()
-        if self.evaluate is None and not isinstance(lower, Inline):
-            # Evaluation on concrete arrays remembers plans: repeated calls do not leave C.
-            self.bind = _core.JitFunction(  # type: ignore[method-assign]
-                self.process,
-                self._miss,
-                maxsize=1024,
-                warmup=2,
-                static_keywords=True,
-                known=self.applications,
-                find=self._find,
-            )
-            self.run = _core.JitFunction(  # type: ignore[method-assign]
-                self.run, self._miss_run, maxsize=1024, warmup=2, static_keywords=True, while_tracing=True
-            )
+        self._remember_calls()
+
+    def _remember_calls(self) -> None:
+        """Evaluation on concrete arrays remembers plans: repeated calls do not leave C."""
+        if self.evaluate is not None or isinstance(self.lower, Inline):
+            return
+        self.bind = _core.JitFunction(  # type: ignore[method-assign]
+            self.process,
+            self._miss,
+            maxsize=1024,
+            warmup=2,
+            static_keywords=True,
+            known=self.applications,
+            find=self._find,
+        )
+        self.run = _core.JitFunction(  # type: ignore[method-assign]
+            self.run, self._miss_run, maxsize=1024, warmup=2, static_keywords=True, while_tracing=True
+        )
 
     def _take_methods(self) -> None:
         """Make rules of what a library's class of primitives has as methods: `impl(*arrays, **params)`, and
@@ -304,10 +308,14 @@ class Primitive:
         return self.name
 
     def __copy__(self):
-        return self
+        """Another primitive with the same rules, which may get another name (as pennylane does it)."""
+        copied = object.__new__(type(self))
+        copied.__dict__ |= {k: v for k, v in self.__dict__.items() if k not in ("bind", "run")} | {"applications": {}}
+        copied._remember_calls()
+        return copied
 
     def __deepcopy__(self, memo):
-        return self
+        return self if memo else self.__copy__()  # inside of a program that is copied it stays what it is
 
     def __reduce__(self):
         return _by_name, (self.name,)

@@ -107,14 +107,14 @@ def _solve_transpose(x_bar, a, b, *, left_side, lower, transpose_a, conjugate_a,
 
 def _solve_batch(args, dims, **params):
     (a, b), (da, db) = args, dims
-    if da is None and a.ndim == 2:
+    if da is None:
         # One matrix for all: the batch axis becomes more right-hand sides.
-        left = params["left_side"]
-        b = move_batch_axis(b, db, b.ndim - 1 if left else 0)
-        n = a.shape[0]
-        flat = lax.reshape(b, (n, b.size // max(n, 1)) if left else (b.size // max(n, 1), n))
-        out = lax.reshape(triangular_solve_p.bind(a, flat, **params), b.shape)
-        return out, b.ndim - 1 if left else 0
+        left, stack, n = params["left_side"], a.shape[:-2], a.shape[-1]
+        at = b.ndim - 1 if left else len(stack)
+        b = move_batch_axis(b, db, at)
+        count = math.prod(b.shape[len(stack) :]) // max(n, 1)
+        flat = lax.reshape(b, (*stack, n, count) if left else (*stack, count, n))
+        return lax.reshape(triangular_solve_p.bind(a, flat, **params), b.shape), at
     size = batch_size(args, dims)
     return triangular_solve_p.bind(batch_front(a, da, size), batch_front(b, db, size), **params), 0
 

@@ -89,3 +89,61 @@ def test_derivatives():
     mean = x[mask].mean(0)
     expected = np.where(mask[:, None], 2 * mean / mask.sum(), 0)
     np.testing.assert_allclose(pb.jit(pb.grad(loss))(x), expected, rtol=1e-5, atol=1e-7)
+
+
+def matrices(*shape):
+    """Well-conditioned ones."""
+    return values(*shape) / 10 + 3 * np.eye(shape[-1], dtype="f4")
+
+
+def operands(f, name, *args):
+    """The shapes of the first operands of the primitives of a name."""
+    closed = optimize_jaxpr(pb.make_jaxpr(f)(*args))
+    return [e.invars[0].aval.shape for e in closed.jaxpr.eqns if e.primitive.name == name]
+
+
+def test_repeated_matrices_are_solved_with_once():
+    a, v = matrices(3, 5, 5), values(40, 5)
+    expected = np.linalg.solve(a[None], v[:, None, :, None])[..., 0]
+    for f in (
+        lambda a, v: jnp.linalg.solve(a[None], v[:, None, :, None])[..., 0],
+        lambda a, v: pb.vmap(lambda x: pb.vmap(lambda m: jnp.linalg.solve(m, x))(a))(v),
+    ):
+        assert operands(f, "lu", a, v) == [(3, 5, 5)]
+        assert set(operands(f, "triangular_solve", a, v)) == {(3, 5, 5)}
+        np.testing.assert_allclose(pb.jit(f)(a, v), expected, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_right_hand_sides_of_a_repeated_triangle(axis, left):
+    a, b = matrices(3, 4, 4), values(3, 6, 4, 2)
+    b = b if left else b.swapaxes(2, 3)
+    if axis == 0:
+        b = b.swapaxes(0, 1)
+    wide = np.expand_dims(a, axis)
+    f = lambda a, b: lax.linalg.triangular_solve(
+        jnp.broadcast_to(jnp.expand_dims(a, axis), (*b.shape[:2], 4, 4)), b, left_side=left, lower=True
+    )
+    lower = np.tril(wide)
+    expected = np.linalg.solve(lower, b) if left else b @ np.linalg.inv(lower)
+    assert operands(f, "triangular_solve", a, b) == [(3, 4, 4)]
+    np.testing.assert_allclose(pb.jit(f)(a, b), expected, rtol=2e-4, atol=2e-5)
+
+
+def test_decompositions_of_repeated_matrices():
+    a = matrices(2, 4, 4)
+    a = a + a.swapaxes(1, 2)
+    f = lambda a: jnp.linalg.eigh(jnp.broadcast_to(a, (3, 2, 4, 4)))
+    assert operands(f, "eigh", a) == [(2, 4, 4)]
+    values_, vectors = pb.jit(f)(a)
+    assert values_.shape == (3, 2, 4) and vectors.shape == (3, 2, 4, 4)
+    np.testing.assert_allclose(values_, np.broadcast_to(np.linalg.eigvalsh(a), (3, 2, 4)), rtol=1e-4)
+    inverse = pb.jit(lambda a: jnp.linalg.inv(jnp.broadcast_to(a, (3, 2, 4, 4))))(a)
+    np.testing.assert_allclose(inverse, np.broadcast_to(np.linalg.inv(a), (3, 2, 4, 4)), rtol=1e-3, atol=1e-5)
+
+
+def test_matrices_that_differ_stay():
+    a = matrices(2, 3, 4, 4)
+    f = lambda a: jnp.linalg.inv(a + jnp.arange(3.0)[:, None, None])
+    assert operands(f, "lu", a) == [(2, 3, 4, 4)]

@@ -25,7 +25,7 @@ from pullback.compiler.graph.structure.phases import PHASE_RULES
 from pullback.compiler.graph.structure.pieces import PIECE_RULES
 from pullback.compiler.graph.structure.pooling import POOLING_RULES
 from pullback.compiler.graph.structure.powers import POWER_RULES
-from pullback.compiler.graph.structure.repeats import REPEAT_RULES
+from pullback.compiler.graph.structure.repeats import repeat_rules
 from pullback.compiler.graph.structure.reversals import REVERSAL_RULES
 from pullback.compiler.graph.structure.running import RUNNING_RULES
 from pullback.compiler.graph.structure.scatters import SCATTER_RULES
@@ -89,7 +89,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             POOLING_RULES,
             RUNNING_RULES,
             REVERSAL_RULES,
-            REPEAT_RULES,
+            repeat_rules(),
             STACK_RULES,
             PHASE_RULES,
             SPECTRUM_RULES,

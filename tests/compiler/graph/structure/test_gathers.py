@@ -184,3 +184,27 @@ def test_rows_of_a_table_times_a_vector():
     i, v = np.random.default_rng(1).integers(0, 50, 300), np.arange(40, dtype="f4")
     for f in (lambda t, i, v: t.at[i].get(mode="clip") @ v, lambda t, i, v: v @ t.T[:, i]):
         np.testing.assert_allclose(jax.jit(f)(table, i, v), table[i] @ v, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("step", [-64, 3, 64, 300])
+def test_pieces_at_equal_distances(step, turned):
+    x = np.random.default_rng(0).standard_normal((3, 12_000)).astype("f4")
+    first = 11_700 if step < 0 else 20
+
+    def pieces(xp, x):
+        places = first + step * xp.arange(38)[:, None] + xp.arange(250)
+        return x[:, places.T if turned else places]
+
+    f = lambda x: pieces(jnp, x)
+    closed = optimize_jaxpr(jax.make_jaxpr(f)(x))
+    gathers = [e for e in closed.jaxpr.eqns if e.primitive.name == "gather"]
+    assert [e.invars[1].aval.shape for e in gathers] == [(38, 1)]
+    np.testing.assert_array_equal(jax.jit(f)(x), pieces(np, x))
+
+
+def test_pieces_beyond_the_end_are_those_of_places():
+    x = np.arange(3000.0, dtype="f4")
+    places = 100 * np.arange(40)[:, None] + np.arange(50)
+    got = jax.jit(lambda x: x[100 * jnp.arange(40)[:, None] + jnp.arange(50)])(x)
+    np.testing.assert_array_equal(got, x[np.minimum(places, 2999)])

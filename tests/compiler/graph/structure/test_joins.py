@@ -8,6 +8,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.compiler.pipelines import optimize_jaxpr
 
 SHAPES = [[(1,)] * 40, [(k % 3,) for k in range(20)], [(2, k % 4, 3) for k in range(30)]]
 
@@ -99,3 +100,39 @@ def test_no_piece_of_rows_is_computed_where_another_lies(join, count):
     choices = [line for line in text.splitlines() if "select(lt(i" in line or "select(eq(i" in line]
     assert not choices
     np.testing.assert_allclose(jax.jit(f)(x), f(x), rtol=1e-6)
+
+
+def primitives(f, *args):
+    return [e.primitive.name for e in optimize_jaxpr(jax.make_jaxpr(f)(*args)).jaxpr.eqns]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("count", [9, 17, 100])
+def test_many_slices_at_equal_distances_are_read_where_they_lie(count, axis):
+    x = np.random.default_rng(0).standard_normal((3, 250, 4)).astype("f4")
+    pieces = [lambda x, k=k: x[1:, 240 - 2 * k : 249 - 2 * k, ::2] for k in range(count)]
+    f = lambda x: jnp.stack([piece(x) for piece in pieces], axis)
+    assert "gather" in primitives(f, x) and "join" not in primitives(f, x)
+    np.testing.assert_array_equal(jax.jit(f)(x), np.stack([piece(x) for piece in pieces], axis))
+    g = lambda x: jnp.concatenate([piece(x) for piece in pieces], min(axis, 1))
+    np.testing.assert_array_equal(jax.jit(g)(x), np.concatenate([piece(x) for piece in pieces], min(axis, 1)))
+
+
+def test_slices_at_other_distances_are_copied():
+    x = np.arange(500.0, dtype="f4")
+    starts = [k * k for k in range(20)]
+    f = lambda x: jnp.stack([x[k : k + 30] for k in starts])
+    assert "gather" not in primitives(f, x) and "join" in primitives(f, x)
+    np.testing.assert_array_equal(jax.jit(f)(x), np.stack([x[k : k + 30] for k in starts]))
+    strided = lambda x: jnp.stack([x[k : k + 30 : 3] for k in range(20)])
+    np.testing.assert_array_equal(jax.jit(strided)(x), np.stack([x[k : k + 30 : 3] for k in range(20)]))
+
+
+def test_sums_of_a_stack_of_slices_stay_choices():
+    x = np.arange(500.0, dtype="f4")
+    f = lambda x: jnp.stack([x[k : k + 400] for k in range(20)]).sum(0)
+    assert "gather" not in primitives(f, x)
+    np.testing.assert_allclose(jax.jit(f)(x), sum(x[k : k + 400] for k in range(20)))
+    g = jax.jit(jax.grad(lambda x: (jnp.stack([x[k : k + 400] for k in range(20)]) ** 2).sum()))
+    expected = sum(np.pad(2 * x[k : k + 400], (k, 100 - k)) for k in range(20))
+    np.testing.assert_allclose(g(x), expected)

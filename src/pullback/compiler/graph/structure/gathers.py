@@ -6,10 +6,12 @@
     x[clip(arange(n) - 1, 0)]      =>    concatenate(x[:1], x[:-1])
     x[i[:, None] + 1, j]           =>    x[1:, :m], with i, j = arange(n - 1), arange(m)
     x[abs(i[:, None] - i)]         =>    rows of x[abs(arange(1 - n, n))], each a part of it; so with i + j, on any axis
+    x[:, 8 * i[:, None] + j]       =>    parts of x at every eighth place; so the other way round
 
 Slices fuse with what is around them, and are read in lanes.
 
 Measured: a five-point stencil of 1000 x 1500 by indices takes 0.21 of the time it took (1290 us, now 269, loaded).
+48 pieces of 256 of 16 series of 4096, at every 64th place, took 40 us, now 7.
 9,970 windows of 11 numbers times a vector took 65 us, now 4, as windows of 16 and more did.
 """
 
@@ -98,7 +100,7 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
     ):
         return None
     part = r.reshape(indices, shape)
-    start, falls = sum_of_counts(r, part), False
+    start, falls, by, turned = sum_of_counts(r, part), False, 1, False
     places = known_integers(r, part) if start is None else None
     if start is not None:
         row = np.arange(start, start + sum(shape) - 1).astype(indices.aval.dtype)
@@ -109,14 +111,28 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
     elif (places[1:, :-1] == places[:-1, 1:]).all():
         row = np.concatenate([places[0, :-1], places[:, -1]])
     else:
-        return None
+        turned = not (np.diff(places) == 1).all()
+        places = places.T if turned else places
+        by = int(places[1, 0]) - int(places[0, 0])
+        if not by or not (np.diff(places) == 1).all() or not (np.diff(places[:, 0]) == by).all():
+            return None
+        falls, by = by < 0, abs(by)
+        first, last = (places[-1], places[0]) if falls else (places[0], places[-1])
+        if first[0] < 0 or last[-1] >= operand.aval.shape[axis]:
+            return None
+        row = np.arange(first[0], last[-1] + 1, dtype=indices.aval.dtype)
+    if turned:
+        shape = shape[::-1]
+        out = (*out[:axis], *shape, *out[axis + 2 :])
     numbers = n._replace(offset_dims=tuple(a if a < axis else a - 1 for a in others))
     aval = indices.aval.update(shape=(len(row), 1))
     parts = r.emit("gather", operand, r.const(row[:, None], aval), **eqn.params | {"dimension_numbers": numbers})
     counting = r.emit("iota", dtype=np.dtype(np.int32), shape=(shape[0], 1), dimension=0, sharding=None)
     if falls:
         counting = r.emit("sub", r.full(counting.aval, shape[0] - 1), counting)
-    return r.emit(
+    if by > 1:
+        counting = r.emit("mul", counting, r.full(counting.aval, by))
+    found = r.emit(
         "gather",
         parts,
         counting,
@@ -127,6 +143,10 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,
         fill_value=None,
     )
+    if not turned:
+        return found
+    order = (*range(axis), axis + 1, axis, *range(axis + 2, len(out)))
+    return r.emit("transpose", found, permutation=order)
 
 
 def sum_of_counts(r: Rewriter, part: Any) -> int | None:

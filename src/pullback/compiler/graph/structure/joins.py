@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter
+from pullback.compiler.graph.structure.stacks import windows
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from pullback.core.lowering import Elementwise, Nest, Reduction
 from pullback.core.primitive import registry
@@ -21,6 +22,7 @@ from pullback.lax.records.nests import loops
 from pullback.loops.passes.split import MAX_PARTS
 from pullback.loops.passes.unroll import MAX_CHOICES
 
+MANY_WINDOWS = 8  # operands of which slices of one array at regular places are read as such
 MANY = 16  # operands that choices are made among
 MANY_APART = MAX_PARTS  # the same where copies write elements that are far apart: along the last of several axes
 
@@ -33,10 +35,11 @@ def write_joins(closed: ClosedJaxpr) -> ClosedJaxpr:
 def _copied(r: Rewriter, eqn: JaxprEqn) -> Any:
     ((_, axis),) = eqn.params.items()
     out = eqn.outvars[0].aval
-    if len(eqn.invars) <= (MANY_APART if 0 < axis == out.ndim - 1 else MANY):
+    if len(eqn.invars) <= MANY_WINDOWS or (out.shape[axis] <= MAX_CHOICES and _is_folded(r, eqn.outvars[0], axis)):
         return None
-    if out.shape[axis] <= MAX_CHOICES and _is_folded(r, eqn.outvars[0], axis):
-        return None
+    found = windows(r, eqn)
+    if found is not None or len(eqn.invars) <= (MANY_APART if 0 < axis == out.ndim - 1 else MANY):
+        return found
     return r.emit(join_p, *eqn.invars, axis=axis, new=eqn.primitive.name == "stack")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pullback.core.hooks import hooks
 from pullback.lax.elementwise.arithmetic import add_p, mul_p, neg_p, op, sub_p
 from pullback.lax.elementwise.densities import beta_density, gamma_density
+from pullback.lax.elementwise.gamma_curve import gamma_curve
 from pullback.lax.elementwise.zeta_slope import zeta_slope
 from pullback.lax.records.families import *
 from pullback.lax.records.families import INF, NAN, broadcast_operands
@@ -199,6 +200,15 @@ def _igamma_grad_a_jvp_x(x_dot, out, a, x):
     return mul_p.bind(x_dot, mul_p.bind(gamma_density(a, x), _growth(a, x)))
 
 
+def _igamma_grad_a_jvp_a(a_dot, out, a, x):
+    return mul_p.bind(a_dot, mul_p.bind(gamma_density(a, x), gamma_curve(a, x)))
+
+
+def _random_gamma_grad_jvp_a(a_dot, out, a, x):
+    # Of -(dP/da) / f: -(d2P/da2) / f - out (df/da) / f.
+    return mul_p.bind(a_dot, neg_p.bind(add_p.bind(gamma_curve(a, x), mul_p.bind(out, _growth(a, x)))))
+
+
 def _random_gamma_grad_jvp_x(x_dot, out, a, x):
     # Of -(dP/da) / f, f the density: -(df/da) / f - out (df/dx) / f.
     slope = sub_p.bind(lax.div_p.bind(sub_p.bind(a, constant(a, 1)), x), constant(x, 1))
@@ -215,7 +225,7 @@ igamma_grad_a_p = nary(
     reference=_compiled("igamma_grad_a"),
     lower=_in_f32("igamma_grad_a"),
     cost=400,
-    jvp=(NoRule("no published formula is implemented for the second derivative of igamma in a"), _igamma_grad_a_jvp_x),
+    jvp=(_igamma_grad_a_jvp_a, _igamma_grad_a_jvp_x),
     samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64, derivatives=False),
 )
 random_gamma_grad_p = nary(
@@ -226,10 +236,7 @@ random_gamma_grad_p = nary(
     reference=_compiled("random_gamma_grad"),
     lower=_in_f32("random_gamma_grad"),
     cost=400,
-    jvp=(
-        NoRule("no published formula is implemented for the second derivative of a gamma variate in a"),
-        _random_gamma_grad_jvp_x,
-    ),
+    jvp=(_random_gamma_grad_jvp_a, _random_gamma_grad_jvp_x),
     samples=Samples(low=0.2, high=8.0, edges=(1.0, 2.0), ulp=64, derivatives=False),
 )
 

@@ -532,3 +532,21 @@ def test_scatters_have_the_program_that_joins_elements():
         assert [v.aval for v in join.invars] == [jax.typeof(jnp.float32(1))] * 2
     x, y = jnp.float32(3), jnp.float32(4)
     assert jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(join, ()))(x, y) == [7.0]
+
+
+def test_options_of_pretty_print():
+    jaxpr = jax.make_jaxpr(lambda x: jax.jit(lambda y: y + 1)(x) @ x)(X)
+    assert ":f32" not in jaxpr.pretty_print(print_shapes=False).replace("1.0:f32[]", "")
+    assert jaxpr.pretty_print(print_effects=True).endswith(") : {  } }")
+    shown = jax.make_jaxpr(lambda x: jax.debug.print("{}", x))(X).pretty_print(print_effects=True)
+    assert shown.endswith("in () : { Debug } }")
+    plain = jaxpr.pretty_print(custom_pp_eqn_rules=False)
+    assert "precision=None" in plain and plain.index("keep_unused=False") < plain.index("name=<lambda>")
+    colored = jaxpr.pretty_print(use_color=True)
+    assert colored.startswith("{ \x1b[34;1mlambda \x1b[39;22m; a\x1b[35m:f32[")
+    assert re.sub("\x1b\\[[0-9;]*m", "", colored) == jaxpr.pretty_print() == str(jaxpr)
+    assert len(jaxpr.pretty_print(width=1000).split("\n")) < len(jaxpr.pretty_print(width=40).split("\n"))
+    both = jaxpr.pretty_print(source_info=True, name_stack=True).split("\n")
+    assert sum(line.endswith("# []") for line in both) == 3
+    with pytest.raises(TypeError, match="colour"):
+        jaxpr.pretty_print(colour=True)

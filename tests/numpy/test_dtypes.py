@@ -162,3 +162,16 @@ def test_what_promotes_inside_does_so_whatever_is_set():
         assert not jnp.array_equiv(x, y) and jnp.array_equiv(x, x[None]) and not jnp.array_equiv(x, y[:, :2])
         for f in (jnp.logspace, jnp.geomspace):
             assert f(x[0], x[2], 4).dtype == np.float32 and f(x[0], x[2], 4, dtype=jnp.int32).dtype == np.int32
+
+
+def test_arrays_of_64_bits_are_taken_where_these_are_not_enabled():
+    with pullback.enable_x64(True):
+        x, i = jnp.arange(1.0, 4.0) / 7, jnp.arange(3)
+    for function in (jnp.any, jnp.trunc, jnp.deg2rad, lambda x: jnp.pad(x, 1), lambda x: jnp.insert(x, 1, 2), jnp.diag):
+        for each in (x, i):
+            assert function(each).shape == pullback.jit(function)(each).shape
+    assert jnp.pad(x, 1).dtype == np.float64 and jnp.pad(i, 1, constant_values=2)[0] == 2
+    np.testing.assert_allclose(jnp.deg2rad(x), np.deg2rad(np.arange(1, 4) / 7), rtol=1e-15)
+    for function in (jnp.sum, jnp.max, jnp.mean, jnp.std, jnp.nansum, jnp.nanmean, jnp.nanstd):
+        assert function(x).dtype == np.float32 and pullback.jit(function)(x).dtype == np.float32
+    assert jnp.prod(i).dtype == np.int32

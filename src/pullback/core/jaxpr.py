@@ -210,9 +210,11 @@ class Jaxpr(Program):
 
     _repr_mimebundle_ = shown_by(lambda self: program_html(_printing().lines_with_places(self)))
 
-    def pretty_print(self, *, source_info: bool = False, name_stack: bool = False, **_kw) -> str:
-        """The text of the jaxpr, with each equation's line or scope after it."""
-        return _printing().jaxpr_text(self, source_info=source_info, name_stack=name_stack)
+    def pretty_print(self, **options) -> str:
+        """The text of the jaxpr. Options: source_info and name_stack (each equation's line and scope behind it),
+        print_shapes, print_effects, custom_pp_eqn_rules (False: all parameters, by name), width, use_color.
+        """
+        return _printing().jaxpr_text(self, **options)
 
 
 class ElementJaxpr(Jaxpr):

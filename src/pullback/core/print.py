@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback.core.atoms import DropVar, Literal, Program, Var, jaxprs_in_params
 from pullback.sharding._shardings import UNSPECIFIED
-from pullback.util.record import NamedTuple
+from pullback.util.record import NamedTuple, record
 
 WIDTH = 80
 LONG = 10  # jaxprs with more equations are printed in front
@@ -70,6 +70,30 @@ class _Note(NamedTuple):
     text: str
 
 
+class _Colored(NamedTuple):
+    """A text in a style, where colors are asked for."""
+
+    style: str
+    text: str
+
+
+# The codes of a terminal that begin and end a style; what is in none has the empty one.
+_STYLES = {"": ("", ""), "keyword": ("\x1b[34;1m", "\x1b[39;22m"), "type": ("\x1b[35m", "\x1b[39m")}
+
+
+@record
+class Style:
+    """What of a jaxpr is printed, and how."""
+
+    source_info: bool = False
+    name_stack: bool = False
+    print_shapes: bool = True
+    print_effects: bool = False
+    custom_pp_eqn_rules: bool = True
+    width: int = WIDTH
+    use_color: bool = False
+
+
 def _width(doc) -> int:
     """The document's width on one line."""
     if isinstance(doc, str):
@@ -78,42 +102,66 @@ def _width(doc) -> int:
         return len(doc.flat)
     if isinstance(doc, _Note):
         return 0
+    if isinstance(doc, _Colored):
+        return len(doc.text)
     return sum(map(_width, doc.parts))
 
 
-def _render(doc) -> str:
-    lines: list[str] = []
-    notes: list[list[str]] = []
-    line, own_notes = "", []  # type: ignore[var-annotated]
+class _Page:
+    """Lines that grow, with their widths without codes of colors, and the remarks behind them."""
+
+    def __init__(self, use_color: bool):
+        self.use_color = use_color
+        self.lines: list[tuple[str, int, list[str]]] = [("", 0, [])]
+        self.style = ""
+
+    @property
+    def column(self) -> int:
+        return self.lines[-1][1]
+
+    def write(self, text: str, style: str = "") -> None:
+        line, width, notes = self.lines[-1]
+        if text and self.use_color and style != self.style:
+            line += _STYLES[self.style][1] + _STYLES[style][0]
+            self.style = style
+        self.lines[-1] = (line + text, width + len(text), notes)
+
+    def newline(self, indent: int) -> None:
+        self.lines.append((" " * indent, indent, []))
+
+    def text(self) -> str:
+        if not any(notes for _, _, notes in self.lines):
+            return "\n".join(line for line, _, _ in self.lines)
+        column = max(width for _, width, _ in self.lines)
+        out = []
+        for line, width, notes in self.lines:
+            out.append(f"{line}{' ' * (column - width)} # {notes[0]}" if notes else line)
+            out.extend(f"{'':{column}} # {more}" for more in notes[1:])
+        return "\n".join(out)
+
+
+def _render(doc, style: Style = Style()) -> str:
+    page = _Page(style.use_color)
     stack: list[tuple[int, bool, Any]] = [(0, False, doc)]
     while stack:
         indent, flat, item = stack.pop()
         if isinstance(item, str):
-            line += item
+            page.write(item)
+        elif isinstance(item, _Colored):
+            page.write(item.text, item.style)
         elif isinstance(item, _Break):
             if flat:
-                line += item.flat
+                page.write(item.flat)
             else:
-                lines.append(line)
-                notes.append(own_notes)
-                line, own_notes = " " * indent, []
+                page.newline(indent)
         elif isinstance(item, _Note):
-            own_notes.append(item.text)
+            page.lines[-1][2].append(item.text)
         else:
             if isinstance(item, _Group):
-                flat = flat or len(line) + _width(item) <= WIDTH
+                flat = flat or page.column + _width(item) <= style.width
             inner = indent + item.by if isinstance(item, _Nest) else indent
             stack.extend((inner, flat, part) for part in reversed(item.parts))
-    lines.append(line)
-    notes.append(own_notes)
-    if not any(notes):
-        return "\n".join(lines)
-    column = max(map(len, lines))
-    out = []
-    for text, remarks in zip(lines, notes):
-        out.append(f"{text:{column}} # {remarks[0]}" if remarks else text)
-        out.extend(f"{'':{column}} # {more}" for more in remarks[1:])
-    return "\n".join(out)
+    return page.text()
 
 
 _OF_REFERENCES = ("get", "swap", "addupdate")
@@ -122,12 +170,12 @@ _OF_REFERENCES = ("get", "swap", "addupdate")
 class _Printer:
     """Names of variables, and the jaxprs that are printed in front."""
 
-    def __init__(self, source_info: bool = False, name_stack: bool = False):
+    def __init__(self, style: Style = Style()):
         self.names: dict[Var, str] = {}
         self.count = 0
         self.unused: set[Var] = set()
         self.shared: dict[int, str] = {}
-        self.source_info, self.name_stack = source_info, name_stack
+        self.style = style
 
     # names
 
@@ -156,7 +204,9 @@ class _Printer:
         for var in variables:
             if parts:
                 parts.append(_Group((_Break(" "),)))
-            parts.append(f"{self.name(var)}:{var.aval.short()}")
+            parts.append(self.name(var))
+            if self.style.print_shapes:
+                parts.append(_Colored("type", f":{var.aval.short()}"))
         return parts
 
     # documents
@@ -178,7 +228,8 @@ class _Printer:
         self.unused.update(v for eqn in jaxpr.eqns for v in eqn.outvars if v not in used)
 
     def jaxpr(self, jaxpr: Any):
-        head = ["{ lambda ", *self.binders(jaxpr.constvars), "; ", *self.binders(jaxpr.invars), ". let"]
+        variables = (*self.binders(jaxpr.constvars), "; ", *self.binders(jaxpr.invars))
+        head = ["{ ", _Colored("keyword", "lambda "), *variables, ". ", _Colored("keyword", "let")]
         body: list[Any] = [_Break(" ")]
         for number, eqn in enumerate(jaxpr.eqns):
             if number:
@@ -187,14 +238,18 @@ class _Printer:
         outs: list[Any] = []
         for number, atom in enumerate(jaxpr.outvars):
             outs += [",", _Group((_Break(" "),)), self.atom(atom)] if number else [self.atom(atom)]
-        end = ",) }" if len(outs) == 1 else ") }"
-        return _Group((_Nest(4, (*head, *body)), _Nest(2, (_Break(" "), "in (", _Nest(2, tuple(outs)), end))))
+        end = ",)" if len(outs) == 1 else ")"
+        if self.style.print_effects:
+            end += f" : {{ {', '.join(sorted(map(str, jaxpr.effects)))} }}"
+        last = (_Break(" "), _Colored("keyword", "in "), "(", _Nest(2, tuple(outs)), f"{end} }}")
+        return _Group((_Nest(4, (*head, *body)), _Nest(2, last)))
 
     def eqn(self, eqn: Any):
-        if eqn.primitive.name in _OF_REFERENCES and "index" in eqn.params:
-            return self.access(eqn)
-        if eqn.primitive.name == "jit":
-            self.carry_names(eqn)
+        if self.style.custom_pp_eqn_rules:
+            if eqn.primitive.name in _OF_REFERENCES and "index" in eqn.params:
+                return self.access(eqn)
+            if eqn.primitive.name == "jit":
+                self.carry_names(eqn)
         left = self.binders(eqn.outvars)
         params = self.params(eqn)
         if left:
@@ -205,7 +260,7 @@ class _Printer:
         if not eqn.invars:
             right.append(" ")
         operation = (eqn.primitive.name, params) if params else (eqn.primitive.name,)
-        if eqn.primitive.name == "reshard":
+        if eqn.primitive.name == "reshard" and self.style.custom_pp_eqn_rules:
             operation = ("reshard",)  # the result's type says how
         return _Nest(0, (*self.remarks(eqn), _Nest(2, tuple(left)), *operation, _Nest(2, tuple(right))))
 
@@ -227,11 +282,11 @@ class _Printer:
 
     def remarks(self, eqn):
         parts = []
-        if self.name_stack and eqn.source is not None and eqn.source.name_stack:
-            parts.append(f"[{eqn.source.name_stack}]")
-        if self.source_info and eqn.source is not None:
-            parts.append(eqn.source.in_full)
-        return (_Note(" ".join(parts)),) if parts else ()
+        if self.style.source_info and eqn.source is not None:
+            parts.append(_Note(eqn.source.in_full))
+        if self.style.name_stack:
+            parts.append(_Note(f"[{eqn.source.name_stack if eqn.source is not None else ''}]"))
+        return tuple(parts)
 
     def carry_names(self, eqn) -> None:
         """The names of a jitted function's arguments and results inside are those outside."""
@@ -250,7 +305,8 @@ class _Printer:
     def params(self, eqn):
         """[k=v k=v], or a line for each."""
         name = eqn.primitive.name
-        items = _shown_params(eqn)
+        plain = not self.style.custom_pp_eqn_rules
+        items = sorted((_SHOWN.get(name, {}) | eqn.params).items()) if plain else _shown_params(eqn)
         if not items:
             return None
         parts: list[Any] = [
@@ -281,7 +337,7 @@ class _Printer:
             return _Group(("(", _Nest(2, inner), _Break(""), ")"))
         if isinstance(value, frozenset):
             return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
-        if primitive == "dot_general" and key == "dimension_numbers":
+        if primitive == "dot_general" and key == "dimension_numbers" and self.style.custom_pp_eqn_rules:
             (left, right), (left_batch, right_batch) = value
             return str((([*left], [*right]), ([*left_batch], [*right_batch])))
         if isinstance(value, np.dtype):
@@ -340,9 +396,10 @@ def _printed_in_front(jaxpr: Any) -> list[tuple[Any, str]]:
     return named
 
 
-def jaxpr_text(jaxpr: Any, *, source_info: bool = False, name_stack: bool = False) -> str:
-    """The whole jaxpr as text; with remarks that say from which line, or from which scope, each equation came."""
-    return _render(_Printer(source_info, name_stack).program(jaxpr))
+def jaxpr_text(jaxpr: Any, **style: Any) -> str:
+    """The whole jaxpr as text; the options are those of `Style`, TypeError for others."""
+    chosen = Style(**style)
+    return _render(_Printer(chosen).program(jaxpr), chosen)
 
 
 class _Marking(_Printer):

@@ -24,6 +24,7 @@ from pullback.core.dimensions import Dimension
 from pullback.core.dimensions import index as size_of
 from pullback.core.explain import shown, type_shown
 from pullback.core.kinds import is_arraylike
+from pullback.lax.elementwise.bits import convert as lax_convert
 from pullback.sharding import NamedSharding, PartitionSpec
 from pullback.util import dtypes
 from pullback.util.config import config
@@ -98,6 +99,8 @@ def make_array(x: Any, dtype: Any = None, weak: bool = False) -> Any:
 def const(x: Any, value: Any) -> Any:
     """Scalar of x's dtype and weak type, to be broadcast by lax."""
     aval = x.aval
+    if dtypes.canonicalize_dtype(aval.dtype, True) != aval.dtype:  # made where 64 bits were enabled
+        return hooks.exactly(np.asarray(value, aval.dtype)[()])
     return make_array(value, aval.dtype, aval.weak_type)
 
 
@@ -105,6 +108,13 @@ def arrays(name: str, *args: Any) -> list[Any]:
     """The arguments, checked and converted."""
     check_arraylike(name, *args)
     return [as_array(x) for x in args]
+
+
+def as_enabled(x: Any) -> Any:
+    """The array in 32 bits if its type has 64 where these are not enabled: results of reductions have such types."""
+    dtype = x.aval.dtype
+    canonical = dtypes.canonicalize_dtype(dtype, True)
+    return x if canonical == dtype else lax.convert_element_type(x, canonical)
 
 
 def dtype_of(x: Any) -> np.dtype:
@@ -130,7 +140,7 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
         if aval.weak_type == weak:
             return x
     elif not weak:
-        return lax.convert_element_type(x, dtype)
+        return lax_convert(x, dtype)
     return lax.convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak, sharding=None)
 
 
@@ -152,6 +162,8 @@ def _scalar(x: Any, dtype: np.dtype, weak: bool) -> Any:
     if type(x) is float and dtype.kind in "iu" and not 0 <= x < 127:
         # The nearest integer of the dtype, 0 for NaN: C and NumPy leave this open.
         return lax.convert_element_type(make_array(x, np.dtype(np.float32)), dtype)
+    if not weak and dtypes.canonicalize_dtype(dtype) != dtype:
+        return hooks.exactly(np.asarray(x, dtype)[()])
     return make_array(x, dtype, weak)
 
 

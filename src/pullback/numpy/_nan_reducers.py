@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.numpy._arguments import arrays, broadcast_to, canonical_axes, const, convert, refuse_out, to_real_dtype
+from pullback.numpy._arguments import (
+    arrays,
+    as_enabled,
+    broadcast_to,
+    canonical_axes,
+    const,
+    convert,
+    refuse_out,
+    to_real_dtype,
+)
 from pullback.numpy._comparison import isnan
 from pullback.numpy._reducers import (
     _MAX,
@@ -37,7 +46,7 @@ from pullback.util.static import check_flags
 
 def _without_nan(name: str, a: Any, value: Any) -> tuple[Any, Any]:
     """(a with NaN replaced by value(dtype), where NaN was or None if a has no NaN by its dtype)."""
-    (a,) = arrays(name, a)
+    a = as_enabled(*arrays(name, a))
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return a, None
     missing = isnan(a)
@@ -110,7 +119,7 @@ def nanmean(
     """Mean over axes of the elements that are not NaN; NaN if there are none."""
     check_flags("nanmean", keepdims=keepdims)
     refuse_out("nanmean", out)
-    (a,) = arrays("nanmean", a)
+    a = as_enabled(*arrays("nanmean", a))
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return mean(a, axis, dtype, None, keepdims, where=where)
     result_dtype = a.dtype if dtype is None else np.dtype(dtypes.check_user_dtype_supported(dtype, "nanmean"))
@@ -138,7 +147,7 @@ def _nan_var(
 ) -> Any:
     check_flags(name, keepdims=keepdims)
     refuse_out(name, out)
-    (a,) = arrays(name, a)
+    a = as_enabled(*arrays(name, a))
     work, result_dtype = _variance_dtypes(a.dtype, dtype, name)
     axes = canonical_axes(name, axis, a.ndim)
     x = convert(a, work)

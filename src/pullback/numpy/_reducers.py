@@ -17,6 +17,7 @@ from pullback.numpy._arguments import (
     Array,
     Tracer,
     arrays,
+    as_enabled,
     broadcast_to,
     canonical_axes,
     canonical_axis,
@@ -148,9 +149,14 @@ def _reduce(
         and not op.truth
     ):
         aval = a.aval
-        if aval.dtype in _PLAIN and not aval.weak_type and (op.empty or aval.size):
+        if (
+            aval.dtype in _PLAIN
+            and dtypes.canonicalize_dtype(aval.dtype) == aval.dtype
+            and not aval.weak_type
+            and (op.empty or aval.size)
+        ):
             return op.reduce(a, tuple(range(aval.ndim)))
-    (a,) = arrays(op.name, a)
+    a = as_enabled(*arrays(op.name, a))
     if dtype is not None:
         dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, op.name))
     axes = _axes(op.name, axis, a.ndim)
@@ -303,7 +309,7 @@ def mean(
 ) -> Any:
     """Arithmetic mean over axes, of integers as the default float; NaN without elements."""
     refuse_out("mean", out)
-    (a,) = arrays("mean", a)
+    a = as_enabled(*arrays("mean", a))
     if dtype is None:
         result_dtype = np.dtype(dtypes.to_inexact_dtype(a.dtype))
     else:
@@ -357,7 +363,7 @@ def var(
 
 def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, center: Any) -> Any:
     refuse_out(name, out)
-    (a,) = arrays(name, a)
+    a = as_enabled(*arrays(name, a))
     work, result_dtype = _variance_dtypes(a.dtype, dtype, name)
     axes = _axes(name, axis, a.ndim)
     check_mask(name, mask)

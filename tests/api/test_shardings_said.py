@@ -36,6 +36,51 @@ def test_programs_show_which_argument_said_what():
     assert (found["in_shardings"], found["out_shardings"]) == ((cut, open_), (other, cut))
 
 
+def test_arrays_over_other_kinds_of_axes_are_moved_first():
+    explicit = jax.make_mesh((2, 2), ("x", "y"))
+    rows = jax.make_mesh((4,), ("z",), axis_types=(AxisType.Auto,))
+    ours, typed = jax.device_put(X, over("x")), jax.device_put(X, over("x", mesh=explicit))
+    other = jax.device_put(X, over("z", mesh=rows))
+    for wrap in (jax.jit, lambda function: function):
+        with jax.set_mesh(explicit):
+            for x in (ours, other):
+                assert wrap(lambda x: x)(x).sharding == x.sharding
+                for function in (lambda x: 2 * x, jnp.sin, lambda x: x @ x, lambda x: x.sum(0)):
+                    with pytest.raises(ValueError, match=r"context mesh .* should match the aval mesh"):
+                        wrap(function)(x)
+            assert str(jax.typeof(2 * jax.device_put(ours, P("x")))) == "float32[8@x,8]"
+        with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
+            wrap(jnp.add)(ours, typed)
+        with jax.set_mesh(MESH):  # no types: values may lie over any mesh of the devices
+            assert wrap(lambda x: 2 * x)(other).sharding == over("z", mesh=rows)
+
+
+def test_types_are_made_with_shardings():
+    explicit = over("x", mesh=jax.make_mesh((2, 2), ("x", "y")).abstract_mesh)
+    made = jax.core.ShapedArray((8, 8), np.dtype("float32"), sharding=explicit)
+    assert str(made) == "float32[8@x,8]" and made.sharding.spec == P("x", None)
+    assert jax.core.ShapedArray((8, 8), np.dtype("float32")).update(sharding=explicit) is made
+    assert str(jax.core.ShapedArray((8,), np.dtype("int8"), memory_space=jax.memory.Space.Host)) == "int8<host>[8]"
+    with pytest.raises(TypeError, match="must be a Sharding"):
+        jax.core.ShapedArray((8, 8), np.dtype("float32"), sharding=3)
+    with pytest.raises(ValueError, match="evenly divide"):
+        jax.core.ShapedArray((7, 8), np.dtype("float32"), sharding=explicit)
+
+
+def test_topologies_of_what_is_attached():
+    from pullback.experimental import topologies
+
+    found = topologies.get_attached_topology()
+    assert list(found.devices) == jax.devices()
+    assert topologies.make_mesh(found, (2, 2), ("x", "y")).shape == {"x": 2, "y": 2}
+    with pytest.raises(ValueError, match="must equal the product"):
+        topologies.make_mesh(found, (3,), ("x",))
+    with pytest.raises(RuntimeError, match="TPU support"):
+        topologies.get_topology_desc("v4:2x2x1")
+    with pytest.raises(NotImplementedError, match="not implemented for cpu"):
+        topologies.get_topology_desc(platform="cpu")
+
+
 def test_meshes_without_devices():
     abstract = over("x", mesh=MESH.abstract_mesh)
     double = jax.jit(lambda x: 2 * x, in_shardings=abstract)

@@ -17,7 +17,7 @@ from pullback._ext import _core
 from pullback.core.dimensions import Dimension
 from pullback.sharding import AxisType, ManualAxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import get_abstract_mesh
-from pullback.sharding._shardings import MemorySpace
+from pullback.sharding._shardings import MemorySpace, Sharding
 from pullback.sharding._specs import names_of, of_cotangents, says_something, spec_in_full, state_of
 from pullback.util import dtypes
 from pullback.util.errors import class_shown
@@ -60,7 +60,9 @@ class ShapedArray(AbstractValue):
     vma: frozenset
     memory_space: MemorySpace
 
-    def __new__(cls, shape, dtype, weak_type: bool = False, sharding=None, **_: Any):
+    def __new__(cls, shape, dtype, weak_type: bool = False, *, sharding=None, memory_space=None, **_: Any):
+        if sharding is not None or memory_space is not None:
+            return _as_said(ShapedArray(shape, dtype, weak_type), sharding, memory_space)
         if not (isinstance(dtype, np.dtype) or dtypes.is_extended(dtype)):
             dtype = np.dtype(dtype)
         key = (shape, dtype, weak_type)
@@ -121,17 +123,18 @@ class ShapedArray(AbstractValue):
 
     mat = manual_axis_type
 
-    def update(self, shape=None, dtype=None, weak_type=None, memory_space=None, **_: Any) -> ShapedArray:
+    def update(self, shape=None, dtype=None, weak_type=None, memory_space=None, sharding=None, **_: Any) -> ShapedArray:
         """The aval with some fields replaced; of another shape, nothing is known of how it is cut."""
         new = ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
-        if not self.is_typed and memory_space is None:
+        if not self.is_typed and memory_space is None and sharding is None:
             return new
         placing = self.placing if new.shape == self.shape else None
-        return typed(new, placing, self.vma, self.memory_space if memory_space is None else memory_space)
+        new = typed(new, placing, self.vma, self.memory_space if memory_space is None else memory_space)
+        return new if sharding is None else _as_said(new, sharding, None)
 
     # Of arrays, what the types above them (core/high.py) have.
 
@@ -260,6 +263,16 @@ def placed(aval: ShapedArray, sharding: Any, whole: bool = False) -> ShapedArray
     if not whole and not says_something(spec):
         return aval
     return typed(aval, NamedSharding(mesh, spec), aval.vma, aval.memory_space)
+
+
+def _as_said(aval: ShapedArray, sharding: Any, memory_space: Any) -> ShapedArray:
+    """The type with what users say of places; TypeError for what is no sharding."""
+    if sharding is not None and not isinstance(sharding, Sharding):
+        raise TypeError(f"ShapedArray: argument 'sharding' must be a Sharding or None, got {sharding!r}")
+    if isinstance(sharding, NamedSharding):
+        sharding.check(aval.shape, "ShapedArray arguments")
+        aval = placed(typed(aval, None, aval.vma, aval.memory_space), sharding)
+    return aval if memory_space is None else aval.update(memory_space=memory_space)
 
 
 def _intern(key: tuple) -> ShapedArray:

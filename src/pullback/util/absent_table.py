@@ -272,13 +272,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "spvalues_to_arrays(spenv, spvalues)", "spvalues_to_avals(spenv, spvalues)",
         ),
     },
-    "experimental.topologies": {
-        "gpu": (
-            "Device", "TopologyDescription", "get_attached_topology(platform=)",
-            "get_topology_desc(topology_name=, platform=, **kwargs)",
-            "make_mesh(topo, mesh_shape, axis_names, *, contiguous_submeshes=)",
-        ),
-    },
     "experimental.transfer": {
         "processes": (
             "TransferConnection", "TransferServer", "start_transfer_server",

@@ -143,6 +143,8 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
     if placing is not None and key in placing.found:
         return placing.found[key]
     devices = _common_devices(placing, places, mesh, name)
+    if placing is not None:
+        check_meshes(placing, places, mesh)
     if devices is not None and isinstance(devices[0], Device):
         mesh = None  # of that one device: results lie as the committed arguments say
     if placing is None:
@@ -167,6 +169,46 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
+
+
+_MOVES = ("device_put", "reshard", "sharding_constraint", "laid_out", "copy", "copy_p")
+
+
+def check_meshes(placing: Placing, places: Sequence[Any], now: Any) -> None:
+    """ValueError for an argument over a mesh without explicit axes that the program computes with, where one with them
+    is in force (`now`), or another argument lies over one.
+    """
+    named = [(p, v) for p, v in zip(places, placing.arguments, strict=True) if isinstance(p, NamedSharding)]
+    in_force = now is not None and bool(now.explicit_axes)
+    mesh = now if in_force else next((p.mesh for p, _ in named if p.mesh.explicit_axes), None)
+    if mesh is None:
+        return
+    for place, v in named:
+        if place.mesh.explicit_axes or place.mesh.size == 1:
+            continue
+        if (reader := _reader(placing.jaxpr, v)) is not None:
+            one, other = getattr(mesh, "abstract_mesh", mesh), place.mesh.abstract_mesh
+            said = f"context mesh {one} should match the aval mesh {other}"
+            if not in_force:
+                said = f"Mesh for all inputs should be equal. Got one mesh: {one} and another mesh: {other}"
+            raise ValueError(
+                f"For primitive {reader}, {said} for shape {v.aval.str_short()}; jax.device_put moves arrays from one "
+                "mesh to another"
+            )
+
+
+def _reader(jaxpr: Jaxpr, v: Any) -> str | None:
+    """The first primitive that computes with a value."""
+    for eqn in jaxpr.eqns:
+        if v not in eqn.invars or eqn.primitive.name in _MOVES:
+            continue
+        inner = _called(eqn)
+        if inner is None or len(inner.invars) != len(eqn.invars):
+            return eqn.primitive.name
+        for k, a in enumerate(eqn.invars):
+            if a is v and (found := _reader(inner, inner.invars[k])) is not None:
+                return found
+    return None
 
 
 def _over_meshes_of_types(place: Any, out: Any) -> Any:
@@ -393,7 +435,8 @@ class _Rules:
 
     def _take(self, place: Any) -> None:
         if isinstance(place, NamedSharding):
-            self.mesh = self.mesh if self.mesh is not None and self.mesh.size == place.mesh.size else place.mesh
+            same = self.mesh is not None and self.mesh.shape_tuple == place.mesh.shape_tuple
+            self.mesh = self.mesh if same or (place.is_fully_replicated and self.mesh is not None) else place.mesh
         else:  # one device, maybe in another kind of memory
             self.device = place
 

@@ -17,6 +17,8 @@ from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
 from pullback.runtime.arrays.arrays import dressed, is_plain, words_of
 from pullback.runtime.arrays.placement import (
+    Placing,
+    check_meshes,
     in_memory,
     is_over_other_types,
     is_placed,
@@ -29,6 +31,7 @@ from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.runtime.programs.stacks import Stack
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
+from pullback.sharding._current import current_mesh
 from pullback.sharding._specs import in_short, state_of
 from pullback.util import config, dtypes
 from pullback.util.record import NamedTuple
@@ -65,6 +68,7 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any], committed: Sequence[An
     named = [s for s in (*places, *said) if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
     if not named or any(isinstance(p, Sharding) and not isinstance(p, NamedSharding) for p in places):
         return None
+    check_meshes(Placing(closed.jaxpr), places, current_mesh())
     mesh: Any = named[0].mesh
     sizes = dict(mesh.shape)
     for a in said:

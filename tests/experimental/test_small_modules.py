@@ -1,4 +1,4 @@
-"""jet, rnn, stateful random numbers, and what several processes or machines would do."""
+"""rnn, stateful random numbers, and what several processes or machines would do."""
 
 import logging
 import re
@@ -12,38 +12,10 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback.experimental import compute_on, fused, mesh_utils, multihost_utils, rnn, shard_alike, xla_metadata
 from pullback.experimental.custom_partitioning import custom_partitioning
-from pullback.experimental.jet import jet
 from pullback.experimental.pjit import pjit
 from pullback.experimental.random import stateful_rng
 
 PLACE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-
-
-def test_jet_of_known_series():
-    value, terms = jet(jnp.sin, (1.0,), ((1.0, 0.0, 0.5),))
-    np.testing.assert_allclose([value, *terms], [np.sin(1), np.cos(1), -np.sin(1), -0.5 * np.cos(1)], rtol=1e-5)
-    value, terms = jet(lambda x, y: {"a": x * y}, (1.0, 2.0), ([1.0, 0.0], [1.0, 2.0]))
-    np.testing.assert_allclose([value["a"], *terms["a"]], [2, 3, 4])
-    _, terms = jet(lambda x, y: x * y, (1.0, 2.0), ([1.0, 0.0], [1.0, 2.0]), factorial_scaled=False)
-    np.testing.assert_allclose(terms, [3, 3])
-    _, terms = jax.jit(lambda x: jet(jnp.log, (x,), ([1.0, 0.0, 0.0, 0.0],)))(2.0)
-    np.testing.assert_allclose(terms, [1 / 2, -1 / 4, 2 / 8, -6 / 16], rtol=1e-5)
-    np.testing.assert_allclose(jax.grad(lambda x: jet(jnp.log, (x,), ([1.0, 0.0],))[1][1])(2.0), 2 / 8, rtol=1e-5)
-    value, terms = jet(lambda x: 3 / x, (2.0,), ([1.0, 0.0],))  # of a Python number all is weakly typed
-    assert all(v.weak_type for v in (value, *terms))
-    value, terms = jet(lambda x: 3 / x, (jnp.float32(2),), ([1.0, 0.0],))
-    assert not any(v.weak_type for v in (value, *terms))
-    point = {"x": jnp.arange(3.0), "y": jnp.ones(3)}
-    _, terms = jet(lambda d: d["x"] ** 3 @ d["y"], (point,), ([{"x": jnp.ones(3), "y": jnp.zeros(3)}] * 1,))
-    np.testing.assert_allclose(terms, [15])
-    np.testing.assert_allclose(jet(lambda x: (x, jnp.int32(2)), (1.0,), ([1.0, 2.0],))[1][1], [0, 0])
-    _, terms = jet(jnp.exp, (jnp.arange(3.0),), ([jnp.ones(3), jnp.zeros(3)],))
-    np.testing.assert_allclose(terms, [np.exp(np.arange(3.0))] * 2, rtol=1e-6)
-    assert jet(jnp.sin, (0.5,), ([],))[1] == []
-    with pytest.raises(ValueError, match="inconsistent lengths"):
-        jet(jnp.add, (1.0, 2.0), ([1.0], [1.0, 2.0]))
-    with pytest.raises(ValueError, match="a term of shape"):
-        jet(jnp.sin, (1.0,), ([jnp.ones(2)],))
 
 
 def by_hand(x, h, c, w_ih, w_hh, b):

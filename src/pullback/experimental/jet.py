@@ -1,8 +1,7 @@
 """jet: derivatives of higher order along a curve.
 
-The curve x(t) is given by its derivatives at t = 0, and what comes out are those of f(x(t)). They are found by forward
-mode of forward mode over the one variable t, which holds for every function that has derivatives. Each order about
-doubles the work of the one before where common subexpressions are not found again, as they are under `jit`.
+The curve x(t) is given by its derivatives at t = 0, and what comes out are those of f(x(t)), by arithmetic of truncated
+power series (`_taylor.py`).
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback import api, tree_util
+from pullback import tree_util
 from pullback.api import _arguments as arguments
 from pullback.core import hooks, typeof
 from pullback.core.explain import explain_all as _explain_all
+from pullback.experimental._taylor import series_flat
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.jet import PAGES as _PAGES
 from pullback.util import dtypes
@@ -64,6 +64,8 @@ def jet(
     leaves, tree = tree_util.tree_flatten(tuple(primals))
     leaves = [x if dtypes.issubdtype(x.dtype, np.inexact) else x * 1.0 for x in map(jnp.asarray, leaves)]
     terms: list[list[Any]] = []  # for each leaf, its derivatives
+    # Of coefficients of Taylor series.
+    scales = [1.0 / math.factorial(k + 1) if factorial_scaled else 1.0 for k in range(order)]
     for primal, given in zip(primals, series, strict=True):
         parts, structure = tree_util.tree_flatten(primal)
         whole = [zero_term] * order if isinstance(given, ZeroSeries) else given
@@ -73,48 +75,31 @@ def jet(
                 if not isinstance(row[k], ZeroTerm) and jnp.shape(row[k]) != jnp.shape(part):
                     raise ValueError(f"jet: a term of shape {jnp.shape(row[k])} for {typeof(jnp.asarray(part))}")
             terms.append([row[k] for row in rows])
-    scale = [1.0 / (k + 1) if factorial_scaled else 1.0 for k in range(order)]
-
-    def curve(t: Any) -> Any:
-        """The arguments at t: polynomials, by Horner's rule."""
-        points = []
-        for x, derivatives in zip(leaves, terms, strict=True):
-            if all(isinstance(d, ZeroTerm) for d in derivatives):
-                points.append(x)
-                continue
-            rest: Any = 0.0
-            for k in range(order)[::-1]:
-                term = 0.0 if isinstance(derivatives[k], ZeroTerm) else jnp.asarray(derivatives[k], x.dtype)
-                rest = (term + rest) * (t.astype(x.real.dtype) * scale[k])
-            points.append(x if isinstance(rest, float) else hooks.convert(x + rest, x.dtype, typeof(x).weak_type))
-        return tree_util.tree_unflatten(tree, points)
-
+    rows = []
+    for x, derivatives in zip(leaves, terms, strict=True):
+        row = [None if isinstance(d, ZeroTerm) else _as(x, d) for d in derivatives]
+        rows.append([x, *[t if t is None else t * scale for t, scale in zip(row, scales)]])
     structures: list[Any] = []
 
-    def values(t: Any) -> list[list[Any]]:
-        outs, out_tree = tree_util.tree_flatten(fun(*curve(t)))
+    def flat(*points: Any) -> list[Any]:
+        outs, out_tree = tree_util.tree_flatten(fun(*tree_util.tree_unflatten(tree, points)))
         structures[:] = [out_tree]
-        return [[jnp.asarray(out) for out in outs]]
+        return [jnp.asarray(out) for out in outs]
 
-    def with_next(lower: Callable[[Any], list[list[Any]]]) -> Callable[[Any], list[list[Any]]]:
-        def higher(t: Any) -> list[list[Any]]:
-            found, change = api.jvp(lower, (t,), (jnp.ones_like(t),))
-            last = [
-                jnp.zeros_like(x) if d.dtype == dtypes.float0 else hooks.convert(d, x.dtype, typeof(x).weak_type)
-                for x, d in zip(found[-1], change[-1])
-            ]
-            return [*found, last]
+    found = series_flat(flat, rows, order)
+    derivatives = [
+        [jnp.zeros_like(value) if t is None else _as(value, t / scale) for t, scale in zip(coefficients, scales)]
+        for value, *coefficients in found
+    ]
+    out_tree = structures[0]
+    return tree_util.tree_unflatten(out_tree, [row[0] for row in found]), tree_util.tree_unflatten(
+        out_tree, derivatives
+    )
 
-        return higher
 
-    run: Callable[[Any], list[list[Any]]] = values
-    for _number in range(order):
-        run = with_next(run)
-    wide = any(x.dtype in (np.dtype(np.float64), np.dtype(np.complex128)) for x in leaves)
-    out, *derivatives = run(jnp.zeros((), np.float64 if wide else np.float32))
-    found = [[d[k] if factorial_scaled else d[k] / math.factorial(n + 1) for n, d in enumerate(derivatives)]
-             for k in range(len(out))]  # fmt: skip
-    return tree_util.tree_unflatten(structures[0], out), tree_util.tree_unflatten(structures[0], found)
+def _as(x: Any, term: Any) -> Any:
+    """A coefficient with the type of the value."""
+    return hooks.convert(jnp.asarray(term), x.dtype, typeof(x).weak_type)
 
 
 def jet2(fun: Callable, primals: Any, series: Any, *, factorial_scaled: bool = True, **_: Any) -> tuple[Any, Any]:

@@ -61,7 +61,6 @@ ELSEWHERE = {
     "numpy.index_tricks": "pullback.numpy._grids",  # quaxed: the classes of c_ and r_
     **{f"numpy.{name}": "pullback.numpy" for name in NUMPY_FILES},  # esquilax: ufunc
     "numpy.linalg": "pullback.numpy.linalg",
-    "numpy.setops": "pullback.numpy._sets",  # unxt: the classes of results
     "ops": "pullback.ops",
     "profiler": "pullback.profiler",
     "random.prng": "pullback.jax_names.src.prng",

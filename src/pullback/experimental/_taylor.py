@@ -9,6 +9,7 @@ operations, where n nested derivatives take 2^n.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ _LINEAR: dict[str, Sequence[int] | None] = {
     **dict.fromkeys(("add", "sub", "add_any", "pad", "complex", "fft", "name", "reduce_window_sum")),
     **dict.fromkeys(("gather", "dynamic_slice", "div"), (0,)),
     "dynamic_update_slice": (0, 1),
+    "select_n": range(1, 1000),
     **dict.fromkeys(("scatter", "scatter-add", "scatter-sub"), (0, 2)),
 }
 _BILINEAR = frozenset({"mul", "dot_general", "conv_general_dilated"})
@@ -163,10 +165,9 @@ class SeriesInterpreter(Interpreter):
         rows = [self.series_of(a) for a in args]
         outs = bind(*values)
         compute: Callable[[int], Sequence[Coefficient]]
-        linear = range(len(args)) if "linear" in primitive.traits else _LINEAR.get(primitive.name, ())
-        linear = range(len(args)) if linear is None else linear
-        if primitive.name == "select_n":
-            linear = range(1, len(args))
+        linear = None if "linear" in primitive.traits else _LINEAR.get(primitive.name, ())
+        if linear is None:
+            linear = range(len(args))
         if all([k in linear for k, moving in enumerate(moves) if moving]):
             compute = self.by_coefficients(bind, values, rows, linear, outs)
         elif primitive.name in _BILINEAR:
@@ -182,12 +183,12 @@ class SeriesInterpreter(Interpreter):
         if primitive.multiple_results:
             found: dict[int, Sequence[Coefficient]] = {}
 
-            def part(k: int, which: int) -> Coefficient:
+            def part(which: int, k: int) -> Coefficient:
                 if k not in found:
                     found[k] = compute(k)
                 return found[k][which]
 
-            return [self.traced(out, lambda k, which=which: part(k, which)) for which, out in enumerate(outs)]
+            return [self.traced(out, functools.partial(part, which)) for which, out in enumerate(outs)]
         return self.traced(outs[0], lambda k: compute(k)[0])
 
     def by_coefficients(self, bind, values, rows, linear, outs):
@@ -259,7 +260,7 @@ class SeriesInterpreter(Interpreter):
             dots, inside = changes[0]
             return dots[which], inside
 
-        def coefficient(k: int, which: int) -> Coefficient:
+        def coefficient(which: int, k: int) -> Coefficient:
             dot, inside = change(which)
             if type(dot) is Zero:
                 return None
@@ -271,7 +272,7 @@ class SeriesInterpreter(Interpreter):
                 return dot if k == 1 else None
             return self.times(series[k - 1], 1 / k)
 
-        made = [self.traced(out, lambda k, which=which: coefficient(k, which)) for which, out in enumerate(outs)]
+        made = [self.traced(out, functools.partial(coefficient, which)) for which, out in enumerate(outs)]
         return made if several else made[0]
 
     def process_custom_jvp(self, custom, fun, jvp, args):
@@ -387,4 +388,4 @@ def _while(interpreter, args, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_ncon
     return _wrapped(interpreter, carry)
 
 
-_CONTROL = {"cond": _cond, "scan": _scan, "while": _while}
+_CONTROL: dict[str, Callable[..., list[Any]]] = {"cond": _cond, "scan": _scan, "while": _while}

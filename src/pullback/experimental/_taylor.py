@@ -283,7 +283,7 @@ class SeriesInterpreter(Interpreter):
             return outs
         return self.by_rule(lambda: jvp(tuple(args), tuple(map(self.derivative, args))), outs, True)
 
-    def process_custom_vjp(self, custom, fun, fwd, bwd, args):
+    def process_custom_vjp(self, _custom, fun, _fwd, _bwd, args):
         with using(self):  # its rule is one of reverse mode: the function itself is followed, as in JAX
             return fun(*args)
 

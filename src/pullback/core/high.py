@@ -243,6 +243,20 @@ def _returned(leaf: Any, kind: Any) -> Any:
     return low if is_opaque(kind) else Returned(low.arrays, kind, None)
 
 
+def on_arrays(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun` where objects among its arguments and results are their arrays."""
+
+    def low(*args: Any) -> Any:
+        return lowered(fun(*raised(args)))
+
+    return _core.named_after(low, fun)
+
+
+def has_values(tree: Any) -> bool:
+    """Whether there are objects among the leaves of a tree, all without a state: loops and branches pass these on."""
+    return has_high(tree) and not _mutable(tree)
+
+
 def raised(tree: Any) -> Any:
     """The tree with objects again."""
     return tree_map(

@@ -23,6 +23,7 @@ from pullback.core import (
     Zero,
     current_interpreter,
     eval_jaxpr,
+    high,
     hooks,
     trace,
     typeof,
@@ -135,6 +136,8 @@ def _by_result(traced):
 
 
 def _choose(name, index, branches, operands, labels):
+    if high.has_values(operands):
+        return high.raised(_choose(name, index, tuple(map(high.on_arrays, branches)), high.lowered(operands), labels))
     given, tree = tree_flatten(operands)
     if has_references_among(given):  # branches close over references
         arrays = [x for x in given if not isinstance(x, Reference)]

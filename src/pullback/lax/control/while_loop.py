@@ -22,6 +22,7 @@ from pullback.core import (
     Zero,
     current_interpreter,
     eval_jaxpr,
+    high,
     hooks,
     is_array_like,
     trace,
@@ -57,6 +58,9 @@ def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_va
     control.check_callable("while_loop", "cond_fun", cond_fun)
     control.check_callable("while_loop", "body_fun", body_fun)
     _refuse_references("while_loop", init_val)
+    if high.has_values(init_val):
+        cond_low = high.on_arrays(cond_fun)
+        return high.raised(while_loop(cond_low, high.on_arrays(body_fun), high.lowered(init_val)))
     if control.python_control_flow():
         try:
             value = init_val
@@ -158,23 +162,26 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
             f"lower and upper arguments to fori_loop must have equal types, got {first.name} and {last.name}"
         )
     _refuse_references("fori_loop", init_val)
+    if high.has_values(init_val):
+        body_low = high.on_arrays(body_fun)
+        return high.raised(fori_loop(lower, upper, body_low, high.lowered(init_val), unroll=unroll))
     control.as_arrays("fori_loop", "init_val", tree_flatten(init_val)[0])
     of_floats = dtypes.kind_of(typeof(lower).dtype) == "f"
-    low, high = (None, None) if of_floats else (_concrete_int(lower), _concrete_int(upper))
-    dtype, weak = _counter_type(lower, upper, low is not None and high is not None)
-    if control.python_control_flow() and low is not None and high is not None:
+    least, most = (None, None) if of_floats else (_concrete_int(lower), _concrete_int(upper))
+    dtype, weak = _counter_type(lower, upper, least is not None and most is not None)
+    if control.python_control_flow() and least is not None and most is not None:
         value = init_val
-        for i in range(low, high):
+        for i in range(least, most):
             value = body_fun(hooks.asarray(i, dtype=dtype, weak_type=weak), value)
         return value
     start = hooks.convert(lower, dtype, weak)
-    if low is not None and high is not None:
+    if least is not None and most is not None:
 
         def step(carry, _):
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        length, at_once = max(high - low, 0), 1 if unroll is None else unroll
+        length, at_once = max(most - least, 0), 1 if unroll is None else unroll
         (_, result), _ = scan(
             carrying(step, body_fun, "fori_loop", 1), (start, init_val), None, length=length, unroll=at_once
         )

@@ -82,3 +82,70 @@ def test_arrays_lie_by_tiles():
         jax.device_put(np.ones((3, 4)), tile)
     with pytest.raises(ValueError, match="at least 2"):
         tile.check_compatible_aval((8,))
+
+
+def test_results_lie_as_over_a_mesh():
+    x = jax.device_put(np.arange(64.0).reshape(8, 8), GSPMDSharding(jax.devices()[:4], HloSharding.iota_tile((2, 2))))
+    for wrap in (jax.jit, lambda function: function):
+        for function, tile in (
+            (lambda x: 2 * x, "{devices=[2,2]<=[4]}"),
+            (lambda x: x.sum(), "{replicated}"),
+            (lambda x: x.sum(0), "{devices=[2,2]<=[2,2]T(1,0) last_tile_dim_replicate}"),
+            (lambda x: x.T, "{devices=[2,2]<=[2,2]T(1,0)}"),
+        ):
+            found = wrap(function)(x)
+            assert str(found.sharding) == f"GSPMDSharding({tile}, memory_kind=device)"
+            np.testing.assert_array_equal(found, function(np.asarray(x)))
+    y = jax.device_put(np.ones((8, 8)), NamedSharding(MESH, P("x", "y")))
+    assert (x + y).sharding == y.sharding
+
+
+@pytest.mark.parametrize("given", [
+    ((),), ((4, 4), (4,)), ((4, 4), (), (1, 0)), ((4, 4), (2, 2, 2), (0, 1, 2)), ((4, 4), (16,), (0, 1)),
+    ((4,), (4,), (0,), [COPIES, MANUAL]), ((0, 4),),
+], ids=str)  # fmt: skip
+def test_tiles_that_are_none(given):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INVALID_ARGUMENT"):
+        HloSharding.iota_tile(*given)
+
+
+@pytest.mark.parametrize("sizes, dims, axes", [
+    ((4, 2), [(8, 1)], [(4, 2), (2, 1)]),
+    ((4, 2, 3), [(24, 1)], [(4, 6), (2, 3), (3, 1)]),
+    ((2, 2, 2), [(4, 2), (2, 1)], [(2, 1), (2, 4), (2, 2)]),
+    ((4, 2), [(2, 1), (4, 2)], [(4, 2), (2, 1)]),
+    ((4, 2, 3), [(12, 2), (2, 1)], None),
+])  # fmt: skip
+def test_axes_that_orders_are_made_of(sizes, dims, axes):
+    if axes is None:
+        with pytest.raises(AssertionError, match="not made of"):
+            sharding_impls.explode_superdims(sizes, dims)
+        return
+    assert sharding_impls.explode_superdims(sizes, dims) == axes
+
+
+def test_orders_of_numbers_as_axes():
+    for order, axes in (
+        (range(8), [(8, 1)]), ([0, 2, 4, 6, 1, 3, 5, 7], [(4, 2), (2, 1)]), ([0], []),
+        ([0, 1, 4, 5, 2, 3, 6, 7], [(2, 1), (2, 4), (2, 2)]),
+    ):  # fmt: skip
+        assert sharding_impls.unflatten_superdims(order) == axes
+    for order in ([1, 0], [0, 1, 3, 2]):
+        with pytest.raises(NotImplementedError):
+            sharding_impls.unflatten_superdims(order)
+    assert sharding_impls.unflatten_array({"x": 4, "y": 2}, [0, 2, 4, 6, 1, 3, 5, 7]) == ["y", "x"]
+
+
+def test_keys_lie_as_their_words():
+    keys = jax.random.split(jax.random.key(0), 8)
+    tile = GSPMDSharding(jax.devices(), HloSharding.iota_tile((4,)))
+    words = sharding_impls.physical_sharding(jax.typeof(keys), tile)
+    assert words == GSPMDSharding(jax.devices(), HloSharding.iota_tile((4, 1)))
+    cut = NamedSharding(MESH, P("x"))
+    assert sharding_impls.physical_sharding(jax.typeof(keys), cut).spec == P("x", None)
+    sharding_impls.check_replicated_trailing_dims(cut, (8,), keys.dtype)
+    with pytest.raises(AssertionError, match="should be replicated"):
+        sharding_impls.check_replicated_trailing_dims(NamedSharding(MESH, P("x", "y")), (8,), keys.dtype)
+    assert sharding_impls.local_to_global_shape(NamedSharding(MESH, P("x", "y")), (8, 6)) == (8, 6)
+    assert sharding_impls.num_addressable_indices(cut, 0, (8, 8)) == 8
+    assert sorted(sharding_impls.device_replica_id_map(cut, (8, 8)).values()) == [0, 0, 1, 1]

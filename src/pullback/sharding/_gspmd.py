@@ -65,6 +65,8 @@ class GSPMDSharding(Sharding):
         ValueError: for an unknown `memory_kind`.
     """
 
+    is_tile = True
+
     @api_boundary
     def __init__(self, devices: Any, op_sharding: Any, memory_kind: str | None = None) -> None:
         if isinstance(op_sharding, OpSharding):
@@ -196,4 +198,29 @@ def named(sharding: GSPMDSharding, mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, specs_of(sharding._hlo_sharding, mesh)[0], sharding.memory_kind)
 
 
-__all__ = ["GSPMDSharding", "are_equal", "is_replicated", "named", "specs_of", "tile_indices"]
+def over_own_mesh(sharding: GSPMDSharding) -> NamedSharding:
+    """The same over a mesh that is the tile, with copies along one more axis."""
+    tile = sharding._hlo_sharding
+    counts, copies = tile.ways()
+    devices = np.array(sharding._devices, object)
+    if not counts:
+        return NamedSharding(Mesh(devices, (0,)), PartitionSpec(), sharding.memory_kind)
+    mesh = Mesh(devices[tile.tile_assignment_devices()].reshape(*counts, copies), tuple(range(len(counts) + 1)))
+    return NamedSharding(mesh, PartitionSpec(*range(len(counts))), sharding.memory_kind)
+
+
+def of_named(sharding: NamedSharding, ndim: int, devices: Sequence[Any]) -> GSPMDSharding:
+    """The same as a tile of devices, which are given in the order that its numbers count."""
+    tile = sharding._to_xla_hlo_sharding(ndim)
+    own = sharding._device_assignment
+    if own != tuple(devices) and tile.is_tiled():
+        places = [devices.index(own[k]) for k in tile.tile_assignment_devices()]
+        numbers = np.reshape(places, tile.tile_assignment_dimensions())
+        last = [OpShardingType.REPLICATED] if tile.replicate_on_last_tile_dim() else []
+        tile = HloSharding.subgroup_with_device_ordering(numbers, last)
+    return GSPMDSharding(devices, tile, sharding.memory_kind)
+
+
+__all__ = [
+    "GSPMDSharding", "are_equal", "is_replicated", "named", "of_named", "over_own_mesh", "specs_of", "tile_indices",
+]  # fmt: skip

@@ -22,7 +22,7 @@ from pullback.sharding._specs import PartitionSpec, names_of
 from pullback.util.errors import JaxRuntimeError
 
 _TEXTS = {OpShardingType.REPLICATED: "replicated", OpShardingType.MANUAL: "manual", OpShardingType.UNKNOWN: "unknown",
-          OpShardingType.UNREDUCED: "unreduced"}  # fmt: skip
+          OpShardingType.UNREDUCED: "unreduced", OpShardingType.MAXIMAL: "maximal"}  # fmt: skip
 _KINDS = {text: kind for kind, text in _TEXTS.items()}
 
 
@@ -74,14 +74,24 @@ class HloSharding:
         transpose_perm: Sequence[int] = (),
         subgroup_types: Sequence[OpShardingType] = (),
     ) -> HloSharding:
-        """A tile of the numbers in order, reshaped and transposed; ValueError where they do not fill it."""
-        dims, sizes = tuple(map(int, dims)), tuple(map(int, reshape_dims)) or (math.prod(dims),)
-        order = tuple(map(int, transpose_perm)) or tuple(range(len(sizes)))
-        if math.prod(sizes) != math.prod(dims) or sorted(order) != list(range(len(sizes))):
-            raise ValueError(
-                f"HloSharding.iota_tile: argument 'reshape_dims' is {sizes} and 'transpose_perm' {order}; expected "
-                f"sizes that fill the tile {dims}, and an order of them"
-            )
+        """A tile of the numbers in order, reshaped and transposed.
+
+        JaxRuntimeError where they do not fill it, or more is said of its last axes than it has.
+        """
+        dims, sizes = tuple(map(int, dims)), tuple(map(int, reshape_dims))
+        order = tuple(map(int, transpose_perm))
+        wrong = ""
+        if not dims or min(dims) < 1:
+            wrong = "`dims` should be positive, and not be empty"
+        elif len(sizes) != len(order):
+            wrong = "`reshape_dims` and `transpose_perm` should have the same size"
+        elif len(subgroup_types) > len(dims):
+            wrong = f"`subgroup_types`({len(subgroup_types)}) should not have more dimensions than `dims`({len(dims)})"
+        elif sizes and (math.prod(sizes) != math.prod(dims) or sorted(order) != list(range(len(sizes)))):
+            wrong = f"Cannot reshape from `dims` {list(dims)} to `reshape_dims` {list(sizes)}, in an order of them"
+        if wrong:
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: {wrong}: HloSharding.iota_tile of {dims}, {sizes}, {order}")
+        sizes, order = sizes or (math.prod(dims),), order or (0,)
         return HloSharding(OpShardingType.OTHER, dims, subgroup_types, *_in_runs(sizes, order))
 
     @staticmethod
@@ -132,7 +142,7 @@ class HloSharding:
         last = [_KINDS[word.strip()] for word in found[5].split(",")] if found[5] else last
         if numbers:
             return HloSharding.subgroup_with_device_ordering(np.reshape(numbers, tile), last)
-        return HloSharding.iota_tile(tile, sizes, order, last)
+        return HloSharding.iota_tile(tile, sizes, order or range(len(sizes)), last)
 
     @staticmethod
     def tuple_sharding(_shape: Any, parts: Sequence[HloSharding]) -> HloSharding:

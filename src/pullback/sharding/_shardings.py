@@ -107,6 +107,7 @@ class Sharding:
     """Base: a set of devices and, for a shape, the part of an array that each holds."""
 
     memory_kind: str | None = None
+    is_tile = False  # of devices, without a mesh (`_gspmd.py`)
 
     @property
     def device_set(self) -> set[Any]:

@@ -69,7 +69,6 @@ ELSEWHERE = {
     "scipy.sparse.linalg": "pullback.jax_names.src.krylov",
     "shard_alike": "pullback.experimental.shard_alike",
     "shard_map": "pullback.experimental.shard_map",
-    "sharding": "pullback.sharding",
     "stages": "pullback.stages",  # jaxadi
     "tree": "pullback.tree",
     "typing": "pullback.jax_names.src.types",

@@ -3,8 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pullback.api.mesh import make_mesh
 from pullback.jax_names.src.named_sharding import array_mapping_to_axis_resources, get_array_mapping
+from pullback.jax_names.src.op_shardings import (
+    are_hlo_shardings_equal,
+    get_num_ways_dim_sharded,
+    is_hlo_sharding_replicated,
+)
+from pullback.jax_names.src.superdims import explode_superdims, strides_for_sizes, unflatten_array, unflatten_superdims
 from pullback.sharding import (
     AbstractMesh,
     AxisType,
@@ -20,6 +28,8 @@ from pullback.sharding import (
 )
 from pullback.sharding._gspmd import GSPMDSharding, specs_of
 from pullback.sharding._gspmd import named as _named
+from pullback.sharding._hlo_sharding import HloSharding
+from pullback.sharding._op_sharding import OpSharding
 from pullback.sharding._shardings import UNSPECIFIED, IndivisibleError, Sharding, UnspecifiedValue
 from pullback.sharding._specs import names_of
 from pullback.util.pytree import tree_leaves
@@ -72,7 +82,48 @@ def device_replica_id_map(sharding: Sharding, global_shape: Sequence[int]) -> di
 def num_addressable_indices(tensor_sharding: Sharding, dim: int, global_shape: Sequence[int]) -> int:
     """How many different parts along one dimension this process's devices have together, times their extent."""
     parts = tensor_sharding.addressable_devices_indices_map(global_shape).values()
-    return len({k for part in parts for k in range(*part[dim].indices(global_shape[dim]))})
+    return sum(stop - start for start, stop in {part[dim].indices(global_shape[dim])[:2] for part in parts})
+
+
+def physical_sharding(aval: Any, sharding: Any) -> Any:
+    """How the words of keys lie, whose array lies so: each device has the words of its keys."""
+    words = len(aval.dtype.base_shape)
+    if isinstance(sharding, GSPMDSharding):
+        tile = sharding._hlo_sharding
+        counts, _ = tile.ways()
+        if not counts:
+            return sharding
+        last = [*tile.subgroup_types()] or ([OpSharding.Type.REPLICATED] if tile.replicate_on_last_tile_dim() else [])
+        shape = tile.tile_assignment_dimensions()
+        numbers = np.reshape(tile.tile_assignment_devices(), [*counts, *[1] * words, *shape[len(counts) :]])
+        same = numbers.ravel().tolist() == list(range(numbers.size))
+        made = HloSharding.iota_tile(numbers.shape, (), (), last) if same else None
+        made = made or HloSharding.subgroup_with_device_ordering(numbers, last)
+        return GSPMDSharding(sharding._devices, made, sharding.memory_kind)
+    if not isinstance(sharding, NamedSharding):
+        return sharding
+    spec = (*sharding.spec, *[None] * (len(aval.shape) - len(sharding.spec) + words))
+    return sharding.update(spec=PartitionSpec(*spec))
+
+
+make_key_array_phys_sharding = physical_sharding
+
+
+def check_replicated_trailing_dims(sharding: Any, logical_shape: Sequence[int], dtype: Any) -> None:
+    """AssertionError where the words of a key are on different devices."""
+    ndim = len(logical_shape)
+    parts = sharding.shard_shape([*[_WIDE] * (ndim + len(dtype.base_shape))])[ndim:]
+    if any(n != _WIDE for n in parts):
+        raise AssertionError(f"The trailing dims of extended dtypes should be replicated. Got sharding: {sharding}")
+
+
+_WIDE = 1 << 20  # of a dimension that any mesh cuts evenly
+
+
+def local_to_global_shape(sharding: Sharding, local_shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of an array of which the devices of this process have `local_shape` together."""
+    wide = [_WIDE] * len(local_shape)
+    return tuple(n * _WIDE // num_addressable_indices(sharding, axis, wide) for axis, n in enumerate(local_shape))
 
 
 def prepare_axis_resources(axis_resources: Any, arg_name: str, allow_unconstrained_dims: bool = False) -> Any:
@@ -99,10 +150,15 @@ def prepare_axis_resources(axis_resources: Any, arg_name: str, allow_unconstrain
     return axis_resources
 
 
+replicated_hlo_sharding = HloSharding.replicate()
+
 __all__ = [
     "UNSPECIFIED", "AbstractMesh", "AxisType", "GSPMDSharding", "IndivisibleError", "Mesh", "NamedSharding",
     "PartitionSpec", "Sharding", "SingleDeviceSharding", "UnspecifiedValue", "_gspmd_to_named_sharding_via_mesh",
-    "array_mapping_to_axis_resources", "cached_named_sharding", "canonicalize_sharding", "device_replica_id_map",
-    "get_abstract_mesh", "get_array_mapping", "get_mesh", "make_mesh", "make_single_device_sharding",
-    "num_addressable_indices", "parse_flatten_op_sharding", "prepare_axis_resources", "set_mesh",
+    "are_hlo_shardings_equal", "array_mapping_to_axis_resources", "cached_named_sharding", "canonicalize_sharding",
+    "check_replicated_trailing_dims", "device_replica_id_map", "explode_superdims", "get_abstract_mesh",
+    "get_array_mapping", "get_mesh", "get_num_ways_dim_sharded", "is_hlo_sharding_replicated", "local_to_global_shape",
+    "make_key_array_phys_sharding", "make_mesh", "make_single_device_sharding", "num_addressable_indices",
+    "parse_flatten_op_sharding", "physical_sharding", "prepare_axis_resources", "replicated_hlo_sharding", "set_mesh",
+    "strides_for_sizes", "unflatten_array", "unflatten_superdims",
 ]  # fmt: skip

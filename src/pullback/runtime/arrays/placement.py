@@ -142,6 +142,8 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
     key = places, mesh, asked_for()
     if placing is not None and key in placing.found:
         return placing.found[key]
+    if (tile := next((p for p in places if isinstance(p, Sharding) and p.is_tile), None)) is not None:
+        return _by_tiles(placing, places, name, out_avals, tile)
     devices = _common_devices(placing, places, mesh, name)
     if placing is not None:
         check_meshes(placing, places, mesh)
@@ -169,6 +171,30 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
+
+
+def _by_tiles(
+    placing: Placing | None, places: tuple[Any, ...], name: str, out_avals: Sequence[Any], tile: Any
+) -> tuple[Any, ...]:
+    """The places of results where arguments lie by tiles of devices, as over a mesh: that of another argument, if it
+    has the tiles, or the tile.
+    """
+    from pullback.sharding._gspmd import GSPMDSharding, named, of_named, over_own_mesh
+
+    mesh = next((p.mesh for p in places if isinstance(p, NamedSharding)), None)
+
+    def turned(place: Any) -> Any:
+        if not isinstance(place, GSPMDSharding):
+            return place
+        return over_own_mesh(place) if mesh is None else named(place, mesh)
+
+    found = placement_of(placing, tuple(map(turned, places)), name, out_avals)
+    if mesh is not None:
+        return found
+    return tuple(
+        of_named(p, len(a.shape), tile._devices) if isinstance(p, NamedSharding) and isinstance(p.mesh, Mesh) else p
+        for p, a in zip(found, out_avals, strict=True)
+    )
 
 
 _MOVES = ("device_put", "reshard", "sharding_constraint", "laid_out", "copy", "copy_p")

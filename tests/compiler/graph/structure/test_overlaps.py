@@ -63,3 +63,13 @@ def test_places_that_are_not_even():
     k, x = normal(8), normal(200)
     places = np.sort(RNG.permutation(190)[:60])[:, None] + np.arange(8)
     holds(pb.grad(lambda x: ((x[places] * k).sum(1) ** 2).sum()), x, added=True)
+
+
+@pytest.mark.parametrize("count, width, step", [(2, 300, 150), (8, 64, 16), (40, 64, 32), (40, 50, 32)])
+def test_frames_in_memory_are_put_together(count, width, step):
+    places = step * np.arange(count)[:, None] + np.arange(width)
+    size = step * (count - 1) + width
+    holds(lambda u: jnp.zeros(size + 5).at[places + 2].add(u), normal(count, width))
+    holds(lambda u: jnp.zeros((3, size)).at[:, places].add(u), normal(3, count, width))
+    counted = lambda: step * jnp.arange(count)[:, None] + jnp.arange(width)
+    holds(pb.grad(lambda x: (x[:, counted()] ** 2).sum()), normal(2, size))

@@ -222,3 +222,38 @@ def test_flat_products_of_computed_arrays(shape):
         (lambda x, y: jnp.dot(x.ravel(), (2 * y).reshape(-1)), np.vdot(x, 2 * y)),
     ):
         np.testing.assert_allclose(pb.jit(f)(x, y), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("part", [slice(0, 200), slice(40, 90), slice(3, None, 4), slice(199, 215), slice(225, 231)])
+def test_parts_of_convolutions(part):
+    x, w = normal(200, 32)
+    f = lambda x, w: jnp.convolve(x, w)[part]
+    (conv,) = [e for e in eqns(f, x, w) if "conv" in e.primitive.name]
+    expected = np.convolve(x, w)[part]
+    assert conv.outvars[0].aval.size == expected.size
+    np.testing.assert_allclose(pb.jit(f)(x, w), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (2, 1)])
+def test_parts_of_convolutions_of_images(strides):
+    x, w = normal((2, 3, 20, 22), (4, 3, 5, 3))
+    whole = lambda x, w: pb.lax.conv_general_dilated(x, w, strides, "SAME", rhs_dilation=(1, 2))
+    f = lambda x, w: whole(x, w)[:, :, 1:9:3, 4:]
+    expected = np.asarray(pb.jit(whole)(x, w))[:, :, 1:9:3, 4:]
+    (conv,) = [e for e in eqns(f, x, w) if "conv" in e.primitive.name]
+    assert conv.outvars[0].aval.shape == expected.shape
+    np.testing.assert_allclose(pb.jit(f)(x, w), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_that_others_read_stay_whole():
+    x, w = normal(200, 32)
+    f = lambda x, w: (lambda y: (y[:10], y.sum()))(jnp.convolve(x, w))
+    assert [e.outvars[0].aval.size for e in eqns(f, x, w) if "conv" in e.primitive.name] == [231]
+
+
+def test_products_of_small_integers_are_taken_in_their_type():
+    a, b = (RNG.integers(-128, 128, (40, 40)).astype("i1") for _ in range(2))
+    f = lambda a, b: a.astype("i4") @ b.astype("i4")
+    (dot,) = [e for e in eqns(f, a, b) if e.primitive.name == "dot_general"]
+    assert {x.aval.dtype for x in dot.invars} == {np.dtype("i1")}
+    np.testing.assert_array_equal(pb.jit(f)(a, b), a.astype("i4") @ b.astype("i4"))

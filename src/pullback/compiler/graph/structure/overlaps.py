@@ -4,8 +4,9 @@ that are put together again.
     zeros.at[i[:, None] + arange(w)].add(u)             =>    pad(u[:, 0], (0, w - 1)) + pad(u[:, 1], (1, w - 2)) + ...
     zeros.at[s * i[:, None] + arange(w)].add(u)         =>    w / s such arrays, of s elements of each window
 
-as many as windows meet one element. Updates that lie in memory are added one by one, as their elements would be read
-from places apart; those that are computed from their place are computed where they are added.
+as many as windows meet one element. Updates that lie in memory are added one by one where the elements that are wanted
+of each are few, and would be read from places apart; those that are computed from their place are computed where they
+are added.
 
 Measured (Zen 4): the gradient of products of 10,000 windows of 8 with a vector took 170 us, now 7; of maxima over
 windows of 30 230, now 70.
@@ -33,7 +34,7 @@ def _overlapped(r: Rewriter, eqn: JaxprEqn) -> Any:
     n, shape = eqn.params["dimension_numbers"], operand.aval.shape
     if len(n.scatter_dims_to_operand_dims) != 1 or n.operand_batching_dims:
         return None
-    if updates.aval.size < FEWEST * FEWEST or not isinstance(operand.aval.dtype, np.dtype) or _is_stored(r, updates):
+    if updates.aval.size < FEWEST * FEWEST or not isinstance(operand.aval.dtype, np.dtype):
         return None
     (d,) = n.scatter_dims_to_operand_dims
     batch = [a for a in range(updates.aval.ndim) if a not in n.update_window_dims]
@@ -58,7 +59,7 @@ def _overlapped(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if step == 1 and width > count:
         rows, columns, count, width = columns, rows, width, count
-    if not 0 < step <= width or -(-width // step) > MOST_TERMS or count < FEWEST:
+    if not 0 < step <= width or -(-width // step) > MOST_TERMS or (step < FEWEST and _is_stored(r, updates)):
         return None
     if start < 0 or start + step * (count - 1) + width > shape[d]:
         return None

@@ -1,6 +1,7 @@
 """Products in the types that their operands come from: a conversion before a product costs more than one inside.
 
     dot(float32(x), float32(y))     =>    dot(x, y) with sums in float32, for x and y of bfloat16
+    dot(int32(x), int32(y))         =>    dot(x, y) with sums in int32, for x and y of int8
     dot(complex(x), z)              =>    complex(dot(x, real(z)), dot(x, imag(z))), for a real x
 
 A product of two numbers of bfloat16 is exact in float32, so the first has the terms of before. The second has half of
@@ -20,17 +21,20 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.compiler.graph.structure.terms import SIDE, SUMMED
 from pullback.core.jaxpr import JaxprEqn
 
+_NARROW = {"float32": "bfloat16", "int32": "int8"}  # whose products are exact in the wider type
 _REAL = {"complex64": "float32", "complex128": "float64"}
 
 
 def _narrow(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """A product of matrices of bfloat16 that were converted to float32."""
-    if eqn.outvars[0].aval.dtype != np.float32 or not _is_of_matrices(eqn):
+    """A product of matrices of a narrow type that were converted to a wider one."""
+    dtype = eqn.outvars[0].aval.dtype
+    narrow = _NARROW.get(dtype.name)
+    if narrow is None or not _is_of_matrices(eqn):
         return None
-    operands = [_before(r, x, "bfloat16") for x in eqn.invars]
+    operands = [_before(r, x, narrow) for x in eqn.invars]
     if operands[0] is None or operands[1] is None:
         return None
-    return r.emit("dot_general", *operands, **eqn.params | {"preferred_element_type": np.dtype(np.float32)})
+    return r.emit("dot_general", *operands, **eqn.params | {"preferred_element_type": np.dtype(dtype.name)})
 
 
 def _half_real(r: Rewriter, eqn: JaxprEqn) -> Any:

@@ -5,6 +5,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback.compiler.pipelines import optimize_jaxpr
 
 RNG = np.random.default_rng(0)
 
@@ -144,3 +145,23 @@ def test_the_smallest_are_the_largest_by_other_keys(shape, axis, k, dtype):
     want = np.take_along_axis(x, order, axis)
     np.testing.assert_array_equal(numbers, want)
     np.testing.assert_array_equal(np.signbit(numbers)[want == 0], np.signbit(want)[want == 0])
+
+
+@pytest.mark.parametrize("shape, axis", [((600,), 0), ((3, 700), 1), ((513, 4), 0)])
+def test_what_is_sorted_by_truths_is_counted(shape, axis):
+    rng = np.random.default_rng(0)
+    mask, x = rng.random(shape) < 0.3, rng.standard_normal(shape).astype("f4")
+    order = np.argsort(mask, axis, kind="stable")
+    for f, expected in (
+        (lambda m, x: jnp.argsort(m, axis), order),
+        (lambda m, x: jnp.argsort(m, axis, stable=True, descending=True), np.argsort(~mask, axis, kind="stable")),
+        (lambda m, x: jnp.sort(m, axis), np.sort(mask, axis)),
+        (lambda m, x: pullback.lax.sort((m, x), dimension=axis, num_keys=1)[1], np.take_along_axis(x, order, axis)),
+    ):
+        names = [e.primitive.name for e in optimize_jaxpr(pullback.make_jaxpr(f)(mask, x)).jaxpr.eqns]
+        assert "sort" not in names
+        np.testing.assert_array_equal(pullback.jit(f)(mask, x), expected)
+    for all_alike in (np.zeros(shape, bool), np.ones(shape, bool)):
+        np.testing.assert_array_equal(
+            pullback.jit(lambda m: jnp.argsort(m, axis))(all_alike), np.argsort(all_alike, axis, kind="stable")
+        )

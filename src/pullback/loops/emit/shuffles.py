@@ -115,15 +115,6 @@ def interleave(code: Code, kind: str, lanes: int, refs: Sequence[str]) -> list[s
     refs, n = list(refs), len(refs)
     if n == 1:
         return refs
-    if n == 3 and _picks(code, kind, lanes):
-        places = [[(q * lanes + p) // n for p in range(lanes)] for q in range(n)]
-        kinds = [[(q * lanes + p) % n for p in range(lanes)] for q in range(n)]
-        x, y, z = refs
-        some = [
-            shuffled(code, kind, x, y, [k + lanes * (j == 1) for k, j in zip(*each)]) for each in zip(places, kinds)
-        ]
-        last = [[p if j < 2 else lanes + k for p, (k, j) in enumerate(zip(*each))] for each in zip(places, kinds)]
-        return [shuffled(code, kind, each, z, order) for each, order in zip(some, last)]
     if n % 2:
         placed = [_permuted(code, kind, x, _order(lanes, n, j, inverse=True)) for j, x in enumerate(refs)]
         return [_blended(code, kind, placed, [(q * lanes + p) % n for p in range(lanes)]) for q in range(n)]

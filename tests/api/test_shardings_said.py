@@ -37,9 +37,9 @@ def test_programs_show_which_argument_said_what():
 
 
 def test_arrays_over_other_kinds_of_axes_are_moved_first():
-    explicit = jax.make_mesh((2, 2), ("x", "y"))
+    explicit = jax.make_mesh((2, 2), ("row", "column"))  # no other test asks for auto_axes of it
     rows = jax.make_mesh((4,), ("z",), axis_types=(AxisType.Auto,))
-    ours, typed = jax.device_put(X, over("x")), jax.device_put(X, over("x", mesh=explicit))
+    ours, typed = jax.device_put(X, over("x")), jax.device_put(X, over("row", mesh=explicit))
     other = jax.device_put(X, over("z", mesh=rows))
     for wrap in (jax.jit, lambda function: function):
         with jax.set_mesh(explicit):
@@ -48,11 +48,21 @@ def test_arrays_over_other_kinds_of_axes_are_moved_first():
                 for function in (lambda x: 2 * x, jnp.sin, lambda x: x @ x, lambda x: x.sum(0)):
                     with pytest.raises(ValueError, match=r"context mesh .* should match the aval mesh"):
                         wrap(function)(x)
-            assert str(jax.typeof(2 * jax.device_put(ours, P("x")))) == "float32[8@x,8]"
+            assert str(jax.typeof(2 * jax.device_put(ours, P("row")))) == "float32[8@row,8]"
         with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
             wrap(jnp.add)(ours, typed)
         with jax.set_mesh(MESH):  # no types: values may lie over any mesh of the devices
             assert wrap(lambda x: 2 * x)(other).sharding == over("z", mesh=rows)
+
+
+def test_derivatives_of_what_auto_axes_has_inside():
+    with jax.set_mesh(jax.make_mesh((2, 2), ("x", "y"))):
+        x = jax.device_put(X, P("x"))
+        squares = jax.sharding.auto_axes(lambda x: (x**2).sum(), out_sharding=P())
+        for gradient in (jax.grad(squares), jax.jit(jax.grad(squares))):
+            found = gradient(x)
+            assert str(jax.typeof(found)) == "float32[8@x,8]"
+            np.testing.assert_array_equal(found, 2 * X)
 
 
 def test_types_are_made_with_shardings():

@@ -290,3 +290,28 @@ def test_rules_of_functions_that_are_cut_as_a_whole(rule, sizes, found):
 def test_a_rule_that_is_none():
     with pytest.raises(TypeError, match="rule must be a str, but got"):
         custom_partitioning(lambda x: x).def_partition(lambda *_: None, sharding_rule=3)
+
+
+@pytest.mark.parametrize("rule, sizes, error", [
+    ("i j -> i j", {}, None),
+    ("... j -> ... j", {}, None),
+    ("(i j) k -> (i j) k", {"i": 2, "j": 4}, None),
+    ("i j k -> i j", {}, "0th operand has rank 3, but"),
+    ("i j -> i", {}, "0th result has rank 1, but"),
+    ("i j, k -> i j", {}, "has 2 operands, but the operation has 1"),
+    ("i j -> i j, i", {}, "has 2 results, but the operation has 1"),
+    ("... i j k -> i j", {}, "0th operand has rank 3, but"),
+    ("(i j) k -> (i j) k", {"i": 3, "j": 4}, "actual size 8 doesn't match the size 12"),
+    ("(i j) k -> i j", {}, "actual size 8 doesn't match the size 64"),
+    ("i j -> i j", {"reduction_factors": ("j",)}, "cannot be in result"),
+])  # fmt: skip
+def test_rules_fit_the_arrays(rule, sizes, error):
+    f = custom_partitioning(lambda x, n: x * n, static_argnums=1)
+    f.def_partition(lambda *_: None, sharding_rule=rule, **sizes)
+    x = jnp.ones((8, 8))
+    for call in (lambda x: f(x, 2), jax.jit(lambda x: f(x, 2))):
+        if error is None:
+            assert call(x)[0, 0] == 2
+            continue
+        with pytest.raises(ValueError, match=re.escape(error)):
+            call(x)

@@ -8,6 +8,7 @@ As text: dimensions of an array side by side, arrays with commas between, operan
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -62,6 +63,13 @@ class ArrayMapping(tuple):
         return super().__new__(cls, dim_mappings)
 
 
+def _said_of(mapping: ArrayMapping, x: Any) -> Iterator[tuple[Any, int]]:
+    """(what a dimension is, its size), from the last on; without leading ones of any number."""
+    for dim, n in zip(reversed(mapping), reversed(x.shape), strict=False):
+        if not isinstance(dim, str) or not dim.startswith(BATCHING):
+            yield dim, n
+
+
 class SdyShardingRule:
     """The ArrayMappings of operands and results; sizes of factors that are found in compound ones only.
 
@@ -112,6 +120,37 @@ class SdyShardingRule:
                         "sets."
                     )
             seen.update(names)
+
+    def check_arrays(self, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """ValueError for arrays of which it does not say what each dimension is."""
+        sizes = dict(self.factor_sizes)
+        both = (("operand", self.operand_mappings, operands), ("result", self.result_mappings, results))
+        for what, mappings, arrays in both:
+            if len(mappings) != len(arrays):
+                raise ValueError(
+                    f"Sharding rule has {len(mappings)} {what}s, but the operation has {len(arrays)} {what}s"
+                )
+            for k, (mapping, x) in enumerate(zip(mappings, arrays, strict=True)):
+                leading = bool(mapping) and isinstance(mapping[0], str) and mapping[0].startswith(BATCHING)
+                rank = len(mapping) - leading
+                if len(x.shape) < rank or (len(x.shape) > rank and not leading):
+                    raise ValueError(
+                        f"Sharding rule {k}th {what} has rank {rank}, but the operation {k}th {what} has rank "
+                        f"{len(x.shape)}"
+                    )
+                sizes |= {dim: n for dim, n in _said_of(mapping, x) if isinstance(dim, str)}
+        for what, mappings, arrays in both:
+            for k, (mapping, x) in enumerate(zip(mappings, arrays, strict=True)):
+                for dim, n in _said_of(mapping, x):
+                    if not isinstance(dim, str) and math.prod(sizes[factor] for factor in dim) != n:
+                        raise ValueError(
+                            f"{k}th {what} actual size {n} doesn't match the size "
+                            f"{math.prod(sizes[factor] for factor in dim)} derived from the compound factors {dim}"
+                        )
+        for dim in (dim for mapping in self.result_mappings for dim in mapping):
+            for factor in (dim,) if isinstance(dim, str) else dim:
+                if factor in self.reduction_factors:
+                    raise ValueError(f"reduction factor cannot be in result mappings: {factor} of {self}")
 
     def __str__(self) -> str:
         said = "".join(f" {kind}={getattr(self, kind)}" for kind in _KINDS if getattr(self, kind))

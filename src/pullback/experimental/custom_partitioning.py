@@ -1,5 +1,5 @@
-"""Functions that say how they are cut over devices. The rules are kept, and never asked: what such a function does is
-partitioned operation by operation, as every program is (`pullback.partition`).
+"""Functions that say how they are cut over devices. The rules are kept, compared with the arrays, and never asked: what
+such a function does is partitioned operation by operation, as every program is (`pullback.partition`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pullback.api._arguments import check_callable
 from pullback.core.explain import explain_all as _explain_all
 from pullback.experimental._sharding_rules import BATCHING, ArrayMapping, CompoundFactor, SdyShardingRule, parsed
 from pullback.util.absent import absent_names
+from pullback.util.pytree import tree_leaves
 from pullback.util.tracebacks import api_boundary
 
 
@@ -33,6 +34,7 @@ class custom_partitioning:
         self.partition: Callable | None = None
         self.sharding_rule: SdyShardingRule | None = None
         self.static_argnums = static_argnums
+        self._static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
         self._run = api.jit(fun, static_argnums=static_argnums)
 
     def def_partition(
@@ -69,9 +71,15 @@ class custom_partitioning:
         return partition
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of the function; ValueError for arrays that the sharding_rule does not fit."""
         if self.partition is None:
             raise AttributeError("custom_partitioning: no partition rule; call def_partition first")
-        return self._run(*args, **kwargs)
+        out = self._run(*args, **kwargs)
+        if isinstance(self.sharding_rule, SdyShardingRule):
+            static = {n % len(args) for n in self._static if n < len(args)}
+            operands = tree_leaves(([x for n, x in enumerate(args) if n not in static], kwargs))
+            self.sharding_rule.check_arrays(*([api.typeof(x) for x in xs] for xs in (operands, tree_leaves(out))))
+        return out
 
 
 __getattr__ = absent_names(__name__)

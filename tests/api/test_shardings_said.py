@@ -91,6 +91,11 @@ def test_topologies_of_what_is_attached():
         topologies.get_topology_desc(platform="cpu")
 
 
+def test_meshes_without_devices_are_no_contexts():
+    with pytest.raises(ValueError, match="use_abstract_mesh"), MESH.abstract_mesh:
+        pass
+
+
 def test_meshes_without_devices():
     abstract = over("x", mesh=MESH.abstract_mesh)
     double = jax.jit(lambda x: 2 * x, in_shardings=abstract)

@@ -173,6 +173,12 @@ class AbstractMesh(_Axes):
     local_mesh = _not_abstract("local_mesh")
     is_multi_process = _not_abstract("is_multi_process")
 
+    def __enter__(self) -> AbstractMesh:
+        raise ValueError("AbstractMesh does not implement __enter__; use jax.sharding.use_abstract_mesh(mesh)")
+
+    def __exit__(self, *exc: Any) -> None:
+        raise ValueError("AbstractMesh does not implement __exit__; use jax.sharding.use_abstract_mesh(mesh)")
+
     @property
     def abstract_mesh(self) -> AbstractMesh:
         """The mesh itself."""

@@ -361,3 +361,15 @@ def test_a_kronecker_product_of_sparse_arrays_is_sparse():
     product = sparse.sparsify(jnp.kron)(sparse.BCOO.fromdense(a), sparse.BCOO.fromdense(a.T))
     assert product.nse == 9
     np.testing.assert_array_equal(product.todense(), np.kron(a, a.T))
+
+
+def test_entries_outside_of_a_part_are_zeros():
+    """Those who add up `data` see what is in the part only."""
+    dense = np.zeros((6, 6), np.float32)
+    dense[[0, 1, 2, 5], [3, 1, 4, 5]] = [1, 2, 3, 4]
+    mat = sparse.BCOO.fromdense(jnp.asarray(dense))
+    for part, sizes in ((mat[1:4, :5], (3, 5)), (mat[::2], (3, 6)), (mat[:, 2:], (6, 4))):
+        outside = np.any(np.asarray(part.indices) >= sizes, -1)
+        np.testing.assert_array_equal(np.asarray(part.data)[outside], 0)
+        assert all(tuple(place) == sizes for place in np.asarray(part.indices)[outside])
+    assert float(mat[1:4, :5].data.sum()) == 5 and float(mat[::2].data.sum()) == 4

@@ -18,7 +18,7 @@ from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._layout import bcoo_update_layout
 from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
 from pullback.experimental.sparse._shapes import bcoo_broadcast_in_dim
-from pullback.experimental.sparse._structure import bcoo_reduce_sum, bcoo_squeeze, bcoo_transpose, fewer
+from pullback.experimental.sparse._structure import bcoo_reduce_sum, bcoo_squeeze, bcoo_transpose, fewer, sparse_shape
 from pullback.lax import GatherDimensionNumbers, GatherScatterMode
 
 
@@ -52,7 +52,7 @@ def bcoo_slice(
         )
     for dim, bounds in enumerate(zip(starts, limits, steps, strict=True)):
         mat = _sliced(mat, dim, slice(*bounds))
-    return fewer(mat)
+    return fewer(_cleared(mat))
 
 
 def get(mat: BCOO, index: Any) -> BCOO:
@@ -60,6 +60,7 @@ def get(mat: BCOO, index: Any) -> BCOO:
 
     Raises IndexError for too many indices, TypeError for what is no index.
     """
+    whole = mat
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [k for part in parts for k in _part(part)]
     if sum(p is Ellipsis for p in parts) == 0:
@@ -95,7 +96,7 @@ def get(mat: BCOO, index: Any) -> BCOO:
                 first = len(new) + sum(d not in arrays and d not in gone for d in range(dim))
             groups += not before
         before = dim in arrays or (dim in gone and before)
-    mat = fewer(mat)
+    mat = fewer(mat if mat is whole else _cleared(mat))
     if arrays:
         return _gathered(mat, arrays, gone, new, 0 if groups > 1 else first or 0)
     mat = fewer(bcoo_reduce_sum(mat, axes=gone)) if gone else mat
@@ -244,6 +245,18 @@ def _sliced(mat: BCOO, dim: int, part: slice) -> BCOO:
     data = mat.data if column < 0 and mat.data.shape[dim] == 1 else mat.data[selected]
     indices = mat.indices if column >= 0 or mat.indices.shape[dim] == 1 else mat.indices[selected]
     return BCOO((data, indices), shape=shape, **mat.info)
+
+
+def _cleared(mat: BCOO) -> BCOO:
+    """The array with zeros in entries outside of it, whose places are its size in all sparse dimensions, as in JAX."""
+    if not mat.n_sparse or not mat.nse:
+        return mat
+    sizes = np.array(sparse_shape(mat), mat.indices.dtype)
+    inner = jnp.all(mat.indices < sizes, -1)
+    data = jnp.where(
+        jnp.expand_dims(inner, tuple(range(inner.ndim, mat.data.ndim))), mat.data, jnp.zeros((), mat.dtype)
+    )
+    return BCOO((data, jnp.where(inner[..., None], mat.indices, sizes)), shape=mat.shape, **mat.info)
 
 
 __all__ = ["bcoo_gather", "bcoo_rev", "bcoo_slice", "get"]

@@ -27,6 +27,27 @@ def test_dispatch_waits_forgets_and_compiles():
     dispatch.xla_primitive_callable.cache_clear()
 
 
+def test_operands_are_checked_and_promoted():
+    """As JAX's functions have it, whose private helpers forks of them import; evermore annotates with the aliases."""
+    util, kinds = private("numpy.util"), private("typing")
+    row, table = jnp.ones(3), jnp.ones((2, 3), "int32")
+    assert [(x.shape, x.dtype) for x in util.promote_args("f", row, table)] == [
+        ((1, 3), "float32"),
+        ((2, 3), "float32"),
+    ]
+    assert [(x.shape, x.dtype) for x in util.promote_args_inexact("f", 1, table)] == [
+        ((), "float32"),
+        ((2, 3), "float32"),
+    ]
+    assert util.promote_args_numeric("f", True, jnp.ones(2, bool))[1].dtype == jnp.int32
+    assert util.promote_args_complex("f", 1, 2.0)[0].dtype == jnp.complex64
+    with pytest.raises(TypeError, match="f requires ndarray or scalar arguments"):
+        util.promote_args("f", [1])
+    with pb.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="rank promotion"):
+        util.promote_args("f", row, table)
+    assert util.Shape is kinds.Shape is private("random").Shape and private("random").RealArray is kinds.ArrayLike
+
+
 def test_modules_have_the_names_that_they_are_imported_by():
     """quax asks for the one of the threefry generator."""
     lines = subprocess.run(

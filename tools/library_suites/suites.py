@@ -57,6 +57,4 @@ SUITES = (
     Suite("jax-cosmo", ("tests/test_*.py",)),
     Suite("qpax", ("test/test_*.py",)),
     Suite("nifty8", ("test/test_re/**/test_*.py", "test/test_operators/test_jax.py")),
-    Suite("exojax", ("tests/unittests/**/*_test.py",)),
-    Suite("jaxley", ("tests/test_*.py", "tests/jaxley_identical/test_*.py")),
 )

@@ -7,6 +7,7 @@ import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.experimental import sparse
+from pullback.experimental.sparse import transform
 
 RNG = np.random.default_rng(0)
 X = (RNG.normal(size=(4, 6)) * (RNG.random((4, 6)) < 0.4)).astype("f")
@@ -142,3 +143,35 @@ def test_elements_at_arrays_of_indices(layout):
     with pytest.raises(NotImplementedError, match="sparse indices"):
         at_promised = lambda i: rows.at[i].get(mode="promise_in_bounds", wrap_negative_indices=False)
         sparse.sparsify(at_promised)(sparse.BCOO.fromdense(rows // 2))
+
+
+def test_what_is_passed_on_keeps_its_class():
+    for cls in (sparse.COO, sparse.CSR, sparse.CSC, sparse.BCSR):
+        m = cls.fromdense(X)
+        found, doubled = sparse.sparsify(lambda x: (x, 2 * x))(m)
+        assert found is m
+        np.testing.assert_array_equal(doubled.todense(), 2 * X)
+
+
+def test_values_in_an_environment():
+    env = transform.SparsifyEnv()
+    mat, rows = sparse.BCOO.fromdense(X), sparse.BCSR.fromdense(X)
+    m, v, r = transform.arrays_to_spvalues(env, (mat, V, rows))
+    assert m.is_bcoo() and m.is_sparse() and v.is_dense() and r.is_bcsr() and (m.ndim, m.shape) == (2, X.shape)
+    assert env.data(m) is mat.data and env.indices(m) is mat.indices and env.indptr(r) is rows.indptr
+    assert transform.spvalues_to_avals(env, {"a": m})["a"] == jax.core.ShapedArray(X.shape, np.float32)
+    for given, value in ((mat, m), (rows, r)):
+        again = transform.spvalues_to_arrays(env, value)
+        assert type(again) is type(given) and again.data is given.data and again.unique_indices
+    (doubled, product), tree = transform.sparsify_raw(lambda x, y: {"p": x @ y, "d": 2 * x})(env, m, v)
+    assert doubled.indices_ref == m.indices_ref and doubled.data_ref != m.data_ref and tree.num_leaves == 2
+    np.testing.assert_allclose(transform.spvalues_to_arrays(env, product), X @ V, rtol=1e-5)
+    closed = jax.make_jaxpr(lambda x, y: x @ y)(X, V)
+    (product,) = transform.eval_sparse(closed.jaxpr, closed.consts, [m, v], env)
+    np.testing.assert_allclose(env.data(product), X @ V, rtol=1e-5)
+    scaled = env.sparse(m.shape, data=3 * mat.data, indices_ref=m.indices_ref, unique_indices=True)
+    np.testing.assert_array_equal(transform.spvalues_to_arrays(env, scaled).todense(), 3 * X)
+    with pytest.raises(ValueError, match="'indices_ref' must be given"):
+        env.sparse((2, 2), data=V)
+    with pytest.raises(ValueError, match="has no indptr"):
+        env.indptr(m)

@@ -265,11 +265,8 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "experimental.sparse.transform": {
         "internal": (
-            "Array", "ArrayOrSparse", "SparseTrace", "SparseTracer", "SparsifyEnv", "SparsifyValue",
-            "arrays_to_spvalues(spenv, args)", "eval_sparse(jaxpr, consts, spvalues, spenv)", "sparse_rules_bcoo",
-            "sparse_rules_bcsr", "sparsify_fun(wrapped_fun, args)", "sparsify_raw(f)",
-            "sparsify_subtrace(fun, *gen_static_args, use_eq_store=, unk_names=)",
-            "spvalues_to_arrays(spenv, spvalues)", "spvalues_to_avals(spenv, spvalues)",
+            "Array", "ArrayOrSparse", "SparseTrace", "SparseTracer", "sparse_rules_bcoo", "sparse_rules_bcsr",
+            "sparsify_fun(wrapped_fun, args)", "sparsify_subtrace(fun, *gen_static_args, use_eq_store=, unk_names=)",
         ),
     },
     "experimental.transfer": {

@@ -30,14 +30,15 @@ from pullback.util.static import check_flags
 from pullback.util.tracebacks import api_boundary
 
 
-def _is_sparse(x: Any) -> bool:
+def is_sparse(x: Any) -> bool:
     return isinstance(x, JAXSparse)
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
     """`f`, written for dense arrays, as a function of sparse ones too.
 
-    What is sparse of its results is BCOO, but BCSR where functions that keep zeros are applied to the entries of such.
+    What is sparse of its results is BCOO, but BCSR where functions that keep zeros are applied to the entries of such,
+    and of its own class where it is an argument.
     Raises NotImplementedError at operations that have no sparse form, such as those that do not keep zeros.
     `use_tracer`, which in JAX says how the function is read, changes nothing: it is traced to a jaxpr in both cases.
     """
@@ -47,17 +48,19 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     @api_boundary
     @functools.wraps(f, updated=())
     def sparsified(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = tree_util.tree_flatten((args, kwargs), is_leaf=_is_sparse)
-        as_dense = [api.ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves]
+        leaves, tree = tree_util.tree_flatten((args, kwargs), is_leaf=is_sparse)
+        as_dense = [api.ShapeDtypeStruct(x.shape, x.dtype) if is_sparse(x) else x for x in leaves]
         dense_args, dense_kwargs = tree_util.tree_unflatten(tree, as_dense)
         closed, out_tree = api.make_jaxpr(f, return_shape=True)(*dense_args, **dense_kwargs)
-        values = [x if isinstance(x, BCSR) else x.to_bcoo() if _is_sparse(x) else arguments.as_array(x) for x in leaves]
-        return tree_util.tree_unflatten(tree_util.tree_structure(out_tree), _evaluate(closed, values))
+        values = [x if isinstance(x, BCSR) else x.to_bcoo() if is_sparse(x) else arguments.as_array(x) for x in leaves]
+        given = {id(value): x for value, x in zip(values, leaves, strict=True) if is_sparse(x)}
+        found = [given.get(id(x), x) for x in evaluate(closed, values)]  # what is only passed on keeps its class
+        return tree_util.tree_unflatten(tree_util.tree_structure(out_tree), found)
 
     return sparsified
 
 
-def _evaluate(closed: Any, values: list[Any]) -> list[Any]:
+def evaluate(closed: Any, values: list[Any]) -> list[Any]:
     """The results of a closed jaxpr, of arrays and BCOO arrays."""
     jaxpr = closed.jaxpr
     known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, *values], strict=True))
@@ -67,7 +70,7 @@ def _evaluate(closed: Any, values: list[Any]) -> list[Any]:
 
     for eqn in jaxpr.eqns:
         operands = [value(atom) for atom in eqn.invars]
-        outs = _apply(eqn, operands) if any(map(_is_sparse, operands)) else eqn.primitive.bind(*operands, **eqn.params)
+        outs = _apply(eqn, operands) if any(map(is_sparse, operands)) else eqn.primitive.bind(*operands, **eqn.params)
         known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
     return [value(atom) for atom in jaxpr.outvars]
 
@@ -163,7 +166,7 @@ def _plain(values: Any) -> list[Any]:
 
 
 def _inline(which: str) -> Callable[..., list[Any]]:
-    return lambda *operands, **params: _evaluate(params[which], list(operands))
+    return lambda *operands, **params: evaluate(params[which], list(operands))
 
 
 def _scan(
@@ -177,7 +180,7 @@ def _scan(
     xs = [BCOO(structure.full(x), shape=x.shape) if isinstance(x, BCOO) else x for x in xs]
 
     def step(carry: Any, xs: Any) -> Any:
-        outs = _plain(_evaluate(jaxpr, [*consts, *carry, *xs]))
+        outs = _plain(evaluate(jaxpr, [*consts, *carry, *xs]))
         return outs[:num_carry], outs[num_carry:]
 
     carry, ys = lax.scan(step, init, xs, length, reverse, unroll)
@@ -190,27 +193,27 @@ def _while(*given: Any, **options: Any) -> list[Any]:
     start = cond_nconsts + params["body_nconsts"]
     for_cond, for_body = list(operands[:cond_nconsts]), list(operands[cond_nconsts:start])
     return lax.while_loop(
-        lambda carry: _evaluate(cond_jaxpr, for_cond + carry)[0],
-        lambda carry: _plain(_evaluate(body_jaxpr, for_body + carry)),
+        lambda carry: evaluate(cond_jaxpr, for_cond + carry)[0],
+        lambda carry: _plain(evaluate(body_jaxpr, for_body + carry)),
         _plain(operands[start:]),
     )
 
 
 def _cond(index: Any, *operands: Any, branches: Any, **options: Any) -> list[Any]:
     def branch(jaxpr: Any) -> Callable[..., list[Any]]:
-        return lambda *values: _plain(_evaluate(jaxpr, list(values)))
+        return lambda *values: _plain(evaluate(jaxpr, list(values)))
 
     return lax.switch(index, [branch(jaxpr) for jaxpr in branches], *_plain(operands))
 
 
 def _dynamic_slice(mat: Any, *starts: Any, slice_sizes: Any) -> Any:
-    if any(map(_is_sparse, starts)):
+    if any(map(is_sparse, starts)):
         raise NotImplementedError("sparsify: dynamic_slice at sparse indices")
     return bcoo_dynamic_slice(mat, starts, slice_sizes)
 
 
 def _gather(mat: Any, indices: Any, *, mode: Any, dimension_numbers: Any, slice_sizes: Any, **options: Any) -> BCOO:
-    if _is_sparse(indices):
+    if is_sparse(indices):
         raise NotImplementedError("sparsify: gather at sparse indices")
     return indexing.bcoo_gather(mat, indices, dimension_numbers, slice_sizes, mode=mode)
 

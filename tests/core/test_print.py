@@ -550,3 +550,23 @@ def test_options_of_pretty_print():
     assert sum(line.endswith("# []") for line in both) == 3
     with pytest.raises(TypeError, match="colour"):
         jaxpr.pretty_print(colour=True)
+
+
+def test_scans_leave_out_what_their_bodies_pass_on():
+    def f(xs):
+        return jax.lax.scan(lambda c, x: ((c[0] + x * c[1], c[1], c[2]), (x, c[0], x)), (0.0, 2.0, X), xs)
+
+    (eqn,) = jax.make_jaxpr(f)(X).jaxpr.eqns
+    assert (eqn.params["num_consts"], eqn.params["num_carry"], len(eqn.outvars)) == (2, 1, 2)
+    for reverse in (False, True):
+        scan = lambda xs, reverse=reverse: jax.lax.scan(
+            lambda c, x: ((c[1], c[1]), x), (xs[0], 3.0), xs, reverse=reverse
+        )
+        (first, second), rows = scan(X)
+        assert (first, second) == (3, 3) and (rows == X).all() and rows.dtype == X.dtype
+    (total, two, same), (rows, before, _) = jax.jit(f)(X)
+    assert total == 2 * X.sum() and two == 2 and (same == X).all() and (rows == X).all() and before[0] == 0
+    slope = jax.grad(lambda xs: sum(map(jnp.sum, jax.tree.leaves(f(xs)))))(X)
+    assert slope.shape == X.shape and (slope[:-1] > slope[1:]).all()
+    assert (jax.vmap(f)(jnp.stack([X, 2 * X]))[0][0] == jnp.array([2, 4]) * X.sum()).all()
+    assert jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, y: (c, y), 1.0, x))(X).jaxpr.eqns == []

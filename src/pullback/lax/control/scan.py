@@ -38,6 +38,7 @@ from pullback.core.references import Reference, has_references_among
 from pullback.core.source import located
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
+from pullback.lax.control.passed_on import without_passed_on
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.call import call_effects
 from pullback.transforms.discharge import closing_over, discharged, note, rules_get_references, values_of, with_outer
@@ -184,17 +185,21 @@ def _scan(f, init, xs, length, reverse, unroll):
     unroll = max(length, 1) if unroll is True else int(unroll or 1)
     if unroll < 1:
         raise ValueError(f"scan: argument 'unroll' must be at least 1, got {unroll}")
-    outs = scan_p.bind(
-        *consts,
-        *init_leaves,
-        *xs_leaves,
-        jaxpr=jaxpr,
-        length=length,
-        reverse=bool(reverse),
-        num_consts=len(consts),
-        num_carry=n_carry,
-        unroll=unroll,
-    )
+    kept = jaxpr.cached("passed_on", lambda: without_passed_on(jaxpr, len(consts), n_carry))
+    outs = []
+    if kept.body.jaxpr.outvars or jaxpr.effects:
+        outs = scan_p.bind(
+            *consts,
+            *kept.arguments(init_leaves),
+            *xs_leaves,
+            jaxpr=kept.body,
+            length=length,
+            reverse=bool(reverse),
+            num_consts=len(consts) + len(kept.fixed),
+            num_carry=kept.n_carry,
+            unroll=unroll,
+        )
+    outs = kept.results(outs, init_leaves, xs_leaves)
     carry = tree_unflatten(carry_tree, outs[:n_carry])
     return carry, tree_unflatten(ys_tree, outs[n_carry:])
 
@@ -510,8 +515,7 @@ def _dce(eqn, used):
     return eqn.replace(
         invars=[a for a, k in zip(eqn.invars, kept_in) if k],
         outvars=[v for v, k in zip(eqn.outvars, kept_out) if k],
-        params=eqn.params
-        | {"jaxpr": body, "num_consts": n_kept_consts, "num_carry": n_kept_carry},
+        params=eqn.params | {"jaxpr": body, "num_consts": n_kept_consts, "num_carry": n_kept_carry},
     )
 
 

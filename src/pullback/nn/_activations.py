@@ -242,10 +242,9 @@ log1mexp.__name__ = log1mexp.__qualname__ = "log1mexp"
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"))
 def _one_hot(x: Any, *, num_classes: int, dtype: Any, axis: int) -> Any:
-    classes = lax.iota(x.dtype, num_classes)
     shape = [1] * (x.ndim + 1)
     shape[axis] = num_classes
-    hit = lax.expand_dims(x, (axis,)) == lax.reshape(classes, tuple(shape))
+    hit = lax.expand_dims(x, (axis,)) == lax.broadcasted_iota(x.dtype, tuple(shape), axis % len(shape))
     return lax.convert_element_type(hit, dtype)
 
 

@@ -44,19 +44,19 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
 
 def diagonal_mask(shape: tuple[int, ...], k: Any = 0) -> Any:
     """Booleans that are True where column == row + k, over the last two axes of the shape."""
-    rows, columns = _rows_and_columns(shape)
+    rows, columns = _places(shape, -2), _places(shape, -1)
     return lax.eq(lax.add(rows, convert(k, rows.dtype)), columns)
 
 
-def _rows_and_columns(shape: tuple[int, ...]) -> tuple[Any, Any]:
-    index = np.dtype(np.int32)
-    return lax.broadcasted_iota(index, shape, len(shape) - 2), lax.broadcasted_iota(index, shape, len(shape) - 1)
+def _places(shape: tuple[int, ...], axis: int) -> Any:
+    """Each element's place along an axis, which counts from the end."""
+    return lax.broadcasted_iota(np.dtype(np.int32), shape, len(shape) + axis)
 
 
 def lower_mask(shape: tuple[int, ...], k: Any = 0) -> Any:
     """Booleans that are True where column <= row + k, over the last two axes of the shape."""
-    rows, columns = _rows_and_columns(shape)
-    return lax.ge(lax.add(rows, convert(k, rows.dtype)), columns)
+    last = lax.add(_places(shape, -2), convert(k, np.dtype(np.int32)))
+    return lax.ge(last, _places(shape, -1))
 
 
 def identity(n: Any, dtype: Any = None) -> Any:

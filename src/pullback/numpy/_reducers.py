@@ -176,7 +176,7 @@ def _reduce(
     if op.truth:
         result_dtype: Any = _BOOL
         work: Any = _BOOL
-        x = a if a.dtype == _BOOL else lax.ne(a, const(a, 0))
+        x = convert(a, _BOOL)  # anything but 0 is True
     else:
         result_dtype = (
             dtype

@@ -135,3 +135,11 @@ def test_powers_and_slopes_in_complex64():
     slope = pullback.vmap(pullback.grad(jnp.tanh, holomorphic=True))(x)
     exact = 1 / np.cosh(x.astype(np.complex128)) ** 2  # 1 - tanh^2 cancels
     assert np.max(np.abs(slope - exact) / np.abs(exact)) < 2e-5
+
+
+def test_bitcasts_that_do_not_fit_say_so_for_every_type():
+    for old, new in (("bool", "int16"), ("float32", "complex64"), ("int8", "float32")):
+        with pytest.raises(ValueError, match="8 \\*"):
+            lax.bitcast_convert_type(jnp.ones(8, old), jnp.dtype(new))
+    with pytest.raises(TypeError, match="bool or complex"):
+        lax.bitcast_convert_type(jnp.ones(8, "bool"), jnp.dtype("int8"))

@@ -309,6 +309,12 @@ def _bitcast_widths(dtype, new_dtype):
 
 def _bitcast_shape(aval, *, new_dtype, widths=None):
     old, new = widths or _bitcast_widths(aval.dtype, new_dtype)
+    last = aval.shape[-1] if aval.shape else 1
+    if old < new and (not aval.shape or last * old != new):
+        raise ValueError(
+            f"Attempting to convert array of shape {aval.shape} from {aval.dtype} of size {old} bits to {new_dtype} of "
+            f"size {new}, bits but {last} * {old} != {new}"
+        )
     if aval.dtype != new_dtype and {"b", "c"} & {dtypes.kind_of(aval.dtype), dtypes.kind_of(new_dtype)}:
         raise TypeError(
             "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types "
@@ -318,12 +324,6 @@ def _bitcast_shape(aval, *, new_dtype, widths=None):
         return ShapedArray(aval.shape, new_dtype)
     if old > new:
         return ShapedArray((*aval.shape, old // new), new_dtype)
-    last = aval.shape[-1] if aval.shape else 1
-    if not aval.shape or last * old != new:
-        raise ValueError(
-            f"Attempting to convert array of shape {aval.shape} from {aval.dtype} of size {old} bits to {new_dtype} of "
-            f"size {new}, bits but {last} * {old} != {new}"
-        )
     return ShapedArray(aval.shape[:-1], new_dtype)
 
 

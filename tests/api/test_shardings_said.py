@@ -65,6 +65,21 @@ def test_derivatives_of_what_auto_axes_has_inside():
             np.testing.assert_array_equal(found, 2 * X)
 
 
+@pytest.mark.parametrize("wrap", [jax.jit, lambda function: function], ids=["jit", "eager"])
+def test_auto_axes_under_vmap(wrap):
+    with jax.set_mesh(jax.make_mesh((2, 2), ("x", "y"))):
+        x = jax.device_put(X, P("x"))
+        for function, text in (
+            (lambda row: jnp.sin(row), "float32[8@x,8]"),
+            (lambda row: row.sum(), "float32[8@x]"),
+            (lambda row: row[jnp.array([0, 1])], "float32[8@x,2]"),
+        ):
+            inside = jax.sharding.auto_axes(function, out_sharding=P())
+            found = wrap(jax.vmap(inside))(x)
+            assert str(jax.typeof(found)) == text
+            np.testing.assert_array_equal(found, jax.vmap(function)(X))
+
+
 def test_types_are_made_with_shardings():
     explicit = over("x", mesh=jax.make_mesh((2, 2), ("x", "y")).abstract_mesh)
     made = jax.core.ShapedArray((8, 8), np.dtype("float32"), sharding=explicit)

@@ -86,6 +86,7 @@ def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None
 
 # (mesh, its axes' types, those inside) of `auto_axes`: transformations run what is inside again outside of it.
 retypings: set[tuple[Any, Any, Any]] = set()
+typings: set[tuple[Any, Any, Any]] = set()  # the same of `explicit_axes`
 
 
 def _with_axes(name: str, axes: Any, kind: AxisType) -> Any:
@@ -98,8 +99,7 @@ def _with_axes(name: str, axes: Any, kind: AxisType) -> Any:
         if axis not in mesh.axis_names:
             raise KeyError(f"{name}: the mesh in force has no axis {axis!r}; its axes are {mesh.axis_names}")
     types = tuple(kind if n in chosen else t for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True))
-    if kind is AxisType.Auto:
-        retypings.add((mesh.shape_tuple, mesh.axis_types, types))
+    (retypings if kind is AxisType.Auto else typings).add((mesh.shape_tuple, mesh.axis_types, types))
     if isinstance(mesh, Mesh):
         return config.mesh_in_force(Mesh(mesh.devices, mesh.axis_names, axis_types=types))
     return config.mesh_in_force(mesh.update(axis_types=types))

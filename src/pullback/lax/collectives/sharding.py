@@ -31,6 +31,7 @@ from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import ArrayCopySemantics, MemorySpace
 from pullback.sharding._specs import all_names_of, in_short, names_of, of_cotangents
 from pullback.transforms import places
+from pullback.transforms.batching import BatchTracer
 from pullback.util.errors import class_shown
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_map, tree_unflatten
 
@@ -580,6 +581,12 @@ def retyped(xs: Any) -> Any:
     def one(leaf: Any) -> Any:
         if mesh is None or not hasattr(leaf, "aval"):
             return leaf
+        if isinstance(leaf, BatchTracer):  # along the mapped axis, too
+            inner = one(leaf.value)
+            if inner is leaf.value:
+                return leaf
+            aval = leaf.aval if leaf.aval.placing is None else leaf.aval.untyped
+            return BatchTracer(leaf.interpreter, inner, leaf.dim, aval, leaf.source)
         lies = leaf.sharding if isinstance(leaf, _core.Array) else leaf.aval.placing
         if not isinstance(lies, NamedSharding) or lies.mesh.axis_names != mesh.axis_names:
             return leaf

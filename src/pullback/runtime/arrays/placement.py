@@ -25,7 +25,7 @@ from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device, default_device
 from pullback.runtime.arrays.layouts import with_layout
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
-from pullback.sharding._current import current_mesh, retypings
+from pullback.sharding._current import current_mesh, retypings, typings
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import MemorySpace
 from pullback.sharding._specs import in_short, names_of, parts_of, state_of
@@ -202,7 +202,8 @@ _MOVES = ("device_put", "reshard", "sharding_constraint", "laid_out", "copy", "c
 
 def check_meshes(placing: Placing, places: Sequence[Any], now: Any) -> None:
     """ValueError for an argument over a mesh without explicit axes that the program computes with, where one with them
-    is in force (`now`), or another argument lies over one; what transformations run again of `auto_axes` may.
+    is in force (`now`), or another argument lies over one; what runs again of
+    `auto_axes` and `explicit_axes` may.
     """
     named = [(p, v) for p, v in zip(places, placing.arguments, strict=True) if isinstance(p, NamedSharding)]
     in_force = now is not None and bool(now.explicit_axes)
@@ -212,7 +213,8 @@ def check_meshes(placing: Placing, places: Sequence[Any], now: Any) -> None:
     for place, v in named:
         if place.mesh.explicit_axes or place.mesh.size == 1:
             continue
-        if in_force and (mesh.shape_tuple, mesh.axis_types, place.mesh.axis_types) in retypings:
+        types = mesh.axis_types, place.mesh.axis_types
+        if not {(mesh.shape_tuple, *types), (mesh.shape_tuple, *types[::-1])}.isdisjoint(retypings | typings):
             continue
         if (reader := _reader(placing.jaxpr, v)) is not None:
             one, other = getattr(mesh, "abstract_mesh", mesh), place.mesh.abstract_mesh

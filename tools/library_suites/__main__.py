@@ -112,7 +112,6 @@ def run(folder: Path, file: Path, side: str, log: Path, options: argparse.Namesp
         "LIBRARY_SUITES_SIDE": side,
         "LIBRARY_SUITES_LOG": str(part.resolve()),
         "LIBRARY_SUITES_MOST": str(options.most),
-        "LIBRARY_SUITES_FOLDER": str((folder / file).parent.resolve()),
         "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(ROOT / "src")]),
         "JAX_PLATFORMS": "cpu",
         "OMP_NUM_THREADS": "1",

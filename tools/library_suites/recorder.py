@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import zlib
 from pathlib import Path
 
@@ -17,8 +16,6 @@ if os.environ.get("LIBRARY_SUITES_SIDE") == "pullback":
     import pullback
 
     pullback.install_as_jax()
-
-sys.path.append(os.environ["LIBRARY_SUITES_FOLDER"])  # tests of jaxlie import a module beside them by its bare name
 
 _LOG = Path(os.environ["LIBRARY_SUITES_LOG"])
 _MOST = int(os.environ["LIBRARY_SUITES_MOST"])

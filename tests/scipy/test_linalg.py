@@ -323,3 +323,14 @@ def test_second_derivatives_of_sylvester_equations_of_short_floats():
     want = jax.hessian(lambda x: ours.solve_sylvester(wide, x, wide).sum())(wide)
     assert hessian.dtype == jnp.bfloat16
     np.testing.assert_allclose(hessian.astype(np.float32), want, rtol=0.1, atol=0.02)  # 8 bits, in some roundings
+
+
+def test_complex_schur_forms_of_stacks():
+    t, z = ours.schur(np.random.default_rng(3).normal(size=(2, 4, 4)).astype(np.float32))
+    forms, bases = ours.rsf2csf(t, z)
+    for k in range(2):
+        form, basis = ours.rsf2csf(t[k], z[k])
+        np.testing.assert_allclose(forms[k], form, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(bases[k], basis, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="of one shape"):
+        ours.rsf2csf(t, z[0])

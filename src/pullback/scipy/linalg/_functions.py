@@ -11,7 +11,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.api import jit, jvp
+from pullback.api import jit, jvp, vmap
 from pullback.lax import linalg as lax_linalg
 from pullback.scipy.linalg._factor import schur, square
 from pullback.util import dtypes
@@ -107,17 +107,19 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """The complex Schur form (T', Z') of a real one (T, Z): Z' T' Z'^H = Z T Z^T, T' upper triangular.
+    """The complex Schur form (T', Z') of a real one (T, Z): Z' T' Z'^H = Z T Z^T, T' upper triangular; also of stacks.
 
     Each 2x2 block is made triangular by a rotation. Golub, Van Loan, "Matrix Computations", 7.4.
     """
     check_flags("rsf2csf", check_finite=check_finite)
     t, z = square("rsf2csf", T, Z)
+    if t.ndim > 2 and t.shape == z.shape:
+        return vmap(rsf2csf)(t, z)
     kind = dtypes.to_complex_dtype(t.dtype)
     t, z = t.astype(kind), z.astype(kind)
     n = t.shape[-1]
     if t.ndim != 2:
-        raise ValueError(f"rsf2csf: expected one matrix, got {t.aval.short()}")
+        raise ValueError(f"rsf2csf: expected matrices of one shape, got {t.aval.short()} and {z.aval.short()}")
 
     def rotate(step: Any, state: Any) -> Any:
         m = n - 1 - step

@@ -164,6 +164,12 @@ def _laid_out_batch(axis, args, dims, *, sharding, argument):
     return laid_out_p.bind(x, sharding=sharding, argument=argument), dim
 
 
+def _laid_out_transpose(bar, x, *, sharding, argument):
+    """What lay as a result's places said comes in as an argument, and the other way round."""
+    turned = "in_shardings" if argument == "out_shardings" else "out_shardings"
+    return [bar if is_zero(bar) else laid_out_p.bind(bar, sharding=sharding, argument=turned)]
+
+
 def _reshard_batch(axis, args, dims, *, dst_sharding, concrete_mesh):
     (x,), (dim,) = args, dims
     return resharded(x, _mapped_sharding(axis, dst_sharding, dim, x.ndim, None)), dim
@@ -182,7 +188,7 @@ sharding_constraint_p.transpose = lambda bar, x, **params: [
 ]
 sharding_constraint_p.batch = lambda args, dims, **params: _constraint_batch(None, args, dims, **params)
 sharding_constraint_p.batch_axis = _constraint_batch
-laid_out_p.transpose = lambda bar, x, **params: [bar if is_zero(bar) else laid_out_p.bind(bar, **params)]
+laid_out_p.transpose = _laid_out_transpose
 laid_out_p.batch = lambda args, dims, **params: _laid_out_batch(None, args, dims, **params)
 laid_out_p.batch_axis = _laid_out_batch
 reshard_p.transpose = _reshard_transpose

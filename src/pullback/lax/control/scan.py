@@ -187,7 +187,7 @@ def _scan(f, init, xs, length, reverse, unroll):
         raise ValueError(f"scan: argument 'unroll' must be at least 1, got {unroll}")
     kept = jaxpr.cached("passed_on", lambda: without_passed_on(jaxpr, len(consts), n_carry))
     outs = []
-    if kept.body.jaxpr.outvars or jaxpr.effects:
+    if kept.body.jaxpr.outvars or kept.body.jaxpr.eqns or jaxpr.effects:  # inspections of shardings have no effect
         outs = scan_p.bind(
             *consts,
             *kept.arguments(init_leaves),

@@ -126,9 +126,10 @@ def test_values_and_types():
     key = jax.random.key(7)
     tree = jax.tree.structure({"a": (1, [None, 2])})
     for value in (tree, jnp.ones(3).aval, jax.ShapeDtypeStruct((2,), jnp.bfloat16), jnp.ones(3).sharding,
-                  jax.devices()[0], key.dtype, lax.add_p, jax.sharding.PartitionSpec("x", None)):  # fmt: skip
+                  jax.devices()[0], key.dtype, jax.sharding.PartitionSpec("x", None)):  # fmt: skip
         for made in (again(value), copy.copy(value), copy.deepcopy(value)):
             assert made == value and hash(made) == hash(value)
+    assert again(lax.add_p) is lax.add_p and copy.copy(lax.add_p) is not lax.add_p  # a copy may get another name
     for made in (again(key), copy.copy(key), copy.deepcopy(key)):
         assert made == key and made.dtype == key.dtype
     for array in (jnp.arange(6).reshape(2, 3), jnp.ones((), jnp.bfloat16), jnp.zeros((0, 2)), jnp.ones(3, jnp.int4)):

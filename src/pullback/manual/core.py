@@ -53,6 +53,7 @@ Arguments:
     dtype: dtype.
     weak_type: whether the dtype gives way to others, as that of numbers of Python.
     sharding: how arrays of the type lie over a mesh; None leaves it open.
+    memory_space: the kind of memory that they are in, a `MemorySpace`; None leaves it open.
     _: set to make no new type; for unpickling.
 
 >>> jax.core.ShapedArray((2, 3), jnp.float32)

@@ -128,7 +128,8 @@ def test_primitives_take_axes_of_size_1(name):
         ),
         (lambda: lax.split(X, (1, 1)), ValueError, "Sum of sizes 2 must be equal to dimension 0"),
         (lambda: lax.top_k(X, 4), ValueError, "no larger than size along axis"),
-        (lambda: lax.bitcast_convert_type(X, np.complex64), TypeError, "does not support bool or complex values"),
+        (lambda: lax.bitcast_convert_type(X, np.complex64), ValueError, "to complex64 of size"),
+        (lambda: lax.bitcast_convert_type(X > 0, np.int8), TypeError, "does not support bool or complex values"),
         (lambda: lax.bitcast_convert_type(np.ones(3, np.int8), np.int32), ValueError, "of size 8 bits to int32"),
     ],
 )

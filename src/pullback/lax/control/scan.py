@@ -185,12 +185,14 @@ def _scan(f, init, xs, length, reverse, unroll):
     unroll = max(length, 1) if unroll is True else int(unroll or 1)
     if unroll < 1:
         raise ValueError(f"scan: argument 'unroll' must be at least 1, got {unroll}")
-    kept = jaxpr.cached("passed_on", lambda: without_passed_on(jaxpr, len(consts), n_carry))
+    kept = jaxpr.derived.get("passed_on")
+    if kept is None:
+        kept = jaxpr.cached("passed_on", lambda: without_passed_on(jaxpr, len(consts), n_carry))
     outs = []
     if kept.body.jaxpr.outvars or kept.body.jaxpr.eqns or jaxpr.effects:  # inspections of shardings have no effect
         outs = scan_p.bind(
             *consts,
-            *kept.arguments(init_leaves),
+            *(init_leaves if kept.body is jaxpr else kept.arguments(init_leaves)),
             *xs_leaves,
             jaxpr=kept.body,
             length=length,
@@ -199,7 +201,8 @@ def _scan(f, init, xs, length, reverse, unroll):
             num_carry=kept.n_carry,
             unroll=unroll,
         )
-    outs = kept.results(outs, init_leaves, xs_leaves)
+    if kept.body is not jaxpr:
+        outs = kept.results(outs, init_leaves, xs_leaves)
     carry = tree_unflatten(carry_tree, outs[:n_carry])
     return carry, tree_unflatten(ys_tree, outs[n_carry:])
 

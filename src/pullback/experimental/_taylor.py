@@ -15,20 +15,17 @@ from typing import Any
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.core import ZERO, Interpreter, Tracer, Zero, current_interpreter, eval_jaxpr, types, using
+from pullback.core import ZERO, Interpreter, Tracer, Zero, current_interpreter, eval_jaxpr, typeof, types, using
 from pullback.core.source import names_inside
 from pullback.transforms.zeros import zero_tangent
 
 Coefficient = Any  # an array, or None where it is known to vanish
 
-# Linear in these operands together (None: in all), where the others do not move.
-_LINEAR: dict[str, Sequence[int] | None] = {
-    **dict.fromkeys(("add", "sub", "add_any", "pad", "complex", "fft", "name", "reduce_window_sum")),
-    **dict.fromkeys(("gather", "dynamic_slice", "div"), (0,)),
-    "dynamic_update_slice": (0, 1),
-    "select_n": range(1, 1000),
-    **dict.fromkeys(("scatter", "scatter-add", "scatter-sub"), (0, 2)),
-}
+# Linear in the operands that move, together: the others are predicates and places, or are the same at all times.
+_LINEAR = frozenset({
+    *("add", "sub", "add_any", "pad", "complex", "fft", "name", "reduce_window_sum", "select_n"),
+    *("gather", "dynamic_slice", "dynamic_update_slice", "scatter", "scatter-add", "scatter-sub"),
+})  # fmt: skip
 _BILINEAR = frozenset({"mul", "dot_general", "conv_general_dilated"})
 _INLINED = {"jit": "jaxpr", "custom_vjp_call": "call_jaxpr"}  # calls, by their parameter that is the function
 LONG = 50  # values in a rule, from which on they are computed in their order: each in turn asks for the one before
@@ -136,8 +133,7 @@ class SeriesInterpreter(Interpreter):
 
     def process(self, primitive, args, params):
         values = [self.value_of(a) for a in args]
-        moves = [self.series_of(a) is not None for a in args]
-        if not any(moves) or primitive.jvp is ZERO:
+        if all([self.series_of(a) is None for a in args]) or primitive.jvp is ZERO:
             return self.parent.process(primitive, values, params)
         if primitive.name in _INLINED:
             closed = params[_INLINED[primitive.name]]
@@ -149,12 +145,12 @@ class SeriesInterpreter(Interpreter):
         key = _key(primitive, args, params)
         if key is not None and key in self.found:
             return self.found[key][1]
-        outs = self.computed(primitive, args, values, moves, params)
+        outs = self.computed(primitive, args, values, params)
         if key is not None:
             self.found[key] = args, outs
         return outs
 
-    def computed(self, primitive, args, values, moves, params):
+    def computed(self, primitive, args, values, params):
         """An operation on series."""
 
         def bind(*operands):
@@ -165,11 +161,8 @@ class SeriesInterpreter(Interpreter):
         rows = [self.series_of(a) for a in args]
         outs = bind(*values)
         compute: Callable[[int], Sequence[Coefficient]]
-        linear = None if "linear" in primitive.traits else _LINEAR.get(primitive.name, ())
-        if linear is None:
-            linear = range(len(args))
-        if all([k in linear for k, moving in enumerate(moves) if moving]):
-            compute = self.by_coefficients(bind, values, rows, linear, outs)
+        if "linear" in primitive.traits or primitive.name in _LINEAR:
+            compute = self.by_coefficients(bind, values, rows, outs)
         elif primitive.name in _BILINEAR:
             compute = self.by_products(bind, values, rows)
         elif primitive.name == "div":
@@ -191,7 +184,7 @@ class SeriesInterpreter(Interpreter):
             return [self.traced(out, functools.partial(part, which)) for which, out in enumerate(outs)]
         return self.traced(outs[0], lambda k: compute(k)[0])
 
-    def by_coefficients(self, bind, values, rows, linear, outs):
+    def by_coefficients(self, bind, values, rows, outs):
         """What is linear in the operands that move."""
 
         def compute(k: int) -> Sequence[Coefficient]:
@@ -200,8 +193,7 @@ class SeriesInterpreter(Interpreter):
                 return [None] * len(outs)
             with using(self.parent):
                 operands = [
-                    t if t is not None else jnp.zeros_like(v) if place in linear else v
-                    for place, (t, v) in enumerate(zip(terms, values))
+                    t if t is not None else jnp.zeros_like(v) if _moves(v) else v for t, v in zip(terms, values)
                 ]
             return bind(*operands)
 
@@ -234,7 +226,7 @@ class SeriesInterpreter(Interpreter):
         def compute(k: int) -> Coefficient:
             with using(self.parent):
                 total = None if above is None else spread(above[k])
-                for j in range(1, k + 1):
+                for j in range(1, k + 1 if below is not None else 1):
                     if below[j] is not None and own[0][k - j] is not None:
                         total = self.plus(total, lax.mul(own[0][k - j], spread(below[j])), -1)
                 return None if total is None else lax.div(total, spread(values[1]))
@@ -325,7 +317,7 @@ def _full(row: Sequence[Coefficient]) -> list[Any]:
 
 
 def _moves(x: Any) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.inexact)
+    return jnp.issubdtype(typeof(x).dtype, jnp.inexact)
 
 
 def _rows(interpreter: SeriesInterpreter, args: Sequence[Any], always: bool = False) -> list[Any]:

@@ -18,7 +18,7 @@ from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._layout import bcoo_update_layout
 from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
 from pullback.experimental.sparse._shapes import bcoo_broadcast_in_dim
-from pullback.experimental.sparse._structure import bcoo_reduce_sum, bcoo_squeeze, bcoo_transpose, fewer, sparse_shape
+from pullback.experimental.sparse._structure import bcoo_reduce_sum, bcoo_squeeze, bcoo_transpose, cleared, fewer
 from pullback.lax import GatherDimensionNumbers, GatherScatterMode
 
 
@@ -52,7 +52,7 @@ def bcoo_slice(
         )
     for dim, bounds in enumerate(zip(starts, limits, steps, strict=True)):
         mat = _sliced(mat, dim, slice(*bounds))
-    return fewer(_cleared(mat))
+    return fewer(cleared(mat))
 
 
 def get(mat: BCOO, index: Any) -> BCOO:
@@ -96,7 +96,7 @@ def get(mat: BCOO, index: Any) -> BCOO:
                 first = len(new) + sum(d not in arrays and d not in gone for d in range(dim))
             groups += not before
         before = dim in arrays or (dim in gone and before)
-    mat = fewer(mat if mat is whole else _cleared(mat))
+    mat = fewer(mat if mat is whole else cleared(mat))
     if arrays:
         return _gathered(mat, arrays, gone, new, 0 if groups > 1 else first or 0)
     mat = fewer(bcoo_reduce_sum(mat, axes=gone)) if gone else mat
@@ -245,18 +245,6 @@ def _sliced(mat: BCOO, dim: int, part: slice) -> BCOO:
     data = mat.data if column < 0 and mat.data.shape[dim] == 1 else mat.data[selected]
     indices = mat.indices if column >= 0 or mat.indices.shape[dim] == 1 else mat.indices[selected]
     return BCOO((data, indices), shape=shape, **mat.info)
-
-
-def _cleared(mat: BCOO) -> BCOO:
-    """The array with zeros in entries outside of it, whose places are its size in all sparse dimensions, as in JAX."""
-    if not mat.n_sparse or not mat.nse:
-        return mat
-    sizes = np.array(sparse_shape(mat), mat.indices.dtype)
-    inner = jnp.all(mat.indices < sizes, -1)
-    data = jnp.where(
-        jnp.expand_dims(inner, tuple(range(inner.ndim, mat.data.ndim))), mat.data, jnp.zeros((), mat.dtype)
-    )
-    return BCOO((data, jnp.where(inner[..., None], mat.indices, sizes)), shape=mat.shape, **mat.info)
 
 
 __all__ = ["bcoo_gather", "bcoo_rev", "bcoo_slice", "get"]

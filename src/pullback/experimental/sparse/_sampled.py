@@ -55,11 +55,8 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     data = lax.dynamic_slice(data, dense, (*sizes[:b], mat.nse, *sizes[last:]))
     indices = lax.dynamic_slice(indices, (*starts[:b], nothing, nothing), (*sizes[:b], mat.nse, mat.n_sparse))
     if mat.n_sparse:
-        moved = indices - jnp.stack(starts[b:last])
-        within = (moved >= 0).all(-1) & structure.inside(moved, sizes[b:last])
-        indices = jnp.where(within[..., None], moved, jnp.array(sizes[b:last], indices.dtype))
-        data = jnp.where(within.reshape(within.shape + (1,) * mat.n_dense), data, jnp.zeros((), data.dtype))
-    return structure.fewer(BCOO((data, indices), shape=sizes, unique_indices=False))
+        indices = indices - jnp.stack(starts[b:last])
+    return structure.fewer(structure.cleared(BCOO((data, indices), shape=sizes, unique_indices=False)))
 
 
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:

@@ -44,6 +44,16 @@ def inside(indices: Any, shape: Sequence[int]) -> Any:
     return ((indices >= 0) & (indices < jnp.array(shape, indices.dtype))).all(axis=-1)
 
 
+def cleared(mat: BCOO) -> BCOO:
+    """The array with zeros in padding, whose places are its size in all sparse dimensions, as in JAX."""
+    if not mat.n_sparse or not mat.nse:
+        return mat
+    within = inside(mat.indices, sparse_shape(mat))
+    places = jnp.where(within[..., None], mat.indices, jnp.array(sparse_shape(mat), mat.indices.dtype))
+    data = jnp.where(within.reshape(within.shape + (1,) * mat.n_dense), mat.data, jnp.zeros((), mat.dtype))
+    return BCOO((data, places), shape=mat.shape, **mat.info)
+
+
 def columns(indices: Any, chosen: Sequence[int]) -> Any:
     """Some of the sparse dimensions of indices[..., n_sparse], in this order."""
     if not len(chosen):

@@ -202,8 +202,7 @@ _MOVES = ("device_put", "reshard", "sharding_constraint", "laid_out", "copy", "c
 
 def check_meshes(placing: Placing, places: Sequence[Any], now: Any) -> None:
     """ValueError for an argument over a mesh without explicit axes that the program computes with, where one with them
-    is in force (`now`), or another argument lies over one; what runs again of
-    `auto_axes` and `explicit_axes` may.
+    is in force (`now`), or another argument lies over one; what runs again of `auto_axes` and `explicit_axes` may.
     """
     named = [(p, v) for p, v in zip(places, placing.arguments, strict=True) if isinstance(p, NamedSharding)]
     in_force = now is not None and bool(now.explicit_axes)

@@ -106,14 +106,20 @@ def _parts(r: Rewriter, slices: list[JaxprEqn]) -> Any:
     high = [s + (n - 1) * t + 1 for s, n, t in zip(low, shape, steps)]
     high[axis] = low[axis] + count * size
     strides = tuple(1 if a == axis else t for a, t in enumerate(steps))
-    if any(low) or tuple(high) != x.aval.shape or max(strides) > 1:
-        how = None if max(strides) == 1 else strides
-        x = r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=how)
+    x = _cut(r, x, low, high, strides)
     parted = (count, size) if step == 1 else (size, count)
     x = r.reshape(x, (*shape[:axis], *parted, *shape[axis + 1 :]))
     first = axis if step == 1 else axis + 1
     order = (first, *(a for a in range(x.aval.ndim) if a != first))
     return x if first == 0 else r.emit("transpose", x, permutation=order)
+
+
+def _cut(r: Rewriter, x: Any, low: Sequence[int], high: Sequence[int], strides: Sequence[int]) -> Any:
+    """A slice of an array, or the array where that is all of it."""
+    if not any(low) and tuple(high) == x.aval.shape and max(strides) == 1:
+        return x
+    how = None if max(strides) == 1 else tuple(strides)
+    return r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=how)
 
 
 def _regular(slices: list[JaxprEqn]) -> tuple[int, int] | None:
@@ -147,9 +153,7 @@ def _windows(r: Rewriter, slices: list[JaxprEqn]) -> Any:
     low = [0 if a == axis else first for a, first in enumerate(slices[0].params["start_indices"])]
     high = [first + (n - 1) * t + 1 for first, n, t in zip(low, shape, steps)]
     high[axis] = x.aval.shape[axis]
-    if any(low) or tuple(high) != x.aval.shape:
-        how = None if max(steps) == 1 else tuple(steps)
-        x = r.emit("slice", x, start_indices=tuple(low), limit_indices=tuple(high), strides=how)
+    x = _cut(r, x, low, high, steps)
     places = r.emit("iota", dtype=np.dtype(np.int32), shape=(count, 1), dimension=0, sharding=None)
     places = r.emit("mul", places, r.full(places.aval, by))
     places = r.emit("add", places, r.full(places.aval, slices[0].params["start_indices"][axis]))
@@ -159,7 +163,7 @@ def _windows(r: Rewriter, slices: list[JaxprEqn]) -> Any:
         places,
         dimension_numbers=GatherDimensionNumbers(tuple(range(1, len(shape) + 1)), (), (axis,)),
         slice_sizes=shape,
-        unique_indices=True,
+        unique_indices=abs(by) >= shape[axis],
         indices_are_sorted=by > 0,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,
         fill_value=None,

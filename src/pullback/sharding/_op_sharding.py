@@ -81,7 +81,7 @@ class OpSharding:
 
     def ParseFromString(self, data: bytes) -> None:
         """Takes the fields of a message from its bytes; ValueError for bytes that are none."""
-        self.__init__()  # type: ignore[misc]
+        vars(self).update(vars(OpSharding()))
         for name, value in _fields(bytes(data)):
             if name == 5 and isinstance(value, bytes):
                 self.tuple_shardings.append(OpSharding())

@@ -13,6 +13,7 @@ from pullback.compiler.graph.structure.axes import axis_rules
 from pullback.compiler.graph.structure.bands import BAND_RULES
 from pullback.compiler.graph.structure.bit_counts import BIT_COUNT_RULES
 from pullback.compiler.graph.structure.blocks import BLOCK_RULES
+from pullback.compiler.graph.structure.few_places import PLACE_RULES
 from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
 from pullback.compiler.graph.structure.networks import NETWORK_RULES
@@ -71,6 +72,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             STRUCTURE_RULES,
             ONE_HOT_RULES,
             PART_RULES,
+            PLACE_RULES,
             BAND_RULES,
             BIT_COUNT_RULES,
             TYPE_RULES,

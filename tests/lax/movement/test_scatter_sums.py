@@ -76,3 +76,17 @@ def test_iterations_in_turns_do_what_they_do_one_by_one(n):
         if 0 <= place < 7:
             expected[place] = row
     np.testing.assert_array_equal(way(x, where), expected)
+
+
+@pytest.mark.parametrize("n", [255, 256, 257, 259, 515, 2051])
+@pytest.mark.parametrize("order", ["sorted", "random"])
+def test_every_update_of_every_stream_is_added_once(n, order):
+    """Streams of equal length, and what is left of a share; with rows of numbers, and indices along two axes."""
+    rng = np.random.default_rng(n)
+    where = rng.integers(-2, 12, (n, 2))  # the last two places are not there
+    where = np.sort(where, 0) if order == "sorted" else where
+    x = rng.integers(-9, 9, (n, 2, 3)).astype(np.float32)
+    expected = np.zeros((12, 3), np.float32)
+    np.add.at(expected, np.where(where < 0, 11, where), x)
+    way = pullback.jit(lambda x, w: jnp.zeros((10, 3)).at[w].add(x, mode="drop", wrap_negative_indices=False))
+    np.testing.assert_array_equal(way(x, where), expected[:10])

@@ -14,6 +14,7 @@ Measured: 36,545 sums of f32 into 9,136 in the caches take 0.62 ns each so, 0.85
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
@@ -28,14 +29,16 @@ LEAST = 8  # turns
 
 
 def unroll_scatters(function: Function) -> Function:
-    """The function with four iterations a turn where they are short and stores depend on conditions."""
+    """The function with four iterations a turn where they are short and stores depend on conditions; of longer ones
+    with simple conditions.
+    """
     new = Fresh("t")
 
     def block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Loop) and _is_scatter(stmt):
-                result += _in_turns(stmt, new)
+                result += _in_turns(stmt, new) if _is_short(stmt) else [replace(stmt, body=_tested_once(stmt.body))]
             else:
                 result.append(with_blocks(stmt, block) if isinstance(stmt, Loop | If | While) else stmt)
         return tuple(result)
@@ -48,8 +51,10 @@ def _is_scatter(loop: Loop) -> bool:
         return False
     if loop.extent.value < TURN * LEAST or not any(isinstance(stmt, If) for stmt in loop.body):
         return False
-    if not _is_simple(loop.body):
-        return False
+    return _is_simple(loop.body)
+
+
+def _is_short(loop: Loop) -> bool:
     roots = [root for stmt in statements(loop.body) for root in expressions(stmt)]
     return TURN * operations(computed(roots)) <= MOST
 
@@ -73,7 +78,7 @@ def _is_simple(body: Sequence[Stmt], inside: bool = False) -> bool:
 def _in_turns(loop: Loop, new: Fresh) -> list[Stmt]:
     assert isinstance(loop.extent, Const)
     count, rest = divmod(loop.extent.value, TURN)
-    body = tuple([If(_unsigned(s.cond), s.then) if isinstance(s, If) else s for s in loop.body])
+    body = _tested_once(loop.body)
 
     def at(place: Expr) -> tuple[Stmt, ...]:
         return Substitute({loop.var: place}, new.var).block(body)
@@ -87,6 +92,10 @@ def _in_turns(loop: Loop, new: Fresh) -> list[Stmt]:
         inside = at(make("add", (Read(last), const("i64", TURN * count))))
         result.append(Loop(last, const("i64", rest), "sequential", inside))
     return result
+
+
+def _tested_once(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    return tuple([If(_unsigned(s.cond), s.then) if isinstance(s, If) else s for s in body])
 
 
 def _unsigned(condition: Expr) -> Expr:

@@ -24,6 +24,7 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
 from pullback.compiler.graph.structure.facts import index_parts
+from pullback.compiler.graph.structure.parts import axes_of_result
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode, default_fill
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
@@ -59,14 +60,7 @@ def _places(r: Rewriter, eqn: JaxprEqn) -> Any:
     for d, axis in zip(n.operand_batching_dims, n.start_indices_batching_dims):
         parts[d] = r.emit("iota", dtype=indices.aval.dtype, shape=outer, dimension=axis, sharding=None)
 
-    # Which axis of the result of the product each axis of an operand is.
-    free = [
-        [a for a in range(x.aval.ndim) if a not in c and a not in b] for x, c, b in zip(dot.invars, contract, batch)
-    ]
-    first = len(batch[0])
-    lies = [dict(zip(batch[side], range(first))) for side in (0, 1)]
-    lies[0] |= {a: first + k for k, a in enumerate(free[0])}
-    lies[1] |= {a: first + len(free[0]) + k for k, a in enumerate(free[1])}
+    lies = axes_of_result(dot)
     operands, axes = [], []  # axes: where each axis that is left lies now
     for side, x in enumerate(dot.invars):
         here = {a: parts[k] for a, k in lies[side].items() if k in parts}
@@ -84,11 +78,11 @@ def _places(r: Rewriter, eqn: JaxprEqn) -> Any:
     found = r.emit("dot_general", *operands, **dot.params | {"dimension_numbers": numbers})
     # What each axis of the new product is: ("place", k), or an axis of the old product.
     named: list[Any] = [("place", k) for k in places] * both
-    named += [lies[0][a] for a in batch[0] if lies[0][a] not in parts]
+    named += [k for k in range(len(batch[0])) if k not in parts]
     for side in (0, 1):
         gathered = len(axes[side]) < dot.invars[side].aval.ndim
         named += [("place", k) for k in places] * (gathered and not both)
-        named += [lies[side][a] for a in free[side] if lies[side][a] not in parts]
+        named += [k for a, k in sorted(lies[side].items()) if k >= len(batch[0]) and k not in parts]
     window = [a for a in range(len(shape)) if a not in indexed]
     wanted: list[Any] = [None] * out.ndim
     for a, d in zip(n.offset_dims, window):
@@ -100,8 +94,8 @@ def _places(r: Rewriter, eqn: JaxprEqn) -> Any:
         return found
     value = eqn.params["fill_value"]
     number = default_fill(out.dtype) if value is None else np.asarray(value).astype(out.dtype)
-    axes = [a for a in range(out.ndim) if a not in n.offset_dims]
-    return _chosen(r, {a: parts[a] for a in n.start_index_map}, shape, found, number, axes)
+    along = [a for a in range(out.ndim) if a not in n.offset_dims]
+    return _chosen(r, {a: parts[a] for a in n.start_index_map}, shape, found, number, along)
 
 
 def _rows(r: Rewriter, x: Any, parts: Mapping[int, Any], mode: Any) -> tuple[Any, dict[int, int]]:

@@ -45,7 +45,7 @@ def _part(r: Rewriter, eqn: JaxprEqn) -> Any:
     if eqn.outvars[0].aval.size * 2 > product.aval.size or not eqn.outvars[0].aval.size:
         return None
     operands = list(dot.invars)
-    for side, lies in enumerate(_lies(dot)):
+    for side, lies in enumerate(axes_of_result(dot)):
         for axis, place in lies.items():
             operands[side] = _taken(r, operands[side], axis, *taken[place])
     return r.emit("dot_general", *operands, **dot.params)
@@ -115,7 +115,7 @@ def _diagonal(r: Rewriter, eqn: JaxprEqn) -> Any:
     if len(bx) != len(outer):
         return None
     operands, axes = list(dot.invars), []
-    for side, (lies, first) in enumerate(zip(_lies(dot), (row, column))):
+    for side, (lies, first) in enumerate(zip(axes_of_result(dot), (row, column))):
         (axis,) = [a for a, place in lies.items() if place == len(shape) - 2 + side]
         operands[side] = _taken(r, operands[side], axis, first, first + count[0], 1, (n, m)[side])
         axes.append(axis)
@@ -123,7 +123,7 @@ def _diagonal(r: Rewriter, eqn: JaxprEqn) -> Any:
     return r.emit("dot_general", *operands, **dot.params | {"dimension_numbers": numbers})
 
 
-def _lies(dot: JaxprEqn) -> tuple[dict[int, int], dict[int, int]]:
+def axes_of_result(dot: JaxprEqn) -> tuple[dict[int, int], dict[int, int]]:
     """For each operand of a product the axis of the result that each of its axes is, but for contracted ones."""
     (cx, cy), (bx, by) = dot.params["dimension_numbers"]
     found = {a: k for k, a in enumerate(bx)}, {a: k for k, a in enumerate(by)}
@@ -172,7 +172,7 @@ def _repeated(r: Rewriter, eqn: JaxprEqn) -> Any:
         if number is not None:  # numbers are multiplied with first, as in the product: sums may overflow
             small = r.emit("mul", x, r.broadcast(number, x.aval.shape, ()))
             small = r.emit("reduce_sum", small, axes=gone, out_sharding=None) if gone else small
-            other = _lies(eqn)[1 - side]
+            other = axes_of_result(eqn)[1 - side]
             order = [a - sum(g < a for g in gone) for a in sorted(other, key=other.__getitem__)]
             if order != sorted(order):
                 small = r.emit("transpose", small, permutation=tuple(order))
@@ -188,7 +188,7 @@ def _repeated(r: Rewriter, eqn: JaxprEqn) -> Any:
             numbers = tuple(tuple(tuple(p[k ^ side] for p in those) for k in (0, 1)) for those in pairs)
             operands = (x, inner) if side else (inner, x)
             small = r.emit("dot_general", *operands, **eqn.params | {"dimension_numbers": numbers})
-        lies = _lies(eqn)[side]
+        lies = axes_of_result(eqn)[side]
         lost = {lies[a] for a in repeated if a in lies}
         if not lost:
             return small

@@ -403,13 +403,19 @@ def test_axes_of_other_types_inside():
         for call, error in (
             (lambda: jax.sharding.auto_axes(double)(X), TypeError),
             (lambda: jax.sharding.explicit_axes(double)(X), TypeError),
+            (lambda: jax.sharding.explicit_axes(double)(X, in_sharding=None), ValueError),
+            (lambda: jax.sharding.auto_axes(double)(X, out_sharding=None), ValueError),
             (lambda: jax.sharding.auto_axes(double, axes="Z", out_sharding=P())(X), KeyError),
         ):
-            with pytest.raises(error, match=r"Missing required|no axis 'Z'"):
+            with pytest.raises(error, match=r"Missing required|no axis 'Z'|got None"):
                 call()
     with jax.set_mesh(MESH):
         np.testing.assert_array_equal(spread(X), 2 * X)
         assert seen[-1] == (AxisType.Explicit,) and jax.sharding.get_abstract_mesh().axis_types == (AxisType.Auto,)
+        # Without arguments there is nothing to lay out.
+        assert jax.sharding.explicit_axes(lambda: double(X))(in_sharding=None).sharding.mesh == MESH
+    with pytest.raises(ValueError, match="mesh cannot be empty"):
+        spread(X)
 
 
 def test_constraints_over_a_mesh_without_devices():

@@ -373,3 +373,16 @@ def test_entries_outside_of_a_part_are_zeros():
         np.testing.assert_array_equal(np.asarray(part.data)[outside], 0)
         assert all(tuple(place) == sizes for place in np.asarray(part.indices)[outside])
     assert float(mat[1:4, :5].data.sum()) == 5 and float(mat[::2].data.sum()) == 4
+
+
+def test_symbolic_sizes():
+    (b,) = jax.export.symbolic_shape("b")
+    x = jax.ShapeDtypeStruct((b, 3, 3), jnp.float32)
+
+    def inside(x):
+        mat = sparse.BCOO.fromdense(x, nse=1)
+        return mat, sparse.bcoo_transpose(mat, permutation=(0, 2, 1)), mat.todense(), sparse.COO.fromdense(x[0], nse=2)
+
+    assert [r.shape for r in jax.eval_shape(inside, x)] == [(b, 3, 3)] * 3 + [(3, 3)]
+    rows = jax.eval_shape(lambda x: sparse.BCSR.fromdense(x, nse=2, n_batch=1), x)
+    assert rows.shape == (b, 3, 3)

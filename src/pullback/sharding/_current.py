@@ -39,7 +39,7 @@ def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -
     """`f`, inside of which axes of the mesh in force (all, if None) are Auto; results are laid out as `out_sharding`
     says, here or in the call. Without `f`, a decorator.
 
-    Raises TypeError for a call without out_sharding, KeyError for an axis that the mesh has not.
+    Raises TypeError where neither says it, KeyError for an axis that the mesh has not.
 
     >>> import pullback as jax
     >>> with jax.set_mesh(jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))):
@@ -48,11 +48,11 @@ def auto_axes(f: Any = None, /, *, axes: Any = None, out_sharding: Any = None) -
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    said = out_sharding
 
     @functools.wraps(f)
-    def inside(*args: Any, out_sharding: Any = out_sharding, **keywords: Any) -> Any:
-        if out_sharding is None:
-            raise TypeError("auto_axes: Missing required keyword argument: 'out_sharding'")
+    def inside(*args: Any, **keywords: Any) -> Any:
+        out_sharding = _sharding_of("auto_axes", "out_sharding", said, keywords)
         with _with_axes("auto_axes", axes, AxisType.Auto):
             given, named = operations.retyped((args, keywords))
             out = f(*given, **named)
@@ -68,20 +68,29 @@ def explicit_axes(f: Any = None, /, *, axes: Any = None, in_sharding: Any = None
     as `in_sharding` says, here or in the call, one for all or a tree prefix. Results lie as they do inside, over the
     mesh in force outside. Without `f`, a decorator.
 
-    Raises TypeError for a call without in_sharding, KeyError for an axis that the mesh has not.
+    Raises TypeError where neither says it, ValueError without a mesh, KeyError for an axis that the mesh has not.
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    said = in_sharding
 
     @functools.wraps(f)
-    def inside(*args: Any, in_sharding: Any = in_sharding, **keywords: Any) -> Any:
-        if in_sharding is None:
-            raise TypeError("explicit_axes: Missing required keyword argument: 'in_sharding'")
+    def inside(*args: Any, **keywords: Any) -> Any:
+        in_sharding = _sharding_of("explicit_axes", "in_sharding", said, keywords)
+        if current_mesh() is None:
+            raise ValueError("explicit_axes: Context mesh cannot be empty; enter one with `jax.set_mesh`")
         with _with_axes("explicit_axes", axes, AxisType.Explicit):
-            out = f(*(args if current_mesh() is None else reshard(args, in_sharding)), **keywords)
+            out = f(*(reshard(args, in_sharding) if args else ()), **keywords)
         return operations.retyped(out)
 
     return inside
+
+
+def _sharding_of(function: str, name: str, said: Any, keywords: dict[str, Any]) -> Any:
+    """What the wrapper said; else what the call says, whose None is an answer where there is nothing to lay out."""
+    if said is None and name not in keywords:
+        raise TypeError(f"{function}: Missing required keyword argument: {name!r}")
+    return keywords.pop(name) if said is None else said
 
 
 # (mesh, its axes' types, those inside) of `auto_axes`: transformations run what is inside again outside of it.

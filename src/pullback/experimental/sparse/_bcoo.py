@@ -7,13 +7,13 @@ add up. So a program can have fewer entries than there is room for, and shapes s
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.core.dimensions import index as size_of
 from pullback.experimental.sparse._base import JAXSparse, operations
 from pullback.tree_util import register_pytree_node_class
 
@@ -37,7 +37,7 @@ class BCOO(JAXSparse):
         unique_indices: bool = False,
     ) -> None:
         self.data, self.indices = (jnp.asarray(a) for a in args)
-        self.shape = tuple(operator.index(n) for n in shape)
+        self.shape = tuple(size_of(n) for n in shape)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         self._check()
 

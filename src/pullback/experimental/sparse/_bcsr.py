@@ -7,7 +7,6 @@ indptr[rows] on are padding. What is computed with it is computed in coordinates
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.api import vmap
+from pullback.core.dimensions import index as size_of
 from pullback.experimental.sparse import _shapes as shapes
 from pullback.experimental.sparse import _structure as structure
 from pullback.experimental.sparse._base import JAXSparse, operations, refuse_sharding
@@ -44,7 +44,7 @@ class BCSR(JAXSparse):
         unique_indices: bool = False,
     ) -> None:
         self.data, self.indices, self.indptr = (jnp.asarray(a) for a in args)
-        self.shape = tuple(operator.index(n) for n in shape)
+        self.shape = tuple(size_of(n) for n in shape)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         self._check()
 

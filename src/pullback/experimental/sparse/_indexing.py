@@ -14,6 +14,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.api import vmap
+from pullback.core.dimensions import index as size_of
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._layout import bcoo_update_layout
 from pullback.experimental.sparse._sampled import bcoo_dynamic_slice
@@ -41,7 +42,7 @@ def bcoo_slice(
     mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> BCOO:
     """mat[start:limit:stride] for each dimension, all within the array (ValueError)."""
-    starts, limits = ([operator.index(i) for i in given] for given in (start_indices, limit_indices))
+    starts, limits = ([size_of(i) for i in given] for given in (start_indices, limit_indices))
     steps = [1] * mat.ndim if strides is None else [operator.index(i) for i in strides]
     if not len(starts) == len(limits) == len(steps) == mat.ndim or any(
         not 0 <= a <= b <= n or step < 1 for a, b, step, n in zip(starts, limits, steps, mat.shape, strict=True)
@@ -155,7 +156,7 @@ def bcoo_gather(
     numbers = dimension_numbers
     if numbers.operand_batching_dims or numbers.start_indices_batching_dims:
         raise NotImplementedError("bcoo_gather: argument 'dimension_numbers' has batching dimensions")
-    sizes = [operator.index(n) for n in slice_sizes]
+    sizes = [size_of(n) for n in slice_sizes]
     if len(sizes) != operand.ndim or any(not 0 <= n <= most for n, most in zip(sizes, operand.shape)):
         raise ValueError(f"bcoo_gather: slice_sizes={tuple(sizes)} do not fit an array of shape {operand.shape}")
     gone = sorted(numbers.collapsed_slice_dims)

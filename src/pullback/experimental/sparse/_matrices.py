@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import pullback.numpy as jnp
+from pullback.core.dimensions import index as size_of
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._bcsr import BCSR
@@ -31,7 +31,7 @@ class _Matrix(JAXSparse):
     def _set(self, args: Any, shape: Sequence[int]) -> None:
         for name, part in zip(self.parts, args, strict=True):
             setattr(self, name, jnp.asarray(part))
-        self.shape = tuple(operator.index(n) for n in shape)
+        self.shape = tuple(size_of(n) for n in shape)
         if len(self.shape) != 2:
             raise ValueError(f"{type(self).__name__}: shape must be that of a matrix, got {self.shape}")
 

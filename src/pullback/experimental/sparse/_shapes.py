@@ -15,6 +15,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.dimensions import index as size_of
 from pullback.experimental.sparse._base import refuse_sharding
 from pullback.experimental.sparse._bcoo import BCOO
 from pullback.experimental.sparse._structure import bcoo_transpose, full, inside, sparse_shape, values_where
@@ -33,7 +34,7 @@ def bcoo_reshape(
     refuse_sharding("bcoo_reshape", "sharding", sharding)
     if dimensions is not None and list(dimensions) != list(range(mat.ndim)):
         mat = bcoo_transpose(mat, permutation=dimensions)
-    sizes = [operator.index(n) for n in new_sizes]
+    sizes = [size_of(n) for n in new_sizes]
     asked = tuple(sizes)
     if sizes.count(-1) == 1:
         sizes[sizes.index(-1)] = mat.size // max(-math.prod(sizes), 1)

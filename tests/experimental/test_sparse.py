@@ -386,3 +386,12 @@ def test_symbolic_sizes():
     assert [r.shape for r in jax.eval_shape(inside, x)] == [(b, 3, 3)] * 3 + [(3, 3)]
     rows = jax.eval_shape(lambda x: sparse.BCSR.fromdense(x, nse=2, n_batch=1), x)
     assert rows.shape == (b, 3, 3)
+
+
+def test_summed_entries_of_value_zero_stay():
+    """Unless they are asked to go: where entries are is information of its own."""
+    m = sparse.BCOO((jnp.array([[1, 2], [0, 0], [1, 0]]), jnp.array([[1], [0], [1]])), shape=(3, 2))
+    found = sparse.bcoo_sum_duplicates(m)
+    assert found.indices.tolist() == [[0], [1]] and found.data.tolist() == [[0, 0], [2, 2]]
+    assert sparse.bcoo_sum_duplicates(m, nse=3).indices.tolist() == [[0], [1], [3]]
+    assert m.sum_duplicates().indices.tolist() == [[1]]

@@ -262,3 +262,13 @@ def test_pads_of_other_shapes(given):
             jnp.pad(jnp.ones((2, 3)), 1, constant_values=given)
     with pytest.raises(TypeError, match="of one shape"):
         jnp.pad(jnp.ones((2, 3)), ((1, 2), (1,)))
+
+
+def test_closeness_of_bools_and_infinities():
+    a, b = jnp.array([False, True, False]), jnp.array([True, True, False])
+    assert jnp.isclose(a, b).tolist() == [False, True, True]
+    assert jnp.isclose(a, b, atol=1).all() and jnp.allclose(a, b, rtol=1)
+    x, y = jnp.array([np.inf, np.inf, -np.inf, 1, np.nan]), jnp.array([np.inf, 1, np.inf, np.inf, np.nan])
+    assert jnp.isclose(x, y).tolist() == [True, False, False, False, False]
+    assert jnp.isclose(x, y, atol=np.inf).tolist() == [True, True, False, False, False]
+    assert jnp.isclose(x, y, equal_nan=True).tolist() == [True, False, False, False, True]

@@ -30,6 +30,13 @@ def test_kaiser(m, beta):
     check(lambda b: jnp.kaiser(m, b), lambda b: np.kaiser(m, b), np.float32(beta))
 
 
+@pytest.mark.parametrize("m", [jnp.float16(5.5), np.float32(5.5), jnp.bfloat16(5), jnp.uint8(5), np.array(5), "5"])
+def test_points_of_other_types(m):
+    """Whatever int() takes."""
+    np.testing.assert_array_equal(jnp.blackman(m), jnp.blackman(5))
+    np.testing.assert_array_equal(jnp.kaiser(m, 3.0), jnp.kaiser(5, 3.0))
+
+
 def test_gradient_of_kaiser():
     check_gradient(lambda beta: jnp.kaiser(5, beta), np.asarray(3.0))
 

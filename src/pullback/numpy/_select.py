@@ -35,7 +35,7 @@ from pullback.numpy._arguments import (
     refuse_out,
     static_int,
 )
-from pullback.numpy._comparison import isinf, isnan, maximum, minimum
+from pullback.numpy._comparison import isfinite, isnan, maximum, minimum
 from pullback.numpy._index_keys import where_true
 from pullback.numpy._indexing import Mode, index_get
 from pullback.numpy._reducers import all as _all
@@ -341,23 +341,14 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     check_arraylike("isclose", a, b)
     if any(dtypes.is_extended(getattr(x, "dtype", None)) for x in (a, b)):
         return a == b  # keys are no numbers: none are close but equal ones
-    a, b = promote("isclose", a, b)
-    if not dtypes.issubdtype(a.dtype, np.inexact):
-        a, b = promote_inexact("isclose", a, b) if dtypes.issubdtype(a.dtype, np.integer) else (a, b)
-    if a.dtype == np.bool_:
-        return convert(lax.eq(a, b), np.bool_)
+    a, b = promote_inexact("isclose", *promote("isclose", a, b))
     a, b = broadcast_alike("isclose", convert(a, a.dtype), convert(b, b.dtype))
-    shape = a.shape
-    distance = lax.abs(lax.sub(a, b))
     size = lax.abs(b)
     rtol, atol = convert(rtol, size.dtype), convert(atol, size.dtype)
-    close = lax.le(distance, broadcast_to(lax.add(atol, lax.mul(rtol, size)), shape))
-    infinite = lax.bitwise_or(isinf(a), isinf(b))
-    close = lax.select(infinite, lax.eq(a, b), close)
-    unordered = lax.bitwise_or(isnan(a), isnan(b))
-    if equal_nan:
-        return lax.select(unordered, lax.bitwise_and(isnan(a), isnan(b)), close)
-    return lax.bitwise_and(close, lax.bitwise_not(unordered))
+    bound = broadcast_to(lax.add(atol, lax.mul(rtol, size)), a.shape)
+    near = lax.bitwise_and(isfinite(b), lax.le(lax.abs(lax.sub(a, b)), bound))
+    close = lax.bitwise_or(near, lax.eq(a, b))
+    return lax.bitwise_or(close, lax.bitwise_and(isnan(a), isnan(b))) if equal_nan else close
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core import Tracer
 from pullback.numpy._arguments import convert, static_int
 from pullback.numpy._float_parts import i0
 from pullback.util import dtypes
 
 
 def _points(name: str, M: Any) -> tuple[int, np.dtype]:
-    n = int(M) if isinstance(M, float) else static_int(M, f"M argument of jnp.{name}")
+    # int() takes numbers of all kinds, and arrays of one number.
+    n = static_int(M, f"M argument of jnp.{name}") if isinstance(M, (int, Tracer)) else int(M)
     if n < 0:
         raise TypeError(f"{name}: argument 'M' is {n}; shape must have every element be nonnegative")
     return n, np.dtype(dtypes.canonicalize_dtype(np.float64))

@@ -151,7 +151,7 @@ def _bcoo_reduce_sum(
 
 
 def _bcoo_sum_duplicates(data: Any, indices: Any, *, spinfo: SparseInfo, nse: int | None) -> tuple[Any, Any]:
-    return _parts(_structure.bcoo_sum_duplicates(_whole(data, indices, spinfo), nse, remove_zeros=False))
+    return _parts(_structure.bcoo_sum_duplicates(_whole(data, indices, spinfo), nse))
 
 
 def _bcoo_sort_indices(data: Any, indices: Any, *, spinfo: SparseInfo) -> tuple[Any, Any]:

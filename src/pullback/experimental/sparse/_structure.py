@@ -140,7 +140,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     return BCOO(_for_each(one, mat), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
 
 
-def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None, *, remove_zeros: bool = True) -> BCOO:
+def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None, *, remove_zeros: bool = False) -> BCOO:
     """Entries of one place summed into one, in the order of their indices, with room for nse of them.
 
     By default there is room for as many as there are; entries that have no room are lost. With remove_zeros zeros are

@@ -5,6 +5,7 @@ import pytest
 
 import pullback as jax
 import pullback.numpy as jnp
+from pullback import lax
 from pullback.sharding import AxisType, NamedSharding
 from pullback.sharding import PartitionSpec as P
 from pullback.sharding._shardings import UNSPECIFIED
@@ -73,6 +74,9 @@ def test_auto_axes_under_vmap(wrap):
             (lambda row: jnp.sin(row), "float32[8@x,8]"),
             (lambda row: row.sum(), "float32[8@x]"),
             (lambda row: row[jnp.array([0, 1])], "float32[8@x,2]"),
+            (lambda row: lax.scan(lambda c, a: (c + a, c * a), row[0], row)[1], "float32[8@x,8]"),
+            (lambda row: lax.while_loop(lambda c: c.sum() < 900, lambda c: 2 * c + 1, row), "float32[8@x,8]"),
+            (lambda row: lax.cond(row[0] > 3, lambda c: 2 * c, lambda c: c - 1, row), "float32[8@x,8]"),
         ):
             inside = jax.sharding.auto_axes(function, out_sharding=P())
             found = wrap(jax.vmap(inside))(x)
@@ -140,3 +144,33 @@ def test_specs_are_looked_at_before_the_function_runs(specs, error, text):
     given = {"in_specs": P("x"), "out_specs": P("x"), "mesh": MESH, "axis_names": {"x"}}
     with pytest.raises(error, match=text):
         jax.shard_map(fails, **given | specs)(X)
+
+
+def test_what_has_another_shape_lies_as_an_array_that_is_whole():
+    device = jax.devices()[-1]
+    for like in (jnp.zeros_like, jnp.empty_like, lambda x, **kw: jnp.full_like(x, 2, **kw)):
+        assert like(jax.device_put(X, over()), shape=(3,)).sharding == over()
+        assert like(jax.device_put(X, device), shape=(3,)).devices() == {device}
+        assert not like(jax.device_put(X, over("x")), shape=(3,)).committed
+    assert lax.full_like(jax.device_put(X, over()), 2, shape=(3,)).sharding == over()
+
+
+def test_axes_that_vmap_adds_are_not_left_open_in_results():
+    put = jax.vmap(lambda row: jax.device_put(row, over("x")))
+    said = jax.vmap(jax.jit(lambda row: 2 * row, out_shardings=over("x")))
+    for function in (put, said, jax.jit(said)):
+        assert function(X).sharding == over(None, "x")
+
+
+def test_cotangents_go_back_to_where_values_were():
+    x = jax.device_put(X, over("y"))
+    assert jax.grad(lambda x: (jax.device_put(x, over("x")) ** 2).sum())(x).sharding == over("y")
+
+
+def test_axes_of_other_types_stay_cut_where_types_say_nothing_of_them():
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    x = jax.device_put(X, over("x", "y", mesh=mesh))
+    with jax.set_mesh(mesh):
+        auto = jax.sharding.auto_axes(lambda x: jnp.sin(x), axes=("x",), out_sharding=P("x", None))
+        for function in (auto, lambda x: jax.sharding.reshard(x, P("x", None))):
+            assert function(x).sharding == jax.jit(function)(x).sharding == x.sharding

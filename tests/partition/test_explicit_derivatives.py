@@ -191,3 +191,25 @@ def test_specs_over_meshes_with_axes_of_both_types_are_written_in_full():
     with jax.set_mesh(mesh):
         x = jax.device_put(A, P("x"))
         assert jax.jit(lambda x: x @ A)(x).sharding.spec == P("x", None)
+
+
+@pytest.mark.parametrize("kinds", [(AxisType.Auto, AxisType.Auto), (AxisType.Explicit, AxisType.Auto)])
+def test_derivatives_of_explicit_axes(kinds):
+    mesh = jax.make_mesh((2, 2), ("u", "v"), axis_types=kinds)  # no other test asks for explicit_axes of it
+    f = jax.sharding.explicit_axes(lambda v: jnp.sin(v) * v, in_sharding=P("u", "v"))
+    x = jax.device_put(A, NamedSharding(mesh, P("u", "v")))
+    with jax.set_mesh(mesh):
+        for wrap in (jax.jit, lambda function: function):
+            bar = wrap(jax.grad(lambda v: f(v).sum()))(x)
+            assert jax.typeof(bar) is jax.typeof(x) and bar.sharding.mesh == mesh
+            np.testing.assert_allclose(bar, np.sin(A) + A * np.cos(A), 1e-4, 1e-4)
+            _, dot = wrap(lambda v: jax.jvp(jax.grad(lambda v: f(v).sum()), (v,), (v,)))(x)
+            np.testing.assert_allclose(dot, A * (2 * np.cos(A) - A * np.sin(A)), 1e-4, 1e-3)
+
+
+def test_zeros_for_parts_without_cotangents_are_cut_as_the_others():
+    with jax.set_mesh(MESH):
+        x = jax.device_put(A, P("x"))
+        found = jax.jit(jax.grad(lambda x: jnp.unstack(x, axis=1)[0].sum()))(x)
+    assert str(jax.typeof(found)) == "float32[8@x,8]"
+    np.testing.assert_array_equal(found, np.eye(1, 8) + np.zeros((8, 1)))

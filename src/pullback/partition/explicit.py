@@ -21,7 +21,7 @@ from pullback.partition.factors import Axes, Cut, Sizes, extent, fitting, whole
 from pullback.partition.propagate import factors_of
 from pullback.partition.states import result_state
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
-from pullback.sharding._current import current_mesh, retypings
+from pullback.sharding._current import current_mesh, retypings, typings
 from pullback.sharding._specs import names_of, spec_in_full
 from pullback.util.errors import ShardingTypeError
 
@@ -164,7 +164,7 @@ def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
     if mesh is None or now is None:
         return mesh
     retyped = now.axis_types != mesh.axis_types and not now.manual_axes  # inside of shard_map values keep their types
-    retyped = retyped and (mesh.shape_tuple, now.axis_types, mesh.axis_types) not in retypings
+    retyped = retyped and (mesh.shape_tuple, now.axis_types, mesh.axis_types) not in retypings | typings
     if now.shape_tuple != mesh.shape_tuple or retyped:
         aval = next(a for a in in_avals if getattr(a, "placing", None) is not None)
         raise ValueError(

@@ -30,7 +30,8 @@ from pullback.core.avals import typed
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive, raise_if_kept
 from pullback.sharding import NamedSharding, PartitionSpec
-from pullback.sharding._specs import says_something
+from pullback.sharding._current import current_mesh
+from pullback.sharding._specs import names_of, says_something
 from pullback.util import config
 from pullback.util.errors import UnexpectedTracerError
 from pullback.util.record import NamedTuple
@@ -64,6 +65,13 @@ class AxisData(NamedTuple):
         front = (None,) if self.placing is None else self.placing.spec
         rest = PartitionSpec(*[None] * aval.ndim) if inner is None else inner.spec
         return typed(new, NamedSharding(mesh, rest.update(partitions=(*front, *rest))), aval.vma, aval.memory_space)
+
+    def in_force(self) -> AxisData:
+        """This, without how explicit axes cut it where the mesh in force says that they are Auto."""
+        if self.placing is None or (now := current_mesh()) is None or now.shape_tuple != self.placing.mesh.shape_tuple:
+            return self
+        auto = set(now.axis_names).difference(now.explicit_axes, now.manual_axes)
+        return self if auto.isdisjoint(names_of(self.placing.spec[0])) else self._replace(placing=None)
 
 
 class BatchTracer(Tracer):
@@ -162,10 +170,9 @@ class BatchInterpreter(Interpreter):
             return self.parent.call(closed, values)
         # With axes where they are: one that is moved is a copy, and its sums of products have another order than those
         # of the first time, when the rules themselves run.
-        key = ("mapped", self.axis, *dims)
-        jaxpr_batched, mapped_out = closed.derived.get(key) or closed.cached(
-            key, lambda: _mapped(closed, self.axis, dims)
-        )
+        axis = self.axis.in_force()
+        key = ("mapped", axis, *dims)
+        jaxpr_batched, mapped_out = closed.derived.get(key) or closed.cached(key, lambda: _mapped(closed, axis, dims))
         outs = self.parent.call(jaxpr_batched, values)
         source = user_source()
         for k, dim, aval in mapped_out:
@@ -198,13 +205,14 @@ class BatchInterpreter(Interpreter):
         if not collective and all(d is None for d in dims) and not self.acts_inside(params):
             return self.parent.process(primitive, values, params)
         typed = types.in_use()
+        axis = self.axis.in_force()
         with (
             using(self.parent),
-            types.mapping(self.axis.placing) if typed else _NOTHING,
+            types.mapping(axis.placing) if typed else _NOTHING,
             types.of_rule("batch") if typed else _NOTHING,
         ):
             if primitive.batch_axis is not None:
-                out, out_dims = primitive.batch_axis(self.axis, values, dims, **params)
+                out, out_dims = primitive.batch_axis(axis, values, dims, **params)
             else:
                 out, out_dims = primitive.rule("batch")(values, dims, **params)
         if primitive.multiple_results:

@@ -180,6 +180,9 @@ def _reshard_transpose(bar: Any, x: Any, dst_sharding: Any, concrete_mesh: Any) 
         return [bar if is_zero(bar) else cut_as(bar, x.aval, cotangent=True)]
     if isinstance(dst_sharding, NamedSharding):
         dst_sharding = dst_sharding.update(spec=of_cotangents(dst_sharding.spec))
+        mesh = current_mesh()
+        if mesh is not None and mesh.shape_tuple == dst_sharding.mesh.shape_tuple and not mesh.explicit_axes:
+            return [put(bar, dst_sharding.update(mesh=mesh))]  # outside of explicit_axes, which this mesh was made for
     return [resharded(bar, dst_sharding)]
 
 
@@ -253,7 +256,14 @@ def _put_now(x: Any, devices: Any, srcs: Any, copy_semantics: Any) -> Any:
     x, (device,) = hooks.asarray(x), devices
     if isinstance(device, MemorySpace):
         device = x.sharding.with_memory_kind(device.value)
-    return x if device is None else hooks.device_put(x, device)
+    return x if device is None else _put_there(x, device)
+
+
+def _put_there(x: Any, place: Any) -> Any:
+    """An array at a place; what a layout leaves open is as the array lies."""
+    if isinstance(place, NamedSharding) and PartitionSpec.UNCONSTRAINED in place.spec:
+        place = place.update(spec=_closed(place, x))
+    return hooks.device_put(x, place)
 
 
 def _put_batch(axis: Any, args: Any, dims: Any, *, devices: Any, srcs: Any, copy_semantics: Any) -> Any:
@@ -301,9 +311,7 @@ def put(x: Any, place: Any, source: Any = None) -> Any:
     to `source`, or to where the value comes from.
     """
     if is_concrete(x):
-        if isinstance(place, NamedSharding) and PartitionSpec.UNCONSTRAINED in place.spec:
-            place = place.update(spec=_closed(place, x))
-        return hooks.device_put(x, place)
+        return _put_there(x, place)
     if isinstance(place, MemorySpace):
         return put_as(x, place)
     if isinstance(place, Sharding):
@@ -321,7 +329,7 @@ def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
     """The spec, whose open dimensions are as those of an array on the mesh are, or whole; without Nones at its end."""
     have = getattr(getattr(x, "_base_array", x), "_device", None)
     lies: tuple[Any, ...] = (None,) * x.ndim
-    if isinstance(have, NamedSharding) and have.mesh == sharding.mesh:
+    if isinstance(have, NamedSharding) and _is_retyped(have.mesh, sharding.mesh):
         lies = (*have.spec, *lies)
     used = set(all_names_of(sharding.spec))
     parts: list[Any] = []
@@ -331,11 +339,24 @@ def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
     return in_short(PartitionSpec(*parts))
 
 
+def _is_retyped(mesh: Any, other: Any) -> bool:
+    """Whether two meshes differ in the types of their axes at most."""
+    return mesh == other or (isinstance(mesh, Mesh) and mesh.update(axis_types=other.axis_types) == other)
+
+
+def _open(sharding: NamedSharding) -> NamedSharding:
+    """A sharding whose Auto axes may cut what it says nothing of, as types do not say it."""
+    if AxisType.Auto not in sharding.mesh.axis_types:
+        return sharding
+    parts = [PartitionSpec.UNCONSTRAINED if part is None else part for part in sharding.spec]
+    return sharding.update(spec=sharding.spec.update(partitions=parts))
+
+
 def source_of(x: Any) -> Any:
-    """The device of the array that a traced value stands for, if there is one."""
+    """The device of the array that a traced value stands for, or how it lies over several, if there is one."""
     while isinstance(x, Tracer):
         x = getattr(x, "primal", None)
-    return x.device if isinstance(x, _core.Array) and not isinstance(x._device, Sharding) else None
+    return (x._device or x.device) if isinstance(x, _core.Array) else None
 
 
 # ---- functions
@@ -541,7 +562,7 @@ def out_placed(name: str, out: Any, out_sharding: Any) -> Any:
         placing = out.aval.placing
         if placing is not None and placing.spec == named.spec and placing.mesh == named.mesh.abstract_mesh:
             return out
-    return put(out, named)
+    return put(out, _open(named) if name == "reshard" and is_concrete(out) else named)
 
 
 def laid_out(name: str, out: Any, sharding: Any) -> Any:
@@ -596,7 +617,10 @@ def retyped(xs: Any) -> Any:
         lies = leaf.sharding if isinstance(leaf, _core.Array) else leaf.aval.placing
         if not isinstance(lies, NamedSharding) or lies.mesh.axis_names != mesh.axis_names:
             return leaf
-        return leaf if lies.mesh.axis_types == mesh.axis_types else put(leaf, NamedSharding(mesh, lies.spec))
+        if lies.mesh.axis_types == mesh.axis_types:
+            return leaf
+        spec = lies.spec if isinstance(leaf, _core.Array) else _open(lies).spec
+        return put(leaf, NamedSharding(mesh, spec))
 
     return tree_map(one, xs)
 

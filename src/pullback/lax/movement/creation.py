@@ -203,8 +203,15 @@ def _is_traced(x: Any) -> bool:
     return isinstance(x, Tracer) and x.interpreter is not eval_interpreter()
 
 
-def sharding_said(x: Any) -> Sharding | None:
-    """How x says that it lies, an array or something like one with a `sharding`; None where it is not committed."""
+def sharding_said(x: Any, shape: tuple[int, ...]) -> Sharding | None:
+    """How x says that it lies, an array or something like one with a `sharding`, for one like it of a shape; None where
+    it is not committed, or says nothing of that shape.
+    """
+    said = _said_of_own(x)
+    return said if said is None or shape == tuple(np.shape(x)) or said.is_fully_replicated else None
+
+
+def _said_of_own(x: Any) -> Sharding | None:
     if isinstance(x, _core.Array):
         return None if x._device is None else x.sharding
     said = None if _is_traced(x) else getattr(x, "sharding", None)
@@ -240,8 +247,8 @@ def full_like(
         if x_shape
         else fill_value
     )
-    if sharding is None and not weak and tuple(x_shape) == np.shape(x):
-        sharding = sharding_said(x)
+    if sharding is None and not weak:
+        sharding = sharding_said(x, tuple(x_shape))
     return cut_like(laid_out("full_like", filled, sharding), x)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pullback.core import trace
 from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import InlineFunction, Nest, Pointwise
+from pullback.core.types import cut_as, type_on_mesh
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import copy_into
 
@@ -374,8 +375,12 @@ def _parts_jvp(p):
 
 
 def _zero_parts(bars, avals):
+    like = type_on_mesh(
+        next(bar for bar in bars if not is_zero(bar))
+    )  # zeros are cut along explicit axes as the others
     return [
-        lax.full(aval.shape, np.zeros((), aval.dtype)[()]) if is_zero(bar) else bar for bar, aval in zip(bars, avals)
+        cut_as(lax.full(aval.shape, np.zeros((), aval.dtype)[()]), like) if is_zero(bar) else bar
+        for bar, aval in zip(bars, avals)
     ]
 
 

@@ -584,7 +584,8 @@ def _said_by_jit(jaxpr: Jaxpr) -> dict[Any, Any]:
         if eqn.primitive.name == "laid_out" and eqn.params["argument"] == "out_shardings":
             said = eqn.params["sharding"]
             if isinstance(said, NamedSharding) and isinstance(said.mesh, Mesh):
-                found[eqn.outvars[0]] = place_of(said)
+                if PartitionSpec.UNCONSTRAINED not in said.spec:  # as under vmap
+                    found[eqn.outvars[0]] = place_of(said)
     return found
 
 

@@ -60,6 +60,15 @@ class Ref(Cell, metaclass=_Class):
         """Where the array is in memory; until the next write."""
         return self.shown().unsafe_buffer_pointer()
 
+    def __copy__(self) -> Ref:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ref:
+        return new_ref(self.shown())
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        return new_ref, (self.shown(),)
+
     def __repr__(self) -> str:
         if self.is_freed:
             return "Ref(<freed>)"
@@ -111,10 +120,14 @@ def _where(ref: Any, idx: Any) -> tuple[Reference, Index, list[Any]]:
     """(the reference, the index into it, the arrays of that) of a reference or row of one."""
     if isinstance(ref, Row):
         items = () if idx is Ellipsis else idx if isinstance(idx, tuple) else (idx,)
-        return (ref._ref, *split_index((ref._number, *items), ref._ref.ref_aval.shape))
+        return (ref._ref, *split_index((ref._number, *items), ref._ref.ref_aval.shape, _is_staged(ref._ref)))
     if not isinstance(ref, Reference):
         raise TypeError(f"argument 'ref' must be a Ref, got {ref!r} of type {type(ref).__name__}")
-    return (ref, *split_index(idx, ref.ref_aval.shape))
+    return (ref, *split_index(idx, ref.ref_aval.shape, _is_staged(ref)))
+
+
+def _is_staged(ref: Reference) -> bool:
+    return isinstance(ref, StagedReference) or current_interpreter().stages_references
 
 
 def _refuse_space(name: str, memory_space: Any) -> None:
@@ -140,15 +153,21 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 def free_ref(ref: Ref) -> None:
     """End a reference; using it afterwards is a ValueError. TypeError for what is no reference."""
-    _ended("free_ref", ref)
+    _last_value("free_ref", ref)
+    if isinstance(ref, StagedReference):
+        ref.is_freed = True
+    else:
+        ref.put(None)
 
 
 def freeze(ref: Ref) -> Any:
-    """The array, which ends the reference; using it afterwards is a ValueError. TypeError for what is no reference."""
-    return _ended("freeze", ref)
+    """The array of a reference that is written no more: as JAX does, what uses it all the same is not refused. TypeError
+    for what is no reference.
+    """
+    return _last_value("freeze", ref)
 
 
-def _ended(name: str, ref: Any) -> Any:
+def _last_value(name: str, ref: Any) -> Any:
     """The array of a reference that is to be used no more."""
     if not isinstance(ref, Reference):
         raise TypeError(f"{name}: argument 'ref' must be a Ref, got {ref!r} of type {type(ref).__name__}")
@@ -160,10 +179,7 @@ def _ended(name: str, ref: Any) -> Any:
                 f"{name}: this Ref was made outside of the function that is traced, which cannot end it; read it, "
                 "ref[...], and freeze it outside"
             )
-    value = freeze_p.bind(ref)
-    if isinstance(ref, StagedReference):
-        ref.is_freed = True
-    return value
+    return freeze_p.bind(ref)
 
 
 def get(ref: Ref | Row | TransformedRef, idx: Any = None) -> Any:
@@ -183,7 +199,10 @@ def _value_at(value: Any, idx: Any) -> Any:
 
 def set(ref: Ref | Row | TransformedRef, idx: Any, value: Any) -> None:
     """ref[idx] = value; None for all of it."""
-    swap(ref, idx, value)
+    if isinstance(ref, TransformedRef) and (idx is None or idx is Ellipsis or (type(idx) is tuple and not idx)):
+        set(ref._of, ref._index, value)  # nothing is read of what is written as a whole
+    else:
+        swap(ref, idx, value)
 
 
 def swap(ref: Ref | Row | TransformedRef, idx: Any, value: Any) -> Any:

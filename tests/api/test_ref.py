@@ -1,6 +1,8 @@
 """Mutable arrays: reads and writes outside and inside of traced functions, and where they end."""
 
+import copy
 import functools
+import pickle
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ def test_reads_and_writes():
     r[...] = jnp.zeros(3)
     assert kept[0] == 3 and "Ref(" in repr(r)
     np.testing.assert_array_equal(jax.freeze(r), [0, 0, 0])
+    jax.ref.free_ref(r)
     with pytest.raises(ValueError, match="freed"):
         r[...]
     assert jax.empty_ref(jax.ShapeDtypeStruct((2,), jnp.int32))[...].dtype == np.int32
@@ -144,7 +147,7 @@ def test_jitted_functions_close_over_references():
     assert float(r[...]) == 10
     np.testing.assert_array_equal(jax.lax.scan(lambda c, x: (c, f(x)), 0.0, jnp.ones(2))[1], [[11, 22], [12, 24]])
     np.testing.assert_array_equal(jax.jit(lambda: f(1.0) + f(1.0))(), [27, 54])
-    jax.freeze(s)
+    jax.ref.free_ref(s)
     with pytest.raises(ValueError, match="freed"):
         f(1.0)
 
@@ -232,8 +235,10 @@ def test_what_is_not_supported_says_so():
             end(jnp.arange(3))
     with pytest.raises(ValueError, match="Out of bound indexer: idx=3, dim=3"):
         r[3]
-    with pytest.raises(ValueError, match="Out of bound indexer: idx=-4, dim=3"):
-        jax.jit(lambda r: r.__setitem__(-4, 1.0))(r)
+    for bad, text in (((0, 0), "too many"), (slice(None, None, -1), "step"), (jax.ds(2, 2), "Out of bound slice")):
+        for read in (lambda r, bad=bad: r[bad], jax.jit(lambda r, bad=bad: r[bad])):
+            with pytest.raises(ValueError, match=text):
+                read(r)
     with pytest.raises(ValueError, match="Ref has dtype int32, the value float32"):
         jax.new_ref(jnp.arange(3))[0] = 1.5
     np.testing.assert_array_equal(r[...], [0, 0, 0])
@@ -624,3 +629,42 @@ def test_references_have_methods():
         one, old, two, whole = call(jnp.arange(3.0))
         assert (float(one), float(old), float(two)) == (4.0, 2.0, 18.0)
         np.testing.assert_array_equal(whole, [14, 4, 18])
+
+
+def test_integers_outside_of_their_axis_are_the_nearest_in_a_program():
+    r = jax.new_ref(jnp.arange(4.0))
+    assert float(r[-9]) == 0
+    assert [float(x) for x in jax.jit(lambda r: (r[9], r[-9]))(r)] == [3, 0]
+    text = str(jax.make_jaxpr(lambda r: (r[-9], r[-1], r[jax.ds(1, 2)], r[3:1], r[()]))(r))
+    assert [line.split("<- a")[1] for line in text.split("\n") if "<-" in line] == [
+        "[-9]",
+        "[-1]",
+        "[1:3]",
+        "[3:3]",
+        "[...]",
+    ]
+    assert "a[:,1]" in str(jax.make_jaxpr(lambda r: r[..., 1])(jax.new_ref(jnp.ones((2, 3)))))
+
+
+def test_what_was_frozen_is_a_reference_still():
+    r = jax.new_ref(jnp.arange(3))
+    x = jax.freeze(r)
+    r[0] = 5
+    np.testing.assert_array_equal(x, [0, 1, 2])
+    np.testing.assert_array_equal(r[...], [5, 1, 2])
+
+    def f(x):
+        r = jax.new_ref(x)
+        y = jax.freeze(r)
+        return y, r[...]
+
+    for g in (f, jax.jit(f), jax.vmap(f)):
+        np.testing.assert_array_equal(g(jnp.ones(2)), jnp.ones((2, 2)))
+
+
+def test_copies_of_references():
+    r = jax.new_ref(1.0)
+    assert copy.copy(r) is r
+    for other in (copy.deepcopy(r), pickle.loads(pickle.dumps(r))):
+        other[...] = 2.0
+        assert (float(r[...]), float(other[...])) == (1, 2)

@@ -26,13 +26,13 @@ def test_programs_show_reads_and_writes():
         r[i] = x
         r[...] += 1.0
         refs.addupdate(r, (0, 1), 2.0)
-        return refs.swap(r, 1, r[0, :2]), r[i, jnp.array([1, 0])], r[:, ::-1], r[jax.ds(i, 1)]
+        return refs.swap(r, 1, r[0, :2]), r[i, jnp.array([1, 0])], r[:, ::2], r[jax.ds(i, 1)]
 
     r = jax.new_ref(jnp.zeros((2, 2)))
     closed = jax.make_jaxpr(f)(r, jnp.ones(2), 1)
     text = str(closed)
     lines = ["b:Ref{f32[2,2]}", "b[d,:] <- c", ":f32[2,2] <- b[...]", "b[0,1] += 2.0:f32[]", "<- b[0,:]"]
-    for line in (*lines, ":f32[2], b[1,:] <- b[1,:],", "<- b[d:d+1,:]", "<- b[:,::-1]"):
+    for line in (*lines, ":f32[2], b[1,:] <- b[1,:],", "<- b[d:d+1,:]", "<- b[:,::2]"):
         assert line in text, (line, text)
     assert {str(e) for e in closed.effects} == {"Read", "Write"} and str(closed.in_avals[0]) == "Ref{float32[2,2]}"
     want = f(r, jnp.ones(2), 1)

@@ -77,15 +77,20 @@ class Index:
                 found.append(f"{window.start}:{window.start}+{window.size}")
             else:
                 found.append("..." if part is Ellipsis else str(part))
-        if Ellipsis not in self.parts and None not in self.parts:
-            found += [":"] * (ndim - len(found))
+        if None not in self.parts and not self.is_whole:
+            place = self.parts.index(Ellipsis) if Ellipsis in self.parts else len(found)
+            found[place : place + 1] = [":"] * (ndim - len(found) + (place < len(found)))
         return ",".join(found)
 
 
-def split_index(index: Any, shape: tuple[int, ...]) -> tuple[Index, list[Any]]:
-    """(Index, the arrays) of an index expression. ValueError for an integer that lies outside of its axis."""
+def split_index(index: Any, shape: tuple[int, ...], is_staged: bool = False) -> tuple[Index, list[Any]]:
+    """(Index, the arrays) of an index expression. ValueError for too many of them, for slices that go backwards, and for
+    what lies outside of its axis: integers, too, where the reference is not one of a program, which takes the nearest.
+    """
     parts: list[Any] = []
     arrays: list[Any] = []
+    if type(index) is tuple and not index:
+        return _whole, []
     for item in index if isinstance(index, tuple) else (index,):
         if item is None or item is Ellipsis or type(item) is int:
             parts.append(item)
@@ -97,15 +102,25 @@ def split_index(index: Any, shape: tuple[int, ...]) -> tuple[Index, list[Any]]:
             arrays += where
         else:
             leaves, tree = tree_flatten(item)
+            if not leaves and hasattr(item, "stride"):  # a window of known place and size is a slice
+                parts.append(("window", int(item.start), int(item.size), item.stride))
+                continue
             plain = (len(leaves) == 1 and leaves[0] is item) or isinstance(item, (list, dict))
             parts.append(_LEAF if plain else ("window", tree))
             arrays += [item] if plain else leaves
-    return Index(tuple(_inside(parts, shape))), arrays
+    inside = _inside(parts, shape)
+    if not is_staged:
+        for part in inside:
+            if isinstance(part, _Outside) and part.written >= 0:
+                raise ValueError(f"Out of bound indexer: idx={part.written}, dim={int(part) + 1}.")
+    return Index(tuple(inside)), arrays
 
 
 def _inside(parts: Sequence[Any], shape: tuple[int, ...]) -> list[Any]:
-    """The parts with integers and slices counted from the start of their axes; ValueError for one outside of them."""
+    """The parts with slices counted from the start of their axes, and integers within them."""
     count = sum([part is not None and part is not Ellipsis for part in parts])
+    if count > len(shape):
+        raise ValueError(f"too many indices: {count} for an array of rank {len(shape)}, of shape {shape}")
     skipped = max(0, len(shape) - count)
     found = []
     axis = 0
@@ -117,15 +132,34 @@ def _inside(parts: Sequence[Any], shape: tuple[int, ...]) -> list[Any]:
     return found
 
 
+class _Outside(int):
+    """An integer that lay outside of its axis, which is the nearest inside of it, and shows what was written."""
+
+    def __new__(cls, written: int, extent: int) -> _Outside:
+        found = super().__new__(cls, min(max(written + extent, 0), extent - 1) if written < 0 else extent - 1)
+        found.written = written
+        return found
+
+    written: int
+
+    def __str__(self) -> str:
+        return str(self.written)
+
+
 def _in_axis(part: Any, extent: int) -> Any:
     if type(part) is int:
-        if not -extent <= part < extent:
-            raise ValueError(f"Out of bound indexer: idx={part}, dim={extent}.")
-        return part % extent
+        return part if -extent <= part < extent or not extent else _Outside(part, extent)
+    if isinstance(part, tuple) and part[0] == "window" and len(part) == 4:
+        _, start, size, stride = part
+        stop = start + (size - 1) * stride + 1 if size else start
+        if start < 0 or stop > extent:
+            raise ValueError(f"Out of bound slice: start={start}, size={size}, stride={stride}, dim={extent}.")
+        part = "slice", start, stop, stride or None
     if isinstance(part, tuple) and part[0] == "slice" and all([x is None or type(x) is int for x in part[1:]]):
         start, stop, step = slice(*part[1:]).indices(extent)
-        if step > 0:
-            return "slice", start or None, None if stop >= extent else stop, None if step == 1 else step
+        if step < 0:
+            raise ValueError(f"slice must have a step >= 1 (found: {step}): read the reference, and reverse the array")
+        return "slice", start or None, None if stop >= extent else max(start, stop), None if step == 1 else step
     return part
 
 
@@ -244,9 +278,7 @@ def _freeze_abstract(ref: AbstractRef) -> Any:
 
 
 def _freeze(ref: Cell) -> Any:
-    value = ref.shown()
-    ref.put(None)
-    return value
+    return ref.shown()
 
 
 _NO_RULE = NoRule("references are discharged before programs are transformed")

@@ -161,8 +161,8 @@ def free_ref(ref: Ref) -> None:
 
 
 def freeze(ref: Ref) -> Any:
-    """The array of a reference that is written no more: as JAX does, what uses it all the same is not refused. TypeError
-    for what is no reference.
+    """The array of a reference that is to be used no more, which is not refused all the same. TypeError for what is no
+    reference.
     """
     return _last_value("freeze", ref)
 

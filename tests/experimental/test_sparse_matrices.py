@@ -120,3 +120,30 @@ def test_matrices_of_numpy_are_counted_while_a_program_is_recorded(kind):
     np.testing.assert_array_equal(made.todense(), m)
     with pytest.raises(TypeError, match="nse"):
         jax.jit(kind.fromdense)(m)
+
+
+def test_solvers_take_sparse_matrices_of_every_format():
+    dense = jnp.array([[4.0, 1, 0], [1, 3, 1], [0, 1, 5]])
+    want = np.linalg.solve(np.asarray(dense), np.ones(3))
+    for form in (sparse.BCOO, sparse.BCSR, sparse.COO, sparse.CSR):
+        mat = form.fromdense(dense)
+        for solve in (jax.scipy.sparse.linalg.cg, jax.scipy.sparse.linalg.gmres):
+            np.testing.assert_allclose(solve(mat, jnp.ones(3))[0], want, rtol=1e-5)
+    with pytest.raises(ValueError, match="square"):
+        jax.scipy.sparse.linalg.cg(sparse.BCOO.fromdense(jnp.ones((2, 3))), jnp.ones(3))
+
+
+def test_todense_of_a_sparsified_function_is_dense():
+    mat = sparse.BCOO.fromdense(jnp.array([[0.0, 1], [2, 0]]))
+    assert isinstance(sparse.sparsify(sparse.todense)(mat), jax.Array)
+    np.testing.assert_array_equal(sparse.sparsify(lambda x: sparse.todense(x) + 1)(mat), [[1, 2], [3, 1]])
+    np.testing.assert_array_equal(jax.jit(sparse.todense)(jnp.ones(2)), [1, 1])
+
+
+def test_only_batch_dimensions_are_mapped():
+    dense = jnp.array([[0.0, 1], [2, 0]])
+    with pytest.raises(ValueError, match="n_batch=0"):
+        jax.vmap(lambda x: x)(sparse.BCOO.fromdense(dense))
+    got = jax.vmap(lambda x: x @ jnp.ones(2))(sparse.BCOO.fromdense(jnp.stack([dense, dense]), n_batch=1))
+    np.testing.assert_array_equal(got, [[1, 2], [1, 2]])
+    assert sparse.BCSR._empty((2, 3)).nse == 0 and sparse.BCSR._empty((2, 2, 3), n_batch=1, nse=1).nse == 1

@@ -41,7 +41,7 @@ Arguments:
 Returns:
     Array of its shape and dtype.
 Raises:
-    TypeError for what is no Ref; ValueError in a traced function for a Ref from outside, and for one that `free_ref` ended.
+    TypeError for what is no Ref; ValueError in a traced function for a Ref from outside, and after `free_ref`.
 
 >>> r = jax.new_ref(jnp.array([1, 2]))
 >>> r[0] = 5

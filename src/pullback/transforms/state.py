@@ -84,8 +84,8 @@ class Index:
 
 
 def split_index(index: Any, shape: tuple[int, ...], is_staged: bool = False) -> tuple[Index, list[Any]]:
-    """(Index, the arrays) of an index expression. ValueError for too many of them, for slices that go backwards, and for
-    what lies outside of its axis: integers, too, where the reference is not one of a program, which takes the nearest.
+    """(Index, the arrays) of an index expression. ValueError for too many of them, steps backwards, and what lies
+    outside of its axis: integers, too, where the reference is not one of a program, which takes the nearest.
     """
     parts: list[Any] = []
     arrays: list[Any] = []

@@ -240,17 +240,12 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "experimental.sparse": {
         "internal": (
-            "SparseTracer", "todense_p",
+            "SparseTracer",
         ),
     },
     "experimental.sparse.ad": {
         "internal": (
             "flatten_fun_for_sparse_ad(fun, argnums, args)",
-        ),
-    },
-    "experimental.sparse.api": {
-        "internal": (
-            "todense_p",
         ),
     },
     "experimental.sparse.bcoo": {

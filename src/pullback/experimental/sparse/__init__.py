@@ -56,6 +56,8 @@ from pullback.experimental.sparse._primitives import (
     csr_matmat_p,
     csr_matvec_p,
     csr_todense_p,
+    todense,
+    todense_p,
 )
 from pullback.experimental.sparse._products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from pullback.experimental.sparse._sampled import (
@@ -75,7 +77,6 @@ from pullback.experimental.sparse._structure import (
     bcoo_sum_duplicates,
     bcoo_todense,
     bcoo_transpose,
-    todense,
 )
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.experimental.sparse import PAGES as _PAGES

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from pullback.core import Tracer
 from pullback.util.errors import Explained
 from pullback.util.record import NamedTuple
 
@@ -153,4 +154,9 @@ class JAXSparse:
             more = new.data.ndim - 1 + new.n_sparse - len(new.shape)
             if more:
                 new.shape = new.data.shape[:more] + new.shape if more > 0 else new.shape[-more:]
+        elif isinstance(new.indices, Tracer) and new.indices.interpreter.transformation == "vmap":
+            raise ValueError(
+                f"vmap: a {cls.__name__} array of shape {new.shape} with n_batch=0 cannot be mapped; only batch "
+                "dimensions can, which update_layout(n_batch=...) makes"
+            )
         return new

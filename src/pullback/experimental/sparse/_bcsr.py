@@ -80,6 +80,14 @@ class BCSR(JAXSparse):
         return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
+    def _empty(
+        cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32", n_dense: int = 0, n_batch: int = 0,
+        nse: int = 0,
+    ) -> BCSR:  # fmt: skip
+        places = {"nse": nse, "n_batch": n_batch, "n_dense": n_dense}
+        return cls.from_bcoo(BCOO._empty(shape, dtype=dtype, index_dtype=index_dtype, **places))
+
+    @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
         """The array by rows, its entries sorted. Raises NotImplementedError unless two dimensions are sparse."""
         if arr.n_sparse != 2:

@@ -14,8 +14,9 @@ import numpy as np
 
 from pullback import numpy as jnp
 from pullback.api import eval_shape, jvp, linear_transpose, vmap
-from pullback.core import Primitive, ShapedArray, Zero, is_undefined_primal, trace
+from pullback.core import Primitive, ShapedArray, Tracer, Zero, is_undefined_primal, trace
 from pullback.core.lowering import InlineFunction
+from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._matrices import COO, CSR, COOInfo, coo_fromdense, csr_fromdense, product
 from pullback.transforms.zeros import instantiate
 
@@ -122,9 +123,17 @@ def _csr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
     return _coo_extract(*_csr_to_coo(indices, indptr), mat)
 
 
+def todense(arr: Any) -> Any:
+    """The array with all its elements, if it is sparse; otherwise itself."""
+    if isinstance(arr, JAXSparse):
+        return arr.todense()
+    return todense_p.bind(arr) if isinstance(arr, Tracer) else arr  # `sparsify` may know it as a sparse one
+
+
 _coo_matvec = _coo_matmat = _coo_product
 _csr_matvec = _csr_matmat = _csr_product
 
+todense_p = primitive("todense", lambda x: x)
 coo_fromdense_p = primitive("coo_fromdense", _coo_fromdense, multiple_results=True)
 coo_todense_p = primitive("coo_todense", _coo_todense)
 coo_matvec_p = primitive("coo_matvec", _coo_product)
@@ -136,5 +145,5 @@ csr_matmat_p = primitive("csr_matmat", _csr_product)
 
 __all__ = [
     "COOInfo", "coo_fromdense_p", "coo_matmat_p", "coo_matvec_p", "coo_todense_p", "csr_fromdense_p", "csr_matmat_p",
-    "csr_matvec_p", "csr_todense_p",
+    "csr_matvec_p", "csr_todense_p", "todense", "todense_p",
 ]  # fmt: skip

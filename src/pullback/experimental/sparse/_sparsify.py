@@ -239,6 +239,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "slice": lambda mat, **bounds: indexing.bcoo_slice(mat, **bounds),
     "squeeze": lambda mat, dimensions: structure.bcoo_squeeze(mat, dimensions=dimensions),
     "sub": _sub,
+    "todense": lambda mat: mat.todense(),
     "transpose": lambda mat, permutation: structure.bcoo_transpose(mat, permutation=permutation),
     "while": _while,
 }

@@ -12,7 +12,6 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback.api import vmap
 from pullback.core import Tracer
-from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
 
 
@@ -87,11 +86,6 @@ def bcoo_todense(mat: BCOO) -> Any:
     """The array with all its elements."""
     shape = mat.shape[mat.n_batch :]
     return _for_each(lambda data, indices: scatter(data, indices, shape), mat)
-
-
-def todense(arr: Any) -> Any:
-    """The array with all its elements, if it is sparse; otherwise itself."""
-    return arr.todense() if isinstance(arr, JAXSparse) else arr
 
 
 def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:

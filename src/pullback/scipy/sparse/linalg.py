@@ -82,12 +82,17 @@ def gmres(
     return x, jnp.where(jnp.stack(failed).any() if failed else False, -1, 0)
 
 
+def _is_sparse(A: Any) -> bool:
+    """Whether it is an array that knows only its products with dense ones."""
+    return hasattr(A, "todense")
+
+
 def _operator(name: str, A: Any) -> Operator:
     if callable(A):
         return A
-    if not is_arraylike(A) or jnp.ndim(A) == 0:
+    if not _is_sparse(A) and (not is_arraylike(A) or jnp.ndim(A) == 0):
         raise TypeError(f"{name}: linear operator must be either a function or ndarray, got {A!r}")
-    matrix = jnp.asarray(A)
+    matrix = A if _is_sparse(A) else jnp.asarray(A)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"linear operator must be a square matrix, but has shape: {matrix.shape} ({name})")
     return promoting_freely(lambda x: matrix @ x)
@@ -118,7 +123,7 @@ def _solve(
     if _shapes(x0) != _shapes(b):
         raise ValueError(f"arrays in x0 and b must have matching shapes: {_shapes(x0)} vs {_shapes(b)} ({name})")
     apply, precondition = _operator(name, A), (lambda x: x) if M is None else _operator(name, M)
-    matrices = [jnp.asarray(x) for x in (A, M) if x is not None and not callable(x)]
+    matrices = [x.dtype if _is_sparse(x) else jnp.asarray(x) for x in (A, M) if x is not None and not callable(x)]
     common = promoting_freely(lambda x, y: jnp.result_type(x, y, np.float32, *matrices))
     given = promoting_freely(lambda x, y: jnp.result_type(x, y, *matrices))
     flat, unravel = ravel_pytree(tree_map(lambda x, y: x.astype(common(x, y)), b, x0))

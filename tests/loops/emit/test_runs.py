@@ -35,6 +35,21 @@ def test_bent_indices(name, dtype):
             np.testing.assert_array_equal(g(x, s), np.where(np.arange(N) > s, want, x))
 
 
+@pytest.mark.parametrize("mode", [None, "clip", "wrap", "fill"])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+def test_windows_from_anywhere(dtype, mode):
+    """Windows at places that data give: inside, over both ends, and where places wrap around."""
+    x = (np.random.default_rng(0).normal(size=N) * 50).astype(dtype)
+    starts = np.array([0, 3, N - 20, N - 7, -5, -N, -N - 9, N + 4, 2**31 - 12, -(2**31)], np.int32)
+    with pb.enable_x64(False):
+        f = lambda x, s: jnp.take(x, s[:, None] + jnp.arange(20), mode=mode, fill_value=7 if mode == "fill" else None)
+        got, total = pb.jit(f)(x, starts), pb.jit(lambda x, s: f(x, s).astype("f4").sum(1))(x, starts)
+        with pb.disable_jit():
+            want = np.asarray(f(jnp.asarray(x), jnp.asarray(starts)))
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_allclose(total, want.astype("f4").sum(1), rtol=1e-5, atol=1e-3)
+
+
 def test_a_bound_and_its_opposite_in_one_vector():
     """The last lane's place is computed of the last lane, whatever folds: i + 3 - 3 is i, not i + 3."""
     x = np.arange(7, dtype=np.float32)
@@ -49,3 +64,10 @@ def test_no_gather_where_lanes_follow_each_other():
     assert "usual" in text
     text = pb.jit(lambda x, i: x[i] * 2).lower(x, np.arange(500)).as_text("llvm")
     assert "usual" not in text
+
+
+def test_lanes_go_along_windows():
+    """A window at an unknown place is read by one access for all lanes, and summed along it."""
+    x, starts = np.zeros(5000, np.float32), np.zeros(300, np.int32)
+    for f in (lambda x, s: x[s[:, None] + jnp.arange(64)], lambda x, s: x[s[:, None] + jnp.arange(64)].sum(1)):
+        assert "usual" in pb.jit(f).lower(x, starts).as_text("llvm")

@@ -1,4 +1,4 @@
-"""Loads of lanes that mostly lie one after the other: x[clip(i - 1, 0, n - 1)], x[(i + shift) % n].
+"""Loads of lanes that mostly lie one after the other: x[clip(i - 1, 0, n - 1)], x[(i + shift) % n], x[start + i].
 
 Where an index grows by at most one from lane to lane, lanes lie one after the other exactly if that of the last lane is
 so much greater than that of the first: two scalars say whether one load will do. Else it is a gather.
@@ -7,8 +7,10 @@ so much greater than that of the first: two scalars say whether one load will do
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Protocol
 
-from pullback.loops.ir.affine import linear_form
+from pullback.loops.ir.affine import Interval, linear_form
 from pullback.loops.ir.fold import COMPARES, make
 from pullback.loops.ir.ir import Const, Expr, Load, Op, Read, Var
 from pullback.loops.ir.types import BITS, int_range, is_int
@@ -25,9 +27,14 @@ def direction(ev: Access, load: Load) -> int | None:
     """1 or -1 if the place of a load grows by at most one from lane to lane, or falls so; None if it may leap."""
     vector = ev.vector
     assert vector is not None
-    if vector.lanes < LEAST or not _bends(load.index):
+    return None if vector.lanes < LEAST else run_along(load.index, vector, ev.interval)
+
+
+def run_along(index: Expr, axis: Along, bounds: Callable[[Expr], Interval | None]) -> int | None:
+    """1 or -1 if an index that is no line grows by at most one from an iteration to the next, or falls so."""
+    if not _bends(index):
         return None
-    steps = _Bends(ev, vector).steps(load.index)
+    steps = _Bends(axis, bounds).steps(index)
     if steps is None or steps == _STILL:
         return None
     return 1 if steps[1] == 1 else -1 if steps[0] == -1 else None
@@ -53,15 +60,25 @@ def _bends(index: Expr) -> bool:
     return any(isinstance(x, Op) and x.name in ("min", "max", "select", "floormod") for x in subexpressions((index,)))
 
 
+class Along(Protocol):
+    """What differs between the iterations of a loop."""
+
+    var: Var
+    definitions: dict[Var, Expr]
+
+    def depends(self, expr: Expr) -> bool:
+        """Whether an expression does."""
+
+
 class _Bends:
-    def __init__(self, ev: Access, vector: VectorIndex) -> None:
-        self._ev = ev
-        self._vector = vector
+    def __init__(self, axis: Along, bounds: Callable[[Expr], Interval | None]) -> None:
+        self._axis = axis
+        self._interval = bounds
         self._memo: dict[Expr, _Steps | None] = {}
 
     def steps(self, expr: Expr) -> _Steps | None:
         """By how much an expression grows from a lane to the next; None if nothing is known."""
-        if not self._vector.depends(expr):
+        if not self._axis.depends(expr):
             return _STILL
         if expr not in self._memo:
             self._memo[expr] = None if not is_int(expr.dtype) else self._of(expr)
@@ -69,9 +86,9 @@ class _Bends:
 
     def _of(self, expr: Expr) -> _Steps | None:
         if isinstance(expr, Read):
-            if expr.var is self._vector.var:
+            if expr.var is self._axis.var:
                 return 1, 1
-            given = self._vector.definitions.get(expr.var)
+            given = self._axis.definitions.get(expr.var)
             return None if given is None else self.steps(given)
         if not isinstance(expr, Op):
             return None
@@ -105,7 +122,7 @@ class _Bends:
         """The steps of an integer that may wrap around: by a leap against its direction."""
         if expr.dtype == "i64":
             return steps  # an index
-        bounds = self._ev.interval(exact)
+        bounds = self._interval(exact)
         low, high = int_range(expr.dtype)
         if bounds is not None and low <= bounds[0] and bounds[1] <= high:
             return steps
@@ -118,11 +135,13 @@ class _Bends:
 
     def _chosen(self, expr: Op) -> _Steps | None:
         condition, x, y = expr.args
+        if self._from_the_end(condition, x, y):
+            return -math.inf, 1
         one, other = self.steps(x), self.steps(y)
         if one is None or other is None:
             return None
         found = [one, other]
-        if self._vector.depends(condition):
+        if self._axis.depends(condition):
             apart = self._difference(x, y)
             turns = self._turns(condition)
             if apart is None or turns is None:
@@ -132,6 +151,28 @@ class _Bends:
             if False in turns:
                 found.append((one[0] + apart[0], one[1] + apart[1]))
         return min(steps[0] for steps in found), max(steps[1] for steps in found)
+
+    def _from_the_end(self, condition: Expr, x: Expr, y: Expr) -> bool:
+        """Whether a place that grows by one is chosen, counted from the end where it is negative: y < 0 ? y + n : y.
+
+        It grows by more than one nowhere: n - 1 is followed by 0, and what wraps around falls by more than n.
+        """
+        if not (isinstance(condition, Op) and condition.name == "lt" and isinstance(x, Op) and x.name == "add"):
+            return False
+        place, end = x.args
+        below = condition.args[1]
+        if condition.args[0] != y or place != y or not (isinstance(below, Const) and below.value == 0):
+            return False
+        return isinstance(end, Const) and end.value >= 0 and y.dtype[0] == "i" and self._goes_by_one(y)
+
+    def _goes_by_one(self, expr: Expr) -> bool:
+        """Whether an integer grows by one from lane to lane, but where it wraps around."""
+        if self.steps(expr) == (1, 1):
+            return True
+        if not (isinstance(expr, Op) and expr.name == "add"):
+            return False
+        x, y = expr.args
+        return any(self.steps(a) == _STILL and self._goes_by_one(b) for a, b in ((x, y), (y, x)))
 
     def _turns(self, condition: Expr) -> set[bool] | None:
         """The values that a condition may leave from a lane to the next."""
@@ -154,7 +195,7 @@ class _Bends:
         form, constant = linear_form(make("sub", (x, y)))
         low = high = constant
         for term, factor in form.values():
-            bounds = self._ev.interval(term)
+            bounds = self._interval(term)
             if bounds is None:
                 return None
             low += min(factor * bounds[0], factor * bounds[1])

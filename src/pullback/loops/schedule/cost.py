@@ -11,7 +11,6 @@ from typing import Any
 from pullback.loops.emit.ops import ROUNDED
 from pullback.loops.emit.shuffles import INTERLEAVED, WIDE, WIDE_STORED, read_in_turns
 from pullback.loops.emit.types import register_bytes
-from pullback.loops.ir.affine import depends
 from pullback.loops.ir.fold import is_math
 from pullback.loops.ir.ir import (
     RARE,
@@ -69,6 +68,7 @@ ALONE = 3.0  # an op that waits for the one before, against one among others
 SQUARE_ACCESS = 0.6  # of an element of a square that is transposed
 
 SPILLED = 1.5  # times what shuffles take of more registers than there are, of loads or of stores; squared of both
+RUN = 2.0  # of a load of which it is asked whether lanes are neighbours
 APART, STORED_APART = 1.5, 2.0  # of each lane's load or store, where neighbours in the loop are not so in memory
 
 _BY_CONSTANT = 4.0  # a division of integers: a product and shifts
@@ -111,7 +111,7 @@ class Vector(Axis, _Lanes):
 
     def is_same(self, expr: Expr) -> bool:
         """Whether an expression has one value for all lanes."""
-        return not depends(expr, self.varying, self.memo)
+        return not self.depends(expr)
 
     def access(self, node: Load | Store) -> float:
         """Cost of one element's access: shared by the lanes, where several kinds of elements take turns with shuffles,
@@ -119,6 +119,8 @@ class Vector(Axis, _Lanes):
         step = self.step(node.index)
         if step in (0, 1, -1):
             return super().access(node)
+        if step is None and type(node) is Load and self.run(node.index) is not None:
+            return RUN * super().access(node)
         apart = APART if type(node) is Load else STORED_APART
         if step is None or node.buffer.dtype in REAL_OF:
             return apart

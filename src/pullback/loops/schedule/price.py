@@ -18,16 +18,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pullback.loops.ir.affine import stride
 from pullback.loops.ir.ir import Buffer, Call, Expr, HostCall, Let, Loop, Run, Stmt, Store, Var
 from pullback.loops.ir.types import ITEMSIZE
-from pullback.loops.ir.vectors import varying_vars
 from pullback.loops.ir.visit import access_nodes, blocks, statements
 
 from .cost import AllLanes, cost
 from .machine import Machine
 from .sketch import BY
-from .space import LANES, extent_of
+from .space import LANES, Axis, extent_of
 
 PAGE = 4096  # bytes
 APART = 0.25  # share of the shorter of computing and fetching that does not go on during the other
@@ -99,7 +97,7 @@ def _taken(stmt: Stmt, machine: Machine) -> float:
         total = 0.0
         for each in body:
             if isinstance(each, Store):
-                step = around.step(each.index, {})
+                step = around.moved(each.index, {})
                 size = grain * abs(step or 0) * ITEMSIZE[each.buffer.dtype]
                 total += trips if 0 < size < machine.line else 0.0
             again = trips * (extent_of(each) if isinstance(each, Loop) else 1)
@@ -208,15 +206,19 @@ class _Access:
         return math.prod(n for _, n, _ in self.around[:outermost])
 
 
-class _Around:
+class _Around(Axis):
     """A loop around accesses, and what is asked of it for each of them."""
 
     def __init__(self, loop: Loop) -> None:
-        self.loop, self.varying, self.memo = loop, varying_vars(loop), dict[Expr, bool]()
+        super().__init__(loop)
+        self.loop = loop
         self.by = dict(loop.attrs).get(BY, 1) if loop.attrs else 1
 
-    def step(self, index: Expr, definitions: dict[Var, Expr]) -> int | None:
-        step = stride(index, self.loop.var, self.varying, definitions, self.memo)
+    def moved(self, index: Expr, definitions: dict[Var, Expr]) -> int | None:
+        self.definitions = definitions
+        step = self.step(index)
+        if step is None:
+            step = self.run(index)
         return None if step is None else step * self.by
 
 
@@ -233,7 +235,7 @@ def _accesses(
         for access in access_nodes(stmt):
             buffer, index = access.buffer, access.index
             item = ITEMSIZE[buffer.dtype]
-            steps = [each.step(index, definitions) for each in inner]
+            steps = [each.moved(index, definitions) for each in inner]
             scaled = [None if step is None else step * item for step in steps]
             key = (len(inner), buffer, *scaled)
             if key not in found:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pullback.loops.ir.affine import stride
+from pullback.loops.emit.runs import run_along
+from pullback.loops.ir.affine import Interval, depends, interval, stride
 from pullback.loops.ir.ir import Buffer, Const, Expr, Let, Loop, Op, Stmt
 from pullback.loops.ir.vectors import varying_vars
 from pullback.loops.ir.visit import accessed, statements
@@ -77,7 +78,7 @@ class Axis:
     """A loop as what differs between its iterations, and how far it moves each access."""
 
     def __init__(self, loop: Loop) -> None:
-        self.var = loop.var
+        self.var, self.extent = loop.var, extent_of(loop)
         self.varying = varying_vars(loop)
         self.definitions = {
             stmt.var: stmt.value for stmt in statements(loop.body) if isinstance(stmt, Let) and stmt.var.dtype == "i64"
@@ -87,6 +88,18 @@ class Axis:
     def step(self, index: Expr) -> int | None:
         """How far apart neighbouring iterations access memory; None if that varies."""
         return stride(index, self.var, self.varying, self.definitions, self.memo)
+
+    def run(self, index: Expr) -> int | None:
+        """1 or -1 if an index that is no line grows by at most one between neighbours, or falls so."""
+        return run_along(index, self, self.bounds)
+
+    def bounds(self, expr: Expr) -> Interval | None:
+        """Bounds of an integer, of which the axis alone is known."""
+        return interval(expr, {self.var: (0, self.extent - 1)})
+
+    def depends(self, expr: Expr) -> bool:
+        """Whether an expression differs between iterations."""
+        return depends(expr, self.varying, self.memo)
 
 
 def axis_of(loop: Loop) -> Axis:

@@ -58,3 +58,35 @@ def test_sixty_four_bits():
         x = jnp.asarray(RNG.integers(-(2**63), 2**63 - 1, 40))
         got = pb.jit(lambda x: ((x[:, None] >> jnp.arange(64)) & 1).sum(1))(x)
         np.testing.assert_array_equal(got, [bin(int(v) % 2**64).count("1") for v in x])
+
+
+def words(x):
+    """Counts of all bits by those of their bytes, in some spellings."""
+    bytes_of = lambda x: lax.bitcast_convert_type(x, jnp.uint8)
+    return [
+        (lambda x: jnp.unpackbits(bytes_of(x).reshape(-1)).sum(dtype="u4"), True),
+        (lambda x: jnp.unpackbits(bytes_of(x), axis=1).sum(1, dtype="i4"), True),
+        (lambda x: lax.population_count(bytes_of(x)).astype("i4").sum(-1), True),
+        (lambda x: lax.population_count(bytes_of(x)).astype("i4").sum(0), False),  # of each byte by itself
+        (lambda x: (lax.population_count(bytes_of(x)) != 0).astype("i4").sum(-1), False),
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["u4", "i2", "f4"])
+def test_bits_of_joined_axes_and_of_bytes(dtype):
+    x = RNG.integers(0, 255, (20, np.dtype(dtype).itemsize), dtype="u1").view(dtype)[:, 0]
+    for number, (f, whole) in enumerate(words(x)):
+        found = [eqn.primitive.name for eqn in optimize_jaxpr(pb.make_jaxpr(f)(x)).jaxpr.eqns]
+        assert ("population_count" in found) and ("shift_right_logical" not in found), (number, found)
+        if np.dtype(dtype).kind in "iu":
+            assert ("bitcast_convert_type" not in found) == whole, (number, found)
+        got = pb.jit(f)(x)
+        with pb.disable_jit():
+            np.testing.assert_array_equal(got, f(jnp.asarray(x)), err_msg=str(number))
+
+
+def test_bits_that_sums_keep_apart_by_axes_of_one_element():
+    x = RNG.integers(0, 255, 30, dtype="u1")
+    f = lambda x: jnp.unpackbits(x[:, None], axis=1).sum(1)
+    assert "population_count" in str(optimize_jaxpr(pb.make_jaxpr(f)(x)))
+    np.testing.assert_array_equal(pb.jit(f)(x), np.unpackbits(x[:, None], axis=1).sum(1))

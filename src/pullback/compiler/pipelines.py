@@ -22,6 +22,7 @@ from pullback.compiler.graph.simplify.dead_code import eliminate_dead_code
 from pullback.compiler.graph.simplify.float0 import replace_float0
 from pullback.compiler.graph.simplify.inline import inline, with_lines
 from pullback.compiler.graph.simplify.keys import replace_keys
+from pullback.compiler.graph.simplify.known import compute_known
 from pullback.compiler.graph.simplify.motion import move_invariants
 from pullback.compiler.graph.simplify.narrow import replace_narrow
 from pullback.compiler.graph.simplify.sinking import sink_places
@@ -93,6 +94,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("algebra", "what motion and merged equations uncovered", apply_algebra),
     Pass("residuals", "a backward pass reads little of what it can compute again", cut_residuals),
     Pass("cse", "what the rules made equal", eliminate_common_subexpressions),
+    Pass("known", "what follows from constants alone is computed once", compute_known),
     Pass("write_out", "products over few elements or with a vector fuse with what is around them", write_out_products),
     Pass("joins", "an element of many arrays, one after the other, is no choice among them all", write_joins),
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),

@@ -323,12 +323,13 @@ def _known(vector: VectorIndex, expr: Expr, at: int) -> int | None:
     return None
 
 
-def _gather(ev: Access, node: Load, clamp: bool, mask: str | None) -> Value:
+def _gather(ev: Access, node: Load, clamp: bool, mask: str | None, rare: bool = False) -> Value:
+    """The elements of all lanes, wherever they are; what is `rare` is little code before it is quick."""
     vector, buffer, dtype = ev.vector, node.buffer, node.dtype
     assert vector is not None
     lanes = vector.lanes
     a = Asm(ev.code, lanes)
-    if (short := short_place(ev, node)) is not None:
+    if not rare and (short := short_place(ev, node)) is not None:
         return _one_by_one(ev, node, short)
     index = broadcast(ev.code, ev.value(node.index), lanes).ref
     if clamp:
@@ -367,7 +368,7 @@ def _run(ev: Access, node: Load, along: int, clamp: bool, mask: str | None) -> V
         value = _contiguous(ev, buffer, ev.offset(buffer, ev.pointers[buffer], low), None)
         return value if along == 1 else ev.reversed(value)
 
-    return ev.either(scattered, lambda: _gather(ev, node, clamp, mask), together)
+    return ev.either(scattered, lambda: _gather(ev, node, clamp, mask, rare=True), together)
 
 
 def short_place(ev: Access, node: Load) -> Expr | None:

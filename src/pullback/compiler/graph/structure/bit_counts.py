@@ -128,9 +128,6 @@ def _along(r: Rewriter, atom: Any, shape: tuple[int, ...], axes: tuple[int, ...]
     values = known_values(r, atom)
     if values is None or values.dtype.kind not in "iu" or values.ndim != len(shape):
         return None
-    for a in range(values.ndim):
-        first = values.take([0], a) if values.size else values
-        values = first if np.all(first == values) else values
     wide = [a for a, n in enumerate(values.shape) if n > 1]
     if len(wide) != 1 or wide[0] not in axes or values.shape[wide[0]] != shape[wide[0]]:
         return None

@@ -12,6 +12,7 @@ from pullback.core.lowering import Elementwise, Pointwise
 
 MOST = 1 << 20  # elements of known integers: each operation on them takes a millisecond
 FEW = 64  # elements of known arrays of any type
+FOLDED = 256  # of constants that are looked at, some of which were broadcast
 STEPS = 100  # equations that they are computed by
 
 
@@ -168,12 +169,22 @@ def known_values(r: Rewriter, atom: Any) -> np.ndarray | None:
     return memo[atom]  # type: ignore[no-any-return]
 
 
+def _narrowed(values: np.ndarray) -> np.ndarray:
+    """An array with size 1 along axes on which its elements repeat."""
+    for axis in range(values.ndim):
+        first = values.take([0], axis)
+        if np.broadcast_to(first, values.shape).tobytes() == values.tobytes():
+            values = first
+    return values
+
+
 def _values(r: Rewriter, atom: Any) -> np.ndarray | None:
     shape = atom.aval.shape
     if atom in r.consts:
-        return (
-            np.asarray(r.consts[atom]) if 0 < atom.aval.size <= FEW and isinstance(atom.aval.dtype, np.dtype) else None
-        )
+        if not 0 < atom.aval.size <= FOLDED or not isinstance(atom.aval.dtype, np.dtype):
+            return None
+        few = _narrowed(np.asarray(r.consts[atom]))
+        return few if few.size <= FEW else None
     eqn = r.definition(atom)
     if eqn is None or 0 in shape or not isinstance(atom.aval.dtype, np.dtype):
         return None

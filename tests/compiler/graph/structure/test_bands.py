@@ -107,3 +107,32 @@ def test_zeros_of_a_band_hide_what_is_not_finite():
     x[20] = np.nan
     got = np.asarray(pb.jit(lambda x: MATRICES["average"](40, 40) @ x)(x))
     assert np.array_equal(np.flatnonzero(np.isnan(got)), np.arange(20, 25))
+
+
+GIVEN = {  # matrices of (rows, columns) with diagonals that vectors a, b give
+    "diagonals": lambda a, b: jnp.diag(a) + jnp.diag(b[:-1], 1) - jnp.diag(b[:-2], -2),
+    "numbers": lambda a, b: jnp.diag(jnp.full(a.shape, 2.0)) - jnp.diag(jnp.ones(len(a) - 1), 1),
+    "rows": lambda a, b: jnp.where(abs(distance(len(a), len(a))) <= 1, a[:, None], 0),
+    "columns": lambda a, b: jnp.where(distance(len(a), len(a) + 9) == 3, jnp.append(b, jnp.ones(9)), 0),
+    "negative, transposed": lambda a, b: -(jnp.diag(a, 2) + jnp.diag(b, 2)).T,
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_diagonals_that_vectors_give(name):
+    made, a, b = GIVEN[name], normal(70), normal(70)
+    matrix = np.asarray(made(jnp.asarray(a), jnp.asarray(b))).astype("f8")
+    for shape in ((matrix.shape[1],), (matrix.shape[1], 3), (2, matrix.shape[1], 3)):
+        x, along = normal(*shape), shape.index(matrix.shape[1])
+        f = lambda a, b, x, along=along: jnp.tensordot(made(a, b), x, ((1,), (along,)))
+        assert not {"dot_general", "inner_product"} & set(names(f, a, b, x))
+        want = np.tensordot(matrix, x, ((1,), (along,)))
+        np.testing.assert_allclose(pb.jit(f)(a, b, x), want, rtol=2e-5, atol=2e-5)
+
+
+def test_what_is_no_band_is_multiplied_by_itself():
+    a, b, dense, x = normal(70), normal(69), normal(70, 70), normal(70)
+    f = lambda a, b, dense, x: (jnp.diag(b, 1) + dense - jnp.diag(b, -1)) @ x
+    assert names(f, a, b, dense, x).count("dot_general") == 1
+    want = (np.diag(b, 1) + dense - np.diag(b, -1)).astype("f8") @ x
+    np.testing.assert_allclose(pb.jit(f)(a, b, dense, x), want, rtol=2e-5, atol=2e-5)

@@ -32,6 +32,7 @@ CASES = {
     "mapped on one side": (lambda a, b, v: pb.vmap(lambda a: a @ b @ v)(a), (AS, BS[0], VS[0])),
     "two columns": (lambda a, b, v: a @ b @ v[:, None] @ jnp.ones((1, 2), v.dtype), (A, B, V)),
     "quadratic form": (lambda x, w: w @ (x.T @ x / len(x)) @ w, (X, SMALL)),
+    "of few elements": (lambda x, v: x @ x.T @ v, (X[:, :5], X[:, 7])),
     "sums of rows": (lambda a, b: (a @ b).sum(1), (A, B)),
     "sums of columns": (lambda a, b: (a @ b).mean(0), (A, B)),
     "sum": (lambda a, b: (a @ b).sum(), (A, B)),

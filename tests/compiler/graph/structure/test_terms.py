@@ -11,6 +11,8 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.compiler.graph.structure.terms import terms_of
 from pullback.compiler.pipelines import optimize_jaxpr
 
+RNG = np.random.default_rng(0)
+
 PRODUCTS = ("dot_general", "inner_product")
 
 
@@ -155,3 +157,26 @@ def test_other_sums_of_products_stay_sums():
         lambda x, y: (lambda p: (p.sum(-1), p))(x[:, None] * y),  # the elements are wanted, too
     ):
         assert "dot_general" not in jit(f).lower(x, y).as_text("jaxpr")
+
+
+def test_products_by_kronecker_are_products_with_each():
+    """None has as many elements as the matrix."""
+    a, b, c = (RNG.normal(size=n).astype("f4") for n in ((20, 12), (7, 15), (3, 4)))
+    for shape in ((180,), (180, 6)):
+        x = RNG.normal(size=shape).astype("f4")
+        f = lambda a, b, x: jnp.kron(a, b) @ x
+        sizes = [eqn.outvars[0].aval.size for eqn in optimize_jaxpr(make_jaxpr(f)(a, b, x)).jaxpr.eqns]
+        assert max(sizes) <= 20 * 15 * 6 * 2
+        want = np.kron(a, b).astype("f8") @ x
+        np.testing.assert_allclose(jit(f)(a, b, x), want, rtol=2e-5, atol=2e-4)
+    x = RNG.normal(size=12 * 15 * 4).astype("f4")
+    f = lambda a, b, c, x: jnp.kron(jnp.kron(a, b), c) @ x
+    np.testing.assert_allclose(jit(f)(a, b, c, x), np.kron(np.kron(a, b), c).astype("f8") @ x, rtol=2e-5, atol=2e-4)
+
+
+def test_a_diagonal_and_a_matrix_are_multiplied_apart():
+    a, d, x = (RNG.normal(size=n).astype("f4") for n in ((90, 90), 90, 90))
+    f = lambda a, d, x: (jnp.diag(d) - a) @ x
+    found = optimize_jaxpr(make_jaxpr(f)(a, d, x)).jaxpr
+    assert [eqn.invars[0] for eqn in found.eqns if eqn.primitive.name == "dot_general"] == [found.invars[0]]
+    np.testing.assert_allclose(jit(f)(a, d, x), (np.diag(d) - a).astype("f8") @ x, rtol=2e-5, atol=2e-5)

@@ -40,6 +40,7 @@ from pullback.lax.records.compiler_made import compiler_primitive, rule_of
 from pullback.util.dtypes import issubdtype
 
 APART, ROWS = 5, 16  # contracted elements above, and rows from which none that lie apart are gathered
+CHAIN = 1 << 12  # elements of a product from which it is worth to look at what it meets
 PASSING = 256  # equations that a matrix is computed by, for a vector alone
 FEWER = 8  # times as small an array is worth storing for the sake of a larger one
 # A matrix that only lies otherwise is read where it lies.
@@ -100,9 +101,18 @@ def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
         return _mask_by_vector(r, eqn, count)
     if out.dtype.kind in "iuf" and (found := _matrix_by_vector(r, eqn, count)) is not None:
         return found
-    if count > SUMMED or (count > APART and _lies_apart(r, eqn) and _is_stored(r, eqn)):
+    if count > SUMMED or (count > APART and _lies_apart(r, eqn) and _is_stored(r, eqn)) or _meets_a_vector(r, eqn):
         return None
     return r.emit(inner_product_p, x, y, **eqn.params)
+
+
+def _meets_a_vector(r: Rewriter, eqn: JaxprEqn) -> bool:
+    """Whether all that a product of matrices is for is one with a vector, which then goes first (`in_other_order`)."""
+    product = eqn.outvars[0]
+    readers = r.readers.get(product, ())
+    if len(readers) != 1 or product.aval.ndim != 2 or readers[0].primitive.name != "dot_general":
+        return False
+    return product.aval.size > CHAIN and any(x.aval.ndim == 1 for x in readers[0].invars)
 
 
 def _lies_apart(r: Rewriter, eqn: JaxprEqn) -> bool:

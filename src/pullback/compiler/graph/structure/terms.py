@@ -7,6 +7,8 @@ identities through the program. A contraction of two sums is that of each pair o
 
     sum over j of (diag(s) - s s^T)[i, j] A[j, k]   =   s[i] A[i, k] - s[i] (s^T A)[k]
 
+    kron(a, b)[(i, j), (k, l)] x[(k, l)]             =   a[i, k] x[k, l] b[j, l]
+
 where a contracted label that is still an axis of the result is not summed over at all. Terms are read off the equations
 that define an operand, and the result is written as equations of which they can be read again.
 
@@ -20,6 +22,7 @@ products of norms: 12 ms, now 3 (256 examples of an MLP 32-128-128-10). Products
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
@@ -108,15 +111,17 @@ class NotTerms(Exception):
 
 
 def contract(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """dot_general with an operand that is zero off a diagonal."""
+    """dot_general with an operand that is zero off a diagonal, or is a product of smaller ones, by Kronecker."""
     x, y = eqn.invars
     out = eqn.outvars[0].aval
-    if not (_may_be_sparse(r) and x.aval.size and y.aval.size and out.dtype.kind in "fc"):
+    if not x.aval.size or not y.aval.size or out.dtype.kind not in "fc":
+        return None
+    if not (_may_be_sparse(r) or _joined(r, x) or _joined(r, y)):
         return None
     if not x.aval.dtype == y.aval.dtype == out.dtype:
         return None
     left, right = terms_of(r, x), terms_of(r, y)
-    if not any(term.is_sparse for term in (*left, *right)):
+    if not any(term.is_sparse for term in (*left, *right)) and not len(left) == len(right) == 1:
         return None
     (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
     try:
@@ -124,8 +129,10 @@ def contract(r: Rewriter, eqn: JaxprEqn) -> Any:
             return None
         found = [_product(s, t, cx, cy, bx, by) for s in _apart(left) for t in _apart(right)]
         dense = out.size * math.prod(x.aval.shape[a] for a in cx)
-        work = sum(_work(axes, term) for axes, term in found)
-        if 2 * work + out.size > dense:
+        work = [_work(axes, term) for axes, term in found]
+        if len(work) > 1 and max(work) >= 2 * dense:  # of a summand that is no more than an array
+            work.remove(max(work))
+        if 2 * sum(work) + out.size > dense:
             return None
         return write(r, [_summed(r, axes, term, eqn.params) for axes, term in found], out)
     except NotTerms:
@@ -173,6 +180,14 @@ def matrices(r: Rewriter, eqn: JaxprEqn) -> Any:
         return write(r, [_summed(r, axes, term, {"precision": None, "preferred_element_type": None})], out)
     except NotTerms:
         return None
+
+
+def _joined(r: Rewriter, atom: Any) -> bool:
+    """Whether an array is a product of others whose axes were joined."""
+    eqn = r.definition(atom, "reshape", "transpose")
+    if eqn is None:
+        return False
+    return r.definition(eqn.invars[0], "mul") is not None or _joined(r, eqn.invars[0])
 
 
 def _repeated(r: Rewriter, atom: Any) -> int:
@@ -275,8 +290,31 @@ def _work(axes: Sequence[Axis], term: Term) -> int:
     kept = {x for axis in axes for x in axis}
     work = math.prod(x.size for x in {x for f in term.factors for x in f.labels} & kept)
     for members in _components(term.factors, kept):
-        work += 2 * math.prod(x.size for x in {x for f in members for x in f.labels})
+        parts = [set(f.labels) for f in members]
+        while len(parts) > 2 and not any(a <= b for a in parts for b in parts if a is not b):
+            first = _first(parts, kept)
+            if first is None:
+                break
+            work += 2 * _size(parts[first[0]] | parts[first[1]])
+            pair = [parts.pop(k) for k in reversed(first)]
+            parts.append((pair[0] | pair[1]) & kept.union(*parts))
+        work += 2 * _size(set().union(*parts))
     return work
+
+
+def _first(parts: Sequence[Set[Label]], kept: Set[Label]) -> tuple[int, int] | None:
+    """The two of several factors, by their labels, whose product is summed first, as it takes least; none of any two
+    that have all labels which the others have, too."""
+    found: list[tuple[int, int, int]] = []
+    for k, j in itertools.combinations(range(len(parts)), 2):
+        both = parts[k] | parts[j]
+        if both - kept.union(*(x for i, x in enumerate(parts) if i not in (k, j))):
+            found.append((_size(both), k, j))
+    return min(found)[1:] if found else None
+
+
+def _size(labels: Set[Label]) -> int:
+    return math.prod(x.size for x in labels)
 
 
 def _summed(r: Rewriter, axes: tuple[Axis, ...], term: Term, params: dict[str, Any]) -> Term:
@@ -299,7 +337,12 @@ def _sum(r: Rewriter, inside: list[Factor], kept: Set[Label], params: dict[str, 
                 inside[k] = _multiplied(r, [large, small])
                 break
         else:
-            raise NotTerms
+            inside.insert(0, small)
+            first = _first([set(f.labels) for f in inside], kept)
+            if first is None:
+                raise NotTerms
+            pair = [inside.pop(k) for k in reversed(first)]
+            inside.append(_sum(r, pair, kept.union(*(f.labels for f in inside)), params))
     inside = [_multiplied(r, [f]) if f.inverse else f for f in inside]
     parts = [(_flat(r, f), f.labels) for f in inside]
     if any(len(set(labels)) < len(labels) for _, labels in parts):

@@ -90,16 +90,18 @@ def test_what_does_not_go_down_columns_stays():
     assert in_form(folded, short) is short
 
 
-@pytest.mark.parametrize("rows, width", [(10_000, 40), (20_007, 3), (4096, 10)])
-def test_few_columns_are_folded(rows, width):
-    function = column_reduction(rows, width)
+@pytest.mark.parametrize(
+    "rows, width, stacked", [(10_000, 40, 1), (20_007, 3, 1), (4096, 10, 1), (500, 5, 7), (300, 3, 2)]
+)
+def test_few_columns_are_folded(rows, width, stacked):
+    function = column_reduction(rows, width, stacked=stacked)
     assert in_form(folded, function) is not function
-    x = np.random.default_rng(2).random(rows * width).astype("f4") + 1
+    x = np.random.default_rng(2).random(stacked * rows * width).astype("f4") + 1
     with switches.set(form="folded"):
         function = through_passes(function)
-    results = [run(function, [x], [np.zeros(width, "f4")], parts)[0] for parts in (1, 2, 5)]
+    results = [run(function, [x], [np.zeros(stacked * width, "f4")], parts)[0] for parts in (1, 2, 5)]
     assert all(np.array_equal(results[0], other) for other in results)
-    exact = 2 * (3 + x.reshape(rows, width).astype("f8").sum(0))
+    exact = 2 * (3 + x.reshape(stacked, rows, width).astype("f8").sum(1).ravel())
     assert np.abs(results[0] / exact - 1).max() < 2e-7
 
 

@@ -62,3 +62,13 @@ def test_scratch_space_of_rows_that_are_cut(shape):
         assert "temporary row" in nests_of(g, x)
     x = np.ones((33, 5000), "f4")
     assert "temporary row" in nests_of(g, x) and "temporary row" not in nests_of(lambda x: jax.nn.softmax(x), x)
+
+
+def test_axes_that_one_part_takes_as_one_are_merged():
+    """Sums over the first axis go down columns of both others, those over the middle one do not."""
+    x = np.random.default_rng(0).standard_normal((90, 90, 3)).astype("f4")
+    f = lambda x: x.sum(1) - x.sum(0)
+    with switches.set(form="fission"):
+        nests = nests_of(f, x)
+        np.testing.assert_allclose(jax.jit(f)(x), f(jnp.asarray(x)), rtol=2e-4, atol=2e-4)
+    assert "< 270 {" in nests

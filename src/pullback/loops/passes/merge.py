@@ -23,19 +23,19 @@ from pullback.loops.schedule.apply.partials import hands_on
 
 def merge(function: Function) -> Function:
     """The function with one loop for each two that count as one."""
-    new = Fresh("m", function)
+    return Function(function.name, function.buffers, merged(function.body, Fresh("m", function)))
 
-    def block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        for stmt in body:
-            if isinstance(stmt, Loop | If | While):
-                stmt = with_blocks(stmt, block)
-            if isinstance(stmt, Loop):
-                stmt = _merged(stmt, new)
-            result.append(stmt)
-        return tuple(result)
 
-    return Function(function.name, function.buffers, block(function.body))
+def merged(body: Sequence[Stmt], new: Fresh) -> tuple[Stmt, ...]:
+    """Statements with one loop for each two that count as one."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Loop | If | While):
+            stmt = with_blocks(stmt, lambda inner: merged(inner, new))
+        if isinstance(stmt, Loop):
+            stmt = _merged(stmt, new)
+        result.append(stmt)
+    return tuple(result)
 
 
 def _merged(loop: Loop, new: Fresh) -> Loop:

@@ -35,7 +35,8 @@ def test_spellings(name, wide):
         np.testing.assert_allclose(found, np.asarray(f(jnp.asarray(y))), rtol=0, atol=4e-15 if wide else 4e-6)
         assert found.dtype == (np.complex128 if wide else np.complex64)
         used = primitives(f, y)
-        assert "exp" not in used and {"cos", "sin"} <= used
+        assert "exp" not in used
+        assert {"cos", "sin"} <= used or name == "whole numbers"  # whose phases are known
 
 
 def test_what_is_not_finite():

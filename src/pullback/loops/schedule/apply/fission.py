@@ -27,6 +27,7 @@ from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Buffer, Call, Expr, HostCall, Let, Load, Loop, Read, Run, Stmt, Store, Var, While
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import Rewriter, Substitute, bound, loaded, nodes, reads, statements, stored
+from pullback.loops.passes.merge import merged
 from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.space import around, known_extent
 
@@ -98,7 +99,7 @@ class Fission:
         others = self._scratch([stmt for unit in (*self.units[:first], *self.units[last:]) for stmt in unit])
         shared = {buffer: self._wide(buffer) for buffer in self._scratch(mine) & others}
         whole = around(self.chain, (*indices, *loads, *_Widened(shared, self.place).block(mine), *stores))
-        (renamed,) = Substitute({}, self.new.var).block((whole,))
+        (renamed,) = merged(Substitute({}, self.new.var).block((whole,)), self.new)
         assert isinstance(renamed, Loop)
         return renamed
 

@@ -20,7 +20,7 @@ from pullback.loops.ir.visit import Substitute, expressions, outside_indices
 from pullback.loops.schedule.space import Axis, axis_of, known_extent
 from pullback.util.record import NamedTuple
 
-WIDE = 128  # columns that there are then at least
+WIDE, NARROW = 128, 32  # columns that there are then at least: of long columns, and of shorter ones
 TIMES = 16  # so many rows of the folded array there are at least
 
 
@@ -45,6 +45,8 @@ def fold(new: Fresh, chain: Sequence[Loop], lets: Sequence[Stmt], reduce: Loop) 
     rows = 1
     while rows * width < WIDE:
         rows *= 2
+    while height < rows * TIMES and rows * width >= 2 * NARROW:
+        rows //= 2
     if (
         width < 2
         or rows < 2

@@ -80,6 +80,8 @@ def _banded(r: Rewriter, matrix: Any, axis: int, x: Any, along: int, params: dic
     made = r.definition(matrix, "select_n", "add", "sub", "neg", "transpose")
     if made is None or r.uses[matrix] > 1:
         return None
+    if any(each.aval.ndim != 2 for each in made.invars):
+        return None
     name, operands = made.primitive.name, made.invars
     if name == "transpose":
         return _banded(r, operands[0], 1 - axis, x, along, params)

@@ -308,7 +308,7 @@ def _first(parts: Sequence[Set[Label]], kept: Set[Label]) -> tuple[int, int] | N
     found: list[tuple[int, int, int]] = []
     for k, j in itertools.combinations(range(len(parts)), 2):
         both = parts[k] | parts[j]
-        if both - kept.union(*(x for i, x in enumerate(parts) if i not in (k, j))):
+        if both - set(kept).union(*(x for i, x in enumerate(parts) if i not in (k, j))):
             found.append((_size(both), k, j))
     return min(found)[1:] if found else None
 
@@ -342,7 +342,7 @@ def _sum(r: Rewriter, inside: list[Factor], kept: Set[Label], params: dict[str, 
             if first is None:
                 raise NotTerms
             pair = [inside.pop(k) for k in reversed(first)]
-            inside.append(_sum(r, pair, kept.union(*(f.labels for f in inside)), params))
+            inside.append(_sum(r, pair, set(kept).union(*(f.labels for f in inside)), params))
     inside = [_multiplied(r, [f]) if f.inverse else f for f in inside]
     parts = [(_flat(r, f), f.labels) for f in inside]
     if any(len(set(labels)) < len(labels) for _, labels in parts):

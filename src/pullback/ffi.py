@@ -35,11 +35,12 @@ def include_dir() -> str:
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """A PyCapsule around a function of ctypes."""
+    """A PyCapsule around a function of ctypes, or of a compiler that gives its address as an integer."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    if not isinstance(funcptr, (ctypes.c_void_p, ctypes._CFuncPtr, ctypes._Pointer)):  # type: ignore[attr-defined]
-        raise TypeError(f"pycapsule: argument 'funcptr' must be a function of ctypes, got {funcptr!r}")
+    kinds = (int, ctypes.c_void_p, ctypes._CFuncPtr, ctypes._Pointer)  # type: ignore[attr-defined]
+    if not isinstance(funcptr, kinds) or isinstance(funcptr, bool):
+        raise TypeError(f"pycapsule: argument 'funcptr' must be a function of ctypes or an address, got {funcptr!r}")
     return make(ctypes.cast(funcptr, ctypes.c_void_p), _CAPSULE, None)
 
 

@@ -48,7 +48,7 @@ def library(tmp_path_factory):
     jax.ffi.register_ffi_target("multiply_three", jax.ffi.pycapsule(loaded.MultiplyThree), api_version=0)
     for function in (loaded.CounterId, loaded.CounterInfo):
         function.restype = ctypes.c_void_p
-    capsule = lambda address: jax.ffi.pycapsule(ctypes.cast(address, ctypes.c_void_p))
+    capsule = jax.ffi.pycapsule  # of addresses, as compilers give them
     jax.ffi.register_ffi_type(
         "counter", {"type_id": capsule(loaded.CounterId()), "type_info": capsule(loaded.CounterInfo())}
     )

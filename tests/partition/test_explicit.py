@@ -462,6 +462,7 @@ def test_explicit_axes_inside():
                 and str(jax.typeof(found)) == "float32[8,8]"
             )
             np.testing.assert_array_equal(found, 2 * A)
+        assert double(A).sharding.spec == P("x")  # types alone say how every dimension lies
     assert set(types) == {"float32[8@x,8]"}
 
 

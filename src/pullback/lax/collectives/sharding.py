@@ -620,9 +620,15 @@ def retyped(xs: Any) -> Any:
         if lies.mesh.axis_types == mesh.axis_types:
             return leaf
         spec = lies.spec if isinstance(leaf, _core.Array) else _open(lies).spec
-        return put(leaf, NamedSharding(mesh, spec))
+        return put(leaf, NamedSharding(mesh, spec if mesh.explicit_axes else _without_open_end(spec)))
 
     return tree_map(one, xs)
+
+
+def _without_open_end(spec: PartitionSpec) -> PartitionSpec:
+    """The spec without what it says of last dimensions that are not cut: only types say how all of them lie."""
+    cut = [k for k, part in enumerate(spec) if part is not None]
+    return PartitionSpec(*spec[: cut[-1] + 1 if cut else 0])
 
 
 operations.reshard = reshard

@@ -9,10 +9,12 @@ from __future__ import annotations
 from pullback.compiler.graph.simplify.fold import folding_rules
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, repeated_number
 from pullback.compiler.graph.simplify.simplify import simplification_rules
+from pullback.compiler.graph.structure.additions import ADDITION_RULES
 from pullback.compiler.graph.structure.axes import axis_rules
 from pullback.compiler.graph.structure.bands import BAND_RULES
 from pullback.compiler.graph.structure.bit_counts import BIT_COUNT_RULES
 from pullback.compiler.graph.structure.blocks import BLOCK_RULES
+from pullback.compiler.graph.structure.carried_sums import CARRIED_SUM_RULES
 from pullback.compiler.graph.structure.few_places import PLACE_RULES
 from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
@@ -69,6 +71,8 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
         tables = (
             folding_rules(),
             simplification_rules(),
+            CARRIED_SUM_RULES,
+            ADDITION_RULES,
             STRUCTURE_RULES,
             ONE_HOT_RULES,
             PART_RULES,

@@ -201,3 +201,20 @@ def test_vectorized_functions_may_give_objects_that_have_a_shape():
     assert f(jnp.ones((2, 3))).data.shape == (2, 3, 3) and f(jnp.ones(3)).shape == (3, 3)
     with pytest.raises(ValueError, match="core dimensions"):
         jnp.vectorize(lambda x: State(x), signature="(n)->(n,n)")(jnp.ones(3))
+
+
+def test_running_results_of_functions_of_users_are_remembered():
+    """The function of a user is not called again for arrays of a kind that it has been traced for."""
+    calls = []
+
+    def f(a, b):
+        calls.append(1)
+        return a * b + 1
+
+    ours, x = jnp.frompyfunc(f, 2, 1), np.arange(6.0, dtype="f4")
+    theirs = np.frompyfunc(lambda a, b: a * b + 1, 2, 1)
+    for _ in range(5):
+        ours.accumulate(x)
+    calls.clear()
+    np.testing.assert_allclose(ours.accumulate(x + 1), np.asarray(theirs.accumulate(x + 1), "f4"))
+    assert not calls

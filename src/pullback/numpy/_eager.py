@@ -35,8 +35,9 @@ _ARRAYS = {
         "all any amax amin max min mean prod sum std var nanmax nanmin nanmean nanprod nansum nanstd nanvar "
         "argmax argmin nanargmax nanargmin ptp count_nonzero cumprod cumsum nancumprod nancumsum median nanmedian "
         "around round sort argsort argpartition partition ravel reshape permute_dims swapaxes squeeze transpose "
-        "moveaxis rollaxis roll expand_dims diagonal trace ones_like zeros_like packbits unpackbits sort_complex resize"
+        "moveaxis rollaxis expand_dims diagonal trace ones_like zeros_like packbits unpackbits sort_complex resize"
     ),
+    "a shift": "roll",
     "a q weights": "average percentile quantile nanpercentile nanquantile",
     "a b": "allclose isclose cross dot inner kron matmul outer tensordot vdot",
     "a v": "convolve correlate searchsorted",
@@ -62,10 +63,11 @@ _ARRAYS = {
     "condition x y": "where",
     "condlist choicelist default": "select",
     "tup": "column_stack dstack hstack vstack",
-    "m": "flip fliplr flipud rot90 tril triu cov",
+    "m": "flip fliplr flipud rot90 tril triu",
     "p x": "polyval",
     "v": "diag diagflat",
     "x y": "corrcoef trapezoid",
+    "m y fweights aweights": "cov",
     "x xp fp": "interp",
     # Those of sets and of places that are true have results of a known shape where `size` is given.
     "ar": "unique",
@@ -91,16 +93,16 @@ _ARRAYS = {
     "args": "broadcast_arrays",
     "operands": "einsum",
     "xi": "meshgrid",
-    "start stop base": "geomspace logspace",
+    "start stop base": "geomspace linspace logspace",
     "": (
-        "arange bartlett blackman diag_indices eye full hamming hanning identity indices linspace ones tri zeros "
+        "arange bartlett blackman diag_indices eye full hamming hanning identity indices ones tri zeros "
         "tril_indices triu_indices"
     ),
     "beta": "kaiser",
     "p": "roots unwrap",
 }
 # Arguments that are static where they are Python ints: x ** 2 is a product.
-_LITERAL = dict.fromkeys(("power", "pow", "histogram", "histogram_bin_edges", "insert", "repeat"), (1,))
+_LITERAL = dict.fromkeys(("power", "pow", "histogram", "histogram_bin_edges", "insert", "repeat", "roll"), (1,))
 # What is compiled for its first call (runtime/eager/bits.py): running sums, and matrices.
 _AT_ONCE = frozenset({
     *("convolve", "correlate", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"),

@@ -142,13 +142,12 @@ _OF_BOOLEANS = {"add": "max", "multiply": "min"}  # what sums and products of tr
 
 def _at_method(update: str) -> Callable[..., Any]:
     def method(a: Any, indices: Any, b: Any) -> Any:
-        from pullback.numpy._index_update import index_update
-
         (a,) = arrays("at", a)
         if update in ("max", "min"):  # results have the type of both; others keep that of a
             a, b = promote_dtypes(a, *arrays("at", b))
         of_booleans = a.dtype == _BOOL and dtypes.dtype_of(b) == _BOOL
-        return index_update(a, indices, b, _OF_BOOLEANS.get(update, update) if of_booleans else update)
+        op = _OF_BOOLEANS.get(update, update) if of_booleans else update
+        return getattr(a.at[indices], op)(b)  # which remembers
 
     return method
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from pullback import lax
 from pullback._ext import _core
-from pullback.api.eager import NEVER, WARMUP, remember
+from pullback.api.eager import NEVER, WARMUP, eager, remember
 from pullback.core import ShapedArray
 from pullback.core.explain import with_held_arrays
 from pullback.numpy._arguments import (
@@ -182,7 +182,8 @@ class ufunc(_core.JitFunction):
         check_flags(f"{self.__name__}.reduce", keepdims=keepdims)
         if self._reduce is not None:
             return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
-        return self._reduce_by_loop(a, axis, dtype, keepdims, initial, where)
+        axis = tuple(axis) if isinstance(axis, list) else axis
+        return _reduced(self, a, axis, dtype, keepdims, initial, where)
 
     def _reduce_by_loop(self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         a = as_array(a)
@@ -249,9 +250,12 @@ class ufunc(_core.JitFunction):
             check_one_axis(axis)
         if self._accumulate is not None:
             return self._accumulate(a, axis=axis, dtype=dtype)
+        axis = canonical_axis(f"{self.__name__}.accumulate", axis, a.ndim)
+        return _accumulated(self, a, axis, dtype)
+
+    def _accumulate_by_loop(self, a: Any, axis: int, dtype: Any) -> Any:
         if dtype is not None:
             a = convert(a, dtype)
-        axis = canonical_axis(f"{self.__name__}.accumulate", axis, a.ndim)
         if a.shape[axis] == 0:
             return a
         a = self._carried(a, dtype)
@@ -330,11 +334,14 @@ class ufunc(_core.JitFunction):
             raise ValueError("reduceat: a must have 1 or more dimension, got a.shape=()")
         if indices.ndim != 1:
             raise ValueError(f"reduceat: indices must be one-dimensional, got indices.shape={indices.shape}")
-        if dtype is not None:
-            a = convert(a, dtype)
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError("reduceat requires a single integer axis.")
         axis = canonical_axis(f"{self.__name__}.reduceat", axis, a.ndim)
+        return _reduced_at(self, a, indices, axis, dtype)
+
+    def _reduceat_by_loop(self, a: Any, indices: Any, axis: int, dtype: Any) -> Any:
+        if dtype is not None:
+            a = convert(a, dtype)
         if indices.shape[0] == 0:
             return lax.slice_in_dim(a, 0, 0, axis=axis)
         length = a.shape[axis]
@@ -369,6 +376,12 @@ class ufunc(_core.JitFunction):
         A, B = arrays(f"{self.__name__}.outer", A, B)
         left = lax.reshape(A, A.shape + (1,) * B.ndim)
         return self(left, lax.reshape(B, (1,) * A.ndim + B.shape))
+
+
+# Loops that are remembered, by the function, axes and types.
+_reduced = eager(ufunc._reduce_by_loop, (0, 2, 3, 4))
+_accumulated = eager(ufunc._accumulate_by_loop, (0, 2, 3))
+_reduced_at = eager(ufunc._reduceat_by_loop, (0, 3, 4))
 
 
 def check_one_axis(axis: Any) -> None:

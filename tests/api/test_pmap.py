@@ -352,3 +352,10 @@ def test_groups_that_do_not_cover_an_axis(groups):
 def test_axis_size_does_not_stand_for_a_mapped_argument():
     with pytest.raises(ValueError, match="requires at least one argument with a mapped axis"):
         jax.pmap(lambda x: x, in_axes=None, axis_size=2)(jnp.ones(3))
+
+
+def test_what_is_lowered_says_where_results_lie():
+    lowered = jax.pmap(lambda x: {"a": 2 * x}).lower(M)
+    (info,) = jax.tree.leaves(lowered.out_info)
+    assert info.shape == M.shape and info.sharding.spec == jax.P("_internal_pmap_axis_name")
+    assert len(info.sharding.device_set) == N

@@ -651,3 +651,21 @@ def test_gradients_where_a_branch_is_the_same_on_all_devices(body, jit):
     x = jnp.arange(2.0 * n) / 7
     want = jax.grad(lambda v: jnp.sum(body(v, True)))(x)
     np.testing.assert_allclose((jax.jit(grad) if jit else grad)(x, True), want, rtol=1e-6)  # products in another order
+
+
+def test_cotangents_vary_as_results_do():
+    def back(bar, x):
+        return jax.vjp(jnp.sin, x)[1](bar)[0]
+
+    over = jax.shard_map(back, mesh=MESH, in_specs=(P(), P("i")), out_specs=P("i"))
+    with pytest.raises(ValueError, match=r"expected float32\[1\]\{V:i\}|expected f32\[1\]\{V:i\}"):
+        over(jnp.ones(1), jnp.arange(4.0))
+
+
+def test_what_types_cannot_say_is_not_reduced():
+    gather = jax.shard_map(
+        lambda x: lax.all_gather(x, "i", tiled=True, to="reduced"),
+        mesh=MESH, in_specs=P("i"), out_specs=P(), check_vma=False,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="only accepts inputs that are varying"):
+        gather(jnp.arange(4.0))

@@ -29,7 +29,7 @@ from pullback.core import DebugInfo, current_interpreter, eval_interpreter, hois
 from pullback.core.explain import type_shown
 from pullback.core.interpreter import axis_env, extend_axis_env
 from pullback.core.tracer import Tracer
-from pullback.lax.collectives.sharding import put
+from pullback.lax.collectives.sharding import constrain, is_concrete, put
 from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.devices import Device, process_count
@@ -323,7 +323,7 @@ class _Pmap:
             return mapped(dynamic, kwargs)
         mesh = Mesh(np.array(devices[:size], dtype=object), (self.name,))
         dynamic, kwargs = _placed((dynamic, kwargs), in_axes, mesh)
-        return _placed(mapped(dynamic, kwargs), self.out_axes, mesh)
+        return _placed(mapped(dynamic, kwargs), self.out_axes, mesh, "out_shardings")
 
     # Arguments.
 
@@ -366,8 +366,8 @@ def _is_cut_as(have: Any, wanted: NamedSharding, ndim: int) -> bool:
     return have._to_xla_hlo_sharding(ndim) == wanted._to_xla_hlo_sharding(ndim)
 
 
-def _placed(tree: Any, axes: Any, mesh: Mesh) -> Any:
-    """A tree of arrays whose mapped axes lie one element on each device."""
+def _placed(tree: Any, axes: Any, mesh: Mesh, argument: str = "") -> Any:
+    """A tree of arrays whose mapped axes lie one element on each device, as this argument of `jit` would say."""
 
     def place(axis: int | None, part: Any) -> Any:
         if axis is None:
@@ -375,7 +375,8 @@ def _placed(tree: Any, axes: Any, mesh: Mesh) -> Any:
 
         def leaf(x: Any) -> Any:
             x = x if hasattr(x, "aval") else hooks.asarray(x)
-            return put(x, NamedSharding(mesh, PartitionSpec(*_spec(axis % x.ndim, mesh.axis_names[0]))))
+            lies = NamedSharding(mesh, PartitionSpec(*_spec(axis % x.ndim, mesh.axis_names[0])))
+            return put(x, lies) if is_concrete(x) else constrain(x, lies, argument)
 
         return tree_map(leaf, part)
 

@@ -45,8 +45,9 @@ from pullback.util.tracebacks import shorten as _shorten
 _LATE = {
     "collectives.moves": (
         "all_gather all_gather_p all_to_all all_to_all_p pbroadcast ppermute ppermute_p precv psend pshuffle "
-        "psum_scatter pswapaxes ragged_all_to_all ragged_all_to_all_p reduce_scatter_p"
+        "psum_scatter pswapaxes reduce_scatter_p"
     ),
+    "collectives.ragged": "ragged_all_to_all ragged_all_to_all_p",
     "collectives.states": "pcast",
     "collectives.sums": "axis_index axis_index_p axis_size pmax pmax_p pmean pmin pmin_p psum psum_invariant_p psum_p",
     "control.callback": "debug_callback debug_callback_p io_callback io_callback_p pure_callback pure_callback_p",
@@ -102,6 +103,7 @@ __all__ = [_name for _name in [*globals(), *_WHERE, "linalg"] if not _name.start
 if _TYPE_CHECKING:
     from pullback.lax import linalg as linalg
     from pullback.lax.collectives.moves import *
+    from pullback.lax.collectives.ragged import *
     from pullback.lax.collectives.states import *
     from pullback.lax.collectives.sums import *
     from pullback.lax.control.callback import *

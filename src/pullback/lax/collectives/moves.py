@@ -42,8 +42,6 @@ __all__ = [
     "pshuffle",
     "psum_scatter",
     "pswapaxes",
-    "ragged_all_to_all",
-    "ragged_all_to_all_p",
     "reduce_scatter_p",
 ]
 
@@ -242,6 +240,11 @@ def all_gather(
 def _the_same(xs: Any, axes: tuple[Any, ...], to: str) -> Any:
     """What varies as types say, and is the same on all devices, as values of which types say that."""
     checked = tuple(axis for axis in axes if axis in checked_axes())
+    if to == "reduced" and len(checked) < len(axes):
+        raise ValueError(
+            "all_gather_reduced only accepts inputs that are varying: to='reduced' is for axes of a shard_map with "
+            f"check_vma=True, got {axes}"
+        )
     cast = {"axes": checked, "source": "varying", "to": to}
     return pytree.tree_map(lambda x: registry["state_cast"].bind(x, **cast), xs) if checked else xs
 
@@ -440,30 +443,3 @@ def all_to_all(
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
     """The named axis and a positional one of the same size exchanged."""
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
-
-
-ragged_all_to_all_p = Primitive(
-    "ragged_all_to_all",
-    doc="Ragged parts exchanged across a named axis.",
-    abstract_eval=NoRule("it is not supported"),
-    reference=NoRule("it is not supported"),
-    jvp=NoRule("it is not supported"),
-    transpose=NoRule("it is not supported"),
-    batch=NoRule("it is not supported"),
-    lower=NO_LOWERING,
-)
-
-
-def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
-    *,
-    axis_name: Any,
-    axis_index_groups: Any = None,
-) -> Any:
-    """Ragged exchange across a named axis; not supported on a CPU, in JAX neither."""
-    raise NotImplementedError("ragged_all_to_all is not supported on CPUs; use all_to_all with padded parts")

@@ -228,18 +228,16 @@ use ppermute
     "ragged_all_to_all": f"""
 Arguments:
     operand: array.
-    output: array.
-    input_offsets, send_sizes, output_offsets, recv_sizes: vectors of integers.
+    output: array, with rows of the operand's shape.
+    input_offsets, send_sizes, output_offsets, recv_sizes: vectors of integers, of which each device has its part.
 {AXIS_NAME}
 {AXIS_GROUPS}
 Returns:
-    Nothing: it raises.
+    Array as output.
 
->>> try:
-...     jax.lax.ragged_all_to_all(*[jnp.zeros(1, int)] * 6, axis_name="i")
-... except Exception:
-...     print("use all_to_all")
-use all_to_all
+>>> send = lambda x, n: jax.lax.ragged_all_to_all(x, jnp.zeros(3), *jnp.array([[0], [2], [1], [2]]), axis_name="i")
+>>> jax.vmap(send, (0, None), axis_name="i")(jnp.array([[5.0, 6.0]]), 0).tolist()
+[[0.0, 5.0, 6.0]]
 """,
     "with_sharding_constraint": f"""
 Arguments:

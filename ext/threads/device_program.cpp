@@ -26,7 +26,10 @@ namespace {
 
 struct Facts {
     int size = 1;
-    std::vector<bool> mapped_in, mapped_out;
+    std::vector<std::vector<int>> parts_in;  // of each argument: which part each device takes; empty: all take the whole
+    std::vector<int> counts_in;              // of each argument: how many parts it has
+    std::vector<bool> own_in;                // of each argument: whether each device takes one of its own, in their order
+    std::vector<bool> mapped_out;
     std::vector<AvalInfo*> out;        // of the whole results; counted as users
     std::vector<PyObject*> shardings;  // strong
     PyObject* capsule = nullptr;       // strong or null: what holds `communication`
@@ -57,15 +60,18 @@ struct Memory {
 // Where each device finds one argument or result: in the whole array, or, where parts of it are not aligned, in copies.
 struct Place {
     char* base = nullptr;
-    size_t step = 0;             // from one device to the next; 0: the same for all
+    size_t step = 0;             // from one device or part to the next; 0: the same for all
     char* whole = nullptr;       // the array, if base is a copy
-    char* of(int device) const { return base + size_t(device) * step; }
+    const int* parts = nullptr;  // the number of each device's part, if it is not that of the device
+    size_t part(int device) const { return size_t(parts ? parts[device] : device); }
+    char* of(int device) const { return base + (whole ? size_t(device) : part(device)) * step; }
 };
 
-bool place(Place& p, void* data, size_t bytes, bool mapped, int size, Memory& memory) {
+bool place(Place& p, void* data, size_t bytes, bool mapped, int size, Memory& memory, const int* parts = nullptr) {
     constexpr size_t kAligned = Program::kInputAlignment;
     p.base = static_cast<char*>(data);
     p.step = mapped ? bytes : 0;
+    p.parts = mapped ? parts : nullptr;
     if (!mapped || size == 1 || bytes % kAligned == 0) return true;
     p.whole = p.base;
     p.step = (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -103,14 +109,15 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     };
     for (size_t i = 0; i < n_in; ++i) {
         PyObject* input = PyTuple_GET_ITEM(sequence, Py_ssize_t(i));
-        int64_t bytes = p.in[i]->nbytes * (facts.mapped_in[i] ? size : 1);
+        const std::vector<int>& parts = facts.parts_in[i];
+        int64_t bytes = p.in[i]->nbytes * facts.counts_in[i];
         if (!is_array(input) || as_array(input)->info->nbytes != bytes ||
             !PyArray_EquivTypes(as_array(input)->info->descr, p.in[i]->descr))
             return PyErr_Format(PyExc_TypeError, "program '%U' on %d devices: input %zu is %R; each expects %S",
                                 executable->name, size, i, input, p.in[i]->aval);
         Array* a = as_array(input);
         if (!check_not_deleted(a)) return nullptr;
-        if (!place(in[i], a->data, size_t(p.in[i]->nbytes), facts.mapped_in[i], size, memory)) return no_memory();
+        if (!place(in[i], a->data, size_t(p.in[i]->nbytes), !parts.empty(), size, memory, parts.data())) return no_memory();
     }
     for (size_t k = 0; k < n_const; ++k) {
         if (!check_not_deleted(p.constants[k])) return nullptr;
@@ -122,7 +129,7 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     if (!check_donated_once(p, executable->name, arrays.data())) return nullptr;
     for (size_t o = 0; o < n_out; ++o) {
         int64_t from = p.alias[o];
-        if (from < 0 || (size > 1 && !(facts.mapped_in[size_t(from)] && facts.mapped_out[o]))) continue;
+        if (from < 0 || (size > 1 && !(facts.own_in[size_t(from)] && facts.mapped_out[o]))) continue;
         if (may_take_over(p, from, arrays.data())) donors[o] = arrays[size_t(from)];
     }
     for (Array* a : arrays)
@@ -165,7 +172,8 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
         size_t d = size_t(device), n = n_in + n_const;
         std::vector<void*> pointers(n + n_out + 1);
         for (size_t i = 0; i < n; ++i) {
-            if (in[i].whole) memcpy(in[i].of(device), in[i].whole + d * size_t(p.in[i]->nbytes), size_t(p.in[i]->nbytes));
+            size_t bytes = i < n_in ? size_t(p.in[i]->nbytes) : 0;
+            if (in[i].whole) memcpy(in[i].of(device), in[i].whole + in[i].part(device) * bytes, bytes);
             pointers[i] = in[i].of(device);
         }
         for (size_t o = 0; o < n_out; ++o) pointers[n + o] = p.forward[o] < 0 ? out[o].of(device) : nullptr;
@@ -231,6 +239,46 @@ bool read_flags(PyObject* object, size_t count, const char* argument, std::vecto
     return false;
 }
 
+// For each argument True (each device takes its own part), False (all take the whole) or the numbers of their parts.
+bool read_parts(PyObject* object, size_t count, Facts& facts) {
+    Ref sequence = Ref::steal(PySequence_Tuple(object));
+    if (!sequence) return false;
+    if (size_t(PyTuple_GET_SIZE(sequence.get())) != count)
+        return PyErr_Format(PyExc_ValueError, "DeviceProgram: mapped_in has %zd entries; expected %zu",
+                            PyTuple_GET_SIZE(sequence.get()), count), false;
+    for (size_t i = 0; i < count; ++i) {
+        PyObject* entry = PyTuple_GET_ITEM(sequence.get(), Py_ssize_t(i));
+        std::vector<int> parts;
+        bool own = true;
+        int most = 0;
+        if (PyTuple_Check(entry)) {
+            if (PyTuple_GET_SIZE(entry) != facts.size)
+                return PyErr_Format(PyExc_ValueError, "DeviceProgram: mapped_in[%zu] is %R, for %d devices", i, entry,
+                                    facts.size), false;
+            for (int d = 0; d < facts.size; ++d) {
+                long part = PyLong_AsLong(PyTuple_GET_ITEM(entry, d));
+                if (part == -1 && PyErr_Occurred()) return false;
+                if (part < 0 || part >= facts.size)
+                    return PyErr_Format(PyExc_ValueError, "DeviceProgram: mapped_in[%zu] is %R, for %d devices", i,
+                                        entry, facts.size), false;
+                parts.push_back(int(part));
+                own = own && part == d;
+                most = std::max(most, int(part));
+            }
+        } else {
+            int flag = PyObject_IsTrue(entry);
+            if (flag < 0) return false;
+            for (int d = 0; flag && d < facts.size; ++d) parts.push_back(d);
+            own = flag == 1;
+            most = flag ? facts.size - 1 : 0;
+        }
+        facts.parts_in.push_back(std::move(parts));
+        facts.counts_in.push_back(most + 1);
+        facts.own_in.push_back(own);
+    }
+    return true;
+}
+
 PyObject* device_program_new(PyTypeObject* type, PyObject* args, PyObject*) {
     PyObject *executable, *mapped_in, *out_avals, *mapped_out, *shardings, *communication = Py_None;
     int size;
@@ -256,7 +304,7 @@ PyObject* device_program_new(PyTypeObject* type, PyObject* args, PyObject*) {
             return PyErr_Format(PyExc_ValueError, "DeviceProgram: communication is for %zu devices, size is %d",
                                 facts->communication->layout.local.size(), size);
     }
-    if (!read_flags(mapped_in, p.in.size(), "mapped_in", facts->mapped_in) ||
+    if (!read_parts(mapped_in, p.in.size(), *facts) ||
         !read_flags(mapped_out, p.out.size(), "mapped_out", facts->mapped_out))
         return nullptr;
     Ref avals = Ref::steal(PySequence_Tuple(out_avals)), places = Ref::steal(PySequence_Tuple(shardings));

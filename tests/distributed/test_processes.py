@@ -60,6 +60,11 @@ def test_after_shutdown_nothing_is_sent():
     assert done.stdout.count("RuntimeError: distributed: distributed.shutdown was called") == 2, done.stdout
 
 
+def test_broadcasts_of_different_trees():
+    found = errors("trees")
+    assert set(found) == {0, 1} and all("process 1 has PyTreeDef({'a': *})" in text for text in found.values())
+
+
 def test_a_killed_process_ends_all():
     done = launch(3, "faults.py", "killed")
     assert done.returncode != 0 and "is well" not in done.stdout

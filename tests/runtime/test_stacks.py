@@ -39,3 +39,18 @@ def test_under_a_mesh_of_explicit_axes():
             found = double(cut)
         assert str(jax.typeof(found)) == "float32[256@y,512@x]"
         np.testing.assert_array_equal(found, 2 * x)
+
+
+@pytest.mark.parametrize("rows", [4, 64])  # parts of 4 rows of int8 are not aligned
+@pytest.mark.parametrize("spec", [("x",), ("y",), (("x", "y"),), (("y", "x"),)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_parts_that_several_devices_have_are_read_where_they_lie(spec, rows, dtype):
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    x = (np.arange(rows * 3) % 100).reshape(rows, 3).astype(dtype)
+    parts = {("x",): (0, 0, 1, 1), ("y",): (0, 1, 0, 1), (("x", "y"),): (0, 1, 2, 3), (("y", "x"),): (0, 2, 1, 3)}
+    axes = spec[0] if isinstance(spec[0], tuple) else spec
+    assert Stack(ShapedArray(x.shape, x.dtype), (axes, ()), SIZES).parts == parts[spec]
+    cut = jax.device_put(x, jax.NamedSharding(mesh, jax.P(*spec)))
+    twice, sums = jax.jit(lambda x: (x * 2, x.sum(0, dtype="float32")))(cut)
+    np.testing.assert_array_equal(twice, x * 2)
+    np.testing.assert_array_equal(sums, x.sum(0, dtype="float32"))

@@ -309,7 +309,7 @@ class DeviceProgram:
         self,
         executable: Executable,
         size: int,
-        mapped_in: Sequence[bool],  # per input: has a leading axis with an element for each device
+        mapped_in: Sequence[bool | tuple[int, ...]],  # per input: whether each device takes a part, or which one
         out_avals: Sequence[Aval],  # of the whole results
         mapped_out: Sequence[bool],  # per result: all devices' along a leading axis, or that of device 0
         shardings: Sequence[Any],  # per result: its `device`

@@ -63,7 +63,7 @@ def _gathered(x: np.ndarray, what: str) -> list[np.ndarray]:
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """What the process with `is_source` has (by default the first), as NumPy arrays, on all processes.
 
-    Every process gives a tree of the same structure and types.
+    Every process gives a tree of the same structure and types; ValueError on all of them if not.
     """
     if process_count() == 1:
         return tree_util.tree_map(np.asarray, in_tree)
@@ -71,19 +71,17 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
     what = "broadcast_one_to_all"
     mine = process_index() == 0 if is_source is None else bool(is_source)
-    sources = [p for p, flag in enumerate(connection.gathered_bytes(bytes([mine]), what)) if flag == b"\x01"]
+    leaves, tree = tree_util.tree_flatten(in_tree)
+    values = list(map(_value, leaves))
+    said = f"{tree}: {', '.join(f'{v.dtype}{v.shape}' for v in values)}"
+    found = connection.gathered_bytes(bytes([mine]) + said.encode(), what)
+    sources = [p for p, data in enumerate(found) if data[0]]
     if len(sources) != 1:
         raise ValueError(f"{what}: exactly one process must be the source, but {sources} are")
-    leaves, tree = tree_util.tree_flatten(in_tree)
-    out = []
-    for x in leaves:
-        value = _value(x)
-        found = _unpacked(connection.broadcast_bytes(_packed(value) if mine else None, sources[0], what))
-        if found.shape != value.shape or found.dtype != value.dtype:
-            raise ValueError(
-                f"{what}: the source has {found.dtype}{found.shape}, this process {value.dtype}{value.shape}"
-            )
-        out.append(found)
+    trees = [data[1:].decode() for data in found]
+    if (other := next((p for p, text in enumerate(trees) if text != trees[sources[0]]), None)) is not None:
+        raise ValueError(f"{what}: the source has {trees[sources[0]]}; process {other} has {trees[other]}")
+    out = [_unpacked(connection.broadcast_bytes(_packed(v) if mine else None, sources[0], what)) for v in values]
     return tree_util.tree_unflatten(tree, out)
 
 

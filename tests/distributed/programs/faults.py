@@ -57,6 +57,10 @@ try:
         os._exit(0)
     if what == "hangs" and last:
         time.sleep(1000)
+    if what == "trees":
+        from pullback.experimental.multihost_utils import broadcast_one_to_all
+
+        broadcast_one_to_all({"a": 1.0} if last else {"a": 1.0, "b": 2.0})
     if what == "nan":
         jax.config.update("jax_debug_nans", True)
         own = np.full(2, -1.0 if last else 1.0, np.float32)

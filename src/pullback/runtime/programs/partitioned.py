@@ -159,7 +159,7 @@ def compile_partitioned(
     shardings = [place_of(s) for s in result_shardings(closed, made, layout)]
     run = program.on_devices(
         layout.mesh.size,
-        [x.is_mapped for x in ins],
+        [x.is_mapped if x.parts is None else x.parts for x in ins],
         [y.is_mapped for y in outs],
         shardings,
         [y.aval if y.lies_so else y.stacked for y in outs],
@@ -268,7 +268,9 @@ class _Run:
         self.shardings, self.kinds, self.gone = shardings, kinds, gone
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        results = self.run([stack.of(words_of(x)) for stack, x in zip(self.ins, arrays, strict=True)])
+        given = [words_of(x) for x in arrays]
+        given = [x if stack.parts else stack.of(x) for stack, x in zip(self.ins, given, strict=True)]
+        results = self.run(given)
         found = [stack.joined(y, s) for stack, y, s in zip(self.outs, results, self.shardings, strict=True)]
         for k in self.gone:
             if is_placed(arrays[k]) and not arrays[k].is_deleted():  # else it was copied to the devices

@@ -207,7 +207,7 @@ class Program:
     def on_devices(
         self,
         size: int,
-        mapped_in: Sequence[bool],
+        mapped_in: Sequence[bool | tuple[int, ...]],
         mapped_out: Sequence[bool],
         shardings: Sequence[Any],
         out_avals: Sequence[Any] | None = None,
@@ -216,7 +216,8 @@ class Program:
         """What runs it on several devices at once: a callable list[Array] -> list of results.
 
         mapped_in: whether an argument (of those that the code takes) has a leading axis with an element for each
-        device; mapped_out: whether a result shall have one. shardings: what each result says of where it lies.
+        device, or the number of the part that each takes; mapped_out: whether a result shall have such an axis.
+        shardings: what each result says of where it lies.
         out_avals: the types of the results, where the devices' parts are to be seen as arrays of other shapes.
         communication: what its collective operations are (lax/collectives/native.py), of `_core.communication`.
         """

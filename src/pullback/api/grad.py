@@ -23,7 +23,7 @@ from pullback.api._arguments import (
     function_name,
 )
 from pullback.api.jit import jit
-from pullback.api.pullbacks import VJP, Pullback
+from pullback.api.pullbacks import VJP, Pullback, VJPOfReferences
 from pullback.core import (
     ShapedArray,
     UndefinedPrimal,
@@ -248,7 +248,9 @@ def vjp(fun: Callable[..., Any], *primals, has_aux: bool = False, reduce_axes=()
     """(fun(*primals), pullback): pullback(x_bar) gives the cotangents of the primals as a tuple; with has_aux, aux as a
     third.
 
-    The pullback is a pytree that holds the residuals, so it can be passed to jitted functions.
+    The pullback is a pytree that holds the residuals, so it can be passed to jitted functions. Where a Ref is among the
+    primals, `with_refs` of the pullback takes a Ref that has the cotangent of its array afterwards, and gives that of
+    the array before.
     """
     check_callable("vjp", fun)
     if reduce_axes:
@@ -256,7 +258,7 @@ def vjp(fun: Callable[..., Any], *primals, has_aux: bool = False, reduce_axes=()
     fun, primals = _on_carriers(fun, primals)
     given, tree = tree_flatten(primals)
     if has_references_among(given):
-        raise TypeError("vjp: a Ref has no cotangent; let the function close over it, and differentiate in the arrays")
+        return _vjp_of_references(fun, given, tree, has_aux)
     leaves, tree = checked_leaves("vjp", "primals", primals)
     flat = _Flat(fun, tree, {}, has_aux)
     outs, jaxpr, consts, zeros, aux = linearized(flat, leaves, has_aux)
@@ -272,6 +274,20 @@ def vjp(fun: Callable[..., Any], *primals, has_aux: bool = False, reduce_axes=()
     pullback = VJP.of(static, consts, leaves)
     out = tree_unflatten(flat.out_tree, outs)
     return (out, pullback, aux) if has_aux else (out, pullback)
+
+
+def _vjp_of_references(fun: Callable[..., Any], leaves: list[Any], tree: Any, has_aux: bool) -> Any:
+    """`vjp` where references are among the primals: in the values before, of the results and the values afterwards."""
+    values = Entrance(leaves)
+    through = values.through(lambda *xs: fun(*tree_unflatten(tree, xs)))
+
+    def with_values(*xs):
+        out, after = through(*xs)
+        return ((out[0], after), out[1]) if has_aux else (out, after)
+
+    (out, after), pullback, *aux = vjp(_core.named_after(with_values, fun), *values.values, has_aux=has_aux)
+    values.leave(after)
+    return out, VJPOfReferences(pullback, tree, tuple(values.cells)), *aux
 
 
 def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True):

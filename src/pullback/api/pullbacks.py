@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.api._arguments import as_array
-from pullback.core import Jaxpr, Tracer, hooks
+from pullback.core import Jaxpr, Tracer, Zero, hooks
 from pullback.core.references import Reference
 from pullback.core.types import in_use, lie_alike, type_of, vma_of
 from pullback.transforms.remembered import Tape
@@ -128,12 +128,7 @@ class VJP:
         `DidntWant()`), or anything else, for a cotangent as a value. ValueError for another structure.
         """
 
-        def is_leaf(x: Any) -> bool:
-            return x is None or isinstance(x, (DontWant, GradValue))
-
-        wanted, tree = tree_flatten(refs, is_leaf=is_leaf)
-        if tree != self.in_tree:
-            raise ValueError(f"vjp: with_refs got arguments of structure {tree}, but the primals have {self.in_tree}")
+        wanted = _wanted(refs, self.in_tree)
 
         def pull(out_bar: Any) -> Any:
             bars = self._pulled(out_bar, [not isinstance(want, DontWant) for want in wanted])
@@ -151,6 +146,78 @@ class VJP:
     def __repr__(self) -> str:
         return f"VJP(args_res={self.args_res}, opaque_residuals={self.opaque_residuals})"
 
+
+def _wanted(refs: tuple[Any, ...], in_tree: Any) -> list[Any]:
+    """What `with_refs` was given for each leaf of the primals."""
+    wanted, tree = tree_flatten(refs, is_leaf=lambda x: x is None or isinstance(x, (DontWant, GradValue)))
+    if tree != in_tree:
+        raise ValueError(f"vjp: with_refs got arguments of structure {tree}, but the primals have {in_tree}")
+    return wanted
+
+
+class VJPOfReferences:
+    """The pullback of `vjp` of a function of arrays and references; `with_refs` takes references of cotangents."""
+
+    def __init__(self, inner: VJP, in_tree: Any, places: tuple[int, ...]) -> None:
+        self._inner, self.in_tree, self._places = inner, in_tree, places
+
+    args_res = property(lambda self: self._inner.args_res, doc="As that of other pullbacks, with values of references.")
+    opaque_residuals = property(lambda self: self._inner.opaque_residuals, doc="The other arrays that it keeps.")
+    out_tree = property(lambda self: self._inner.out_tree.children()[0], doc="The structure of the result.")
+
+    @api_boundary
+    def __call__(self, *out_bar: Any) -> Any:
+        """ValueError: cotangents of references are added to references."""
+        raise ValueError(
+            f"vjp: leaf {self._places[0]} of the primals is a Ref, whose gradient must be accumulated into a Ref; give "
+            "that to `with_refs`, and call what it returns"
+        )
+
+    @api_boundary
+    def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
+        """The pullback with references of cotangents: as `VJP.with_refs`.
+
+        In the place of a reference is one that has the cotangent of its array after the function, zeros as a rule, and
+        then that of the array before; or `DontWant()`. ValueError for another.
+        """
+        wanted = _wanted(refs, self.in_tree)
+        for n in self._places:
+            if not isinstance(wanted[n], (Reference, DontWant)):
+                raise ValueError(
+                    f"vjp: with_refs has no Ref for leaf {n} of the primals, which is a Ref: got {wanted[n]!r}"
+                )
+
+        def pull(out_bar: Any) -> Any:
+            kinds = self._inner.fun.in_avals
+            after = [
+                instantiate(Zero(kinds[n].to_cotangent_aval()))
+                if isinstance(wanted[n], DontWant)
+                else hooks.read_reference(wanted[n])
+                for n in self._places
+            ]
+            is_wanted = [not isinstance(want, DontWant) for want in wanted]
+            bars = self._inner._pulled((out_bar, after), is_wanted)
+            found: list[Any] = []
+            for n, (want, bar) in enumerate(zip(wanted, bars, strict=True)):
+                if isinstance(want, Reference):
+                    before = hooks.read_reference(want)
+                    hooks.write_reference(want, bar if n in self._places else before + bar)
+                    found.append(GradRef())
+                else:
+                    found.append(DidntWant() if isinstance(want, DontWant) else bar)
+            return tree_unflatten(self.in_tree, found)
+
+        return pull
+
+    def __repr__(self) -> str:
+        return f"VJP(args_res={self.args_res}, opaque_residuals={self.opaque_residuals})"
+
+
+register_pytree_node(
+    VJPOfReferences,
+    lambda v: ((v._inner,), (v.in_tree, v._places)),
+    lambda static, parts: VJPOfReferences(*parts, *static),
+)
 
 register_pytree_node(
     VJP,

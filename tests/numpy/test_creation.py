@@ -76,7 +76,7 @@ def test_integers_of_less_than_a_byte_keep_their_lowest_bits():
         (lambda: jnp.array("abc"), TypeError, "with dtype <U3 is not a valid JAX array type"),
         (lambda: jnp.array({1: 2}), TypeError, "dtype object"),
         (lambda: jnp.array([[1, 2], [3]]), ValueError, "inhomogeneous"),
-        (lambda: jnp.array([jnp.ones(2), jnp.ones(3)]), ValueError, "inhomogeneous"),
+        (lambda: jnp.array([jnp.ones(2), jnp.ones(3)]), TypeError, "inhomogeneous"),
         (lambda: jnp.array(2**40), OverflowError, "too large"),
         (lambda: jnp.array([2**40]), OverflowError, "out of bounds for int32"),
         (lambda: jnp.array(300, "uint8"), OverflowError, "out of bounds for uint8"),

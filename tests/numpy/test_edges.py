@@ -272,3 +272,21 @@ def test_closeness_of_bools_and_infinities():
     assert jnp.isclose(x, y).tolist() == [True, False, False, False, False]
     assert jnp.isclose(x, y, atol=np.inf).tolist() == [True, True, False, False, False]
     assert jnp.isclose(x, y, equal_nan=True).tolist() == [True, False, False, False, True]
+
+
+def test_types_of_errors_and_spellings():
+    for bad, error in (
+        (lambda: jnp.trapezoid(jnp.zeros((2, 0))), IndexError),
+        (lambda: jnp.flip(jnp.ones((2, 2)), (0, -2)), TypeError),
+        (lambda: jnp.hstack([]), IndexError),
+        (lambda: jnp.array([jnp.ones(2), 1.0]), TypeError),
+        (lambda: jnp.fft.irfft(jnp.ones((2, 1)), norm="x"), ValueError),
+        (lambda: jnp.iinfo(float), ValueError),
+    ):
+        with pytest.raises(error):
+            bad()
+    assert float(jnp.trunc(x=-1.5)) == -1
+    assert jnp.compress(jnp.array([True]), jnp.ones(3), size=0).shape == (0,)
+    for kind, dtype in ((jnp.finfo, "float32"), (jnp.iinfo, "int8"), (jnp.iinfo, "int4")):
+        assert isinstance(kind, type) and isinstance(kind(dtype), kind) and kind(dtype).dtype == dtype
+    assert pullback.scipy.special.spence([1.0]).shape == pullback.scipy.special.hyp1f1([1.0], 2.0, 3.0).shape == (1,)

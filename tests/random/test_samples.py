@@ -142,3 +142,21 @@ def test_binomial_is_drawn_in_the_type_of_its_parameters():
     with jax.enable_x64(True):
         np.testing.assert_array_equal(random.binomial(key, 10, 0.3, (6,), "float32"), [6, 4, 2, 3, 1, 3])
         np.testing.assert_array_equal(random.binomial(key, 10, single(0.3), (6,)), [5, 5, 4, 4, 4, 2])
+
+
+# What JAX 0.10.2 gives with x64 for multinomial(PRNGKey(7), [10, 5, 100], P) where P has each of these types.
+MULTINOMIAL_OF_TYPES = {
+    "float16": [[1, 6, 3], [0, 0, 5], [29, 29, 42]],
+    "bfloat16": [[2, 3, 5], [0, 0, 5], [39, 22, 39]],
+    "float32": [[2, 4, 4], [1, 1, 3], [25, 33, 42]],
+    "float64": [[3, 4, 3], [0, 0, 5], [31, 33, 36]],
+}
+
+
+@pytest.mark.parametrize("dtype", MULTINOMIAL_OF_TYPES)
+def test_multinomial_draws_in_the_type_of_its_probabilities(dtype):
+    with jax.enable_x64(True):
+        p = jnp.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]], dtype)
+        drawn = random.multinomial(random.PRNGKey(7), jnp.array([10, 5, 100]), p)
+        assert drawn.dtype == np.float64
+        np.testing.assert_array_equal(drawn, MULTINOMIAL_OF_TYPES[dtype])

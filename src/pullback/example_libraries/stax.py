@@ -22,6 +22,18 @@ from pullback import lax, nn, random
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.example_libraries.stax import PAGES as _PAGES
+from pullback.nn import (  # noqa: F401
+    elu,
+    gelu,
+    leaky_relu,
+    log_softmax,
+    relu,
+    selu,
+    sigmoid,
+    softmax,
+    softplus,
+    standardize,
+)
 from pullback.nn import log_softmax as logsoftmax
 from pullback.nn.initializers import glorot_normal, normal, ones, zeros
 from pullback.nn.initializers import glorot_normal as glorot
@@ -379,6 +391,7 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
         return make_layer(inputs.shape)[1](params, inputs, **kwargs)
 
     return init_fun, apply_fun
+
 
 _explain_all(globals())
 _add_pages(globals(), _PAGES)

@@ -286,7 +286,7 @@ def _stack_nested(nested: Any, dtype: Any) -> Any:
         return full((0,), 0, dtype)
     shapes = {p.shape for p in parts}
     if len(shapes) != 1:
-        raise ValueError(
+        raise TypeError(  # as JAX, which joins them, and unlike for lists of numbers
             "setting an array element with a sequence. The requested array has an inhomogeneous shape: "
             f"its parts have shapes {sorted(shapes)}"
         )

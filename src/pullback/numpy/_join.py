@@ -150,7 +150,8 @@ def _stacker(name: str, prepare: Callable[[Any], Any], axis_of: Callable[[Any], 
     def fn(tup: Any, dtype: Any = None) -> Any:
         parts = [prepare(as_array(p)) for p in _parts(name, tup)]
         if not parts:
-            raise ValueError("Need at least one array to concatenate.")
+            error = IndexError if name == "hstack" else ValueError  # which asks the first for its rank
+            raise error(f"{name}: Need at least one array to concatenate.")
         return _concatenate(name, parts, axis_of(parts[0]), dtype)
 
     fn.__name__ = fn.__qualname__ = name

@@ -336,6 +336,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
             step = lax.sub(lax.slice_in_dim(x, 1, None, axis=x.ndim - 1), lax.slice_in_dim(x, 0, -1, axis=x.ndim - 1))
     y = _to_end(y, canonical_axis("trapezoid", axis, y.ndim))
     last = y.ndim - 1
+    if y.shape[last] == 0:
+        raise IndexError(f"trapezoid: axis {axis} of argument 'y' has no values, got shape {y.shape}")
     pairs = lax.add(lax.slice_in_dim(y, 1, None, axis=last), lax.slice_in_dim(y, 0, -1, axis=last))
     from pullback.numpy._ufuncs import multiply
 

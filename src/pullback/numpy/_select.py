@@ -307,9 +307,9 @@ def compress(
     axis = canonical_axis("compress", axis, a.ndim)
     n = a.shape[axis]
     size = None if size is None else static_int(size, "compress: argument 'size'")
-    if size is not None and not 0 < size <= builtins.min(n, condition.shape[0]):
+    if size is not None and not 0 <= size <= builtins.min(n, condition.shape[0]):
         raise ValueError(
-            f"size must be positive and not greater than the size of the array axis; got size={size} for "
+            f"size must not be negative, and not greater than the size of the array axis; got size={size} for "
             f"a.shape[axis]={builtins.min(n, condition.shape[0])}"
         )
     if condition.shape[0] > n:

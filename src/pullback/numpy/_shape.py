@@ -269,6 +269,10 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 def flip(m: Any, axis: Any = None) -> Any:
     """m with the elements along axes (all by default) in reverse order."""
     (m,) = arrays("flip", m)
+    if isinstance(axis, (tuple, list)):
+        axes = [canonical_axis("flip", k, m.ndim) for k in axis]
+        if len({*axes}) != len(axes):
+            raise TypeError(f"flip: argument 'axis' must have different axes, got {axis}")
     return lax.rev(m, canonical_axes("flip", axis, m.ndim))
 
 

@@ -406,7 +406,12 @@ def _rint(x: Any) -> Any:
 
 floor = _rounding("floor", lax.floor, "Largest integer not above x, elementwise, in x's dtype.")
 ceil = _rounding("ceil", lax.ceil, "Smallest integer not below x, elementwise, in x's dtype.")
-trunc = _rounding("trunc", _trunc, "Integer part, elementwise, in x's dtype.")
+_truncated = _rounding("trunc", _trunc, "Integer part, elementwise, in x's dtype.")
+
+
+def trunc(x: Any) -> Any:
+    """Integer part, elementwise, in x's dtype."""
+    return _truncated(x)
 
 
 def rint(x: Any, /) -> Any:

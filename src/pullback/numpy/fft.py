@@ -81,8 +81,8 @@ def _transform(
         raise ValueError(f"jax.numpy.{name} does not support repeated axes. Got axes {axes}.")
     if s is not None and len(s) != len(axes):
         raise ValueError(f"{name}: {len(s)} lengths s do not go with {len(axes)} axes")
+    _scale(norm, (), inverse)  # says what is wrong
     if not axes:
-        _scale(norm, (), inverse)  # says what is wrong
         return a
     if s is None:
         lengths = [a.shape[k] for k in axes]

@@ -216,8 +216,11 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     n broadcasts against p.shape[:-1]; `shape`, if given, is that of the result. `unroll` as in lax.scan.
     """
     impl, words, _ = open_key("multinomial", key)
-    drawn = float_dtype("multinomial", None)
-    dtype = drawn if dtype is None else np.dtype(dtypes.check_user_dtype_supported(dtype, "multinomial"))
+    dtype = (
+        float_dtype("multinomial", None)
+        if dtype is None
+        else np.dtype(dtypes.check_user_dtype_supported(dtype, "multinomial"))
+    )
     check_parameters("multinomial", n=n, p=p)
     n_shape, p_shape = np.shape(n), np.shape(p)
     if not p_shape:
@@ -226,17 +229,15 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     if shape is not None:
         shape = shape_of("multinomial", shape)
         whole = batch_shape("multinomial", shape, **{"n.shape + (1,)": (*n_shape, 1), "p": p_shape})
-    counts = _multinomial(words, n, p, impl=impl, shape=whole, dtype=drawn, unroll=unroll)
+    counts = _multinomial(words, n, p, impl=impl, shape=whole, unroll=unroll)
     return lax.convert_element_type(counts, dtype)
 
 
-@jitted("impl", "shape", "dtype", "unroll")
-def _multinomial(
-    words: Any, n: Any, p: Any, *, impl: PRNGImpl, shape: Shape, dtype: np.dtype, unroll: int | bool
-) -> Any:
+@jitted("impl", "shape", "unroll")
+def _multinomial(words: Any, n: Any, p: Any, *, impl: PRNGImpl, shape: Shape, unroll: int | bool) -> Any:
     """Category by category: a binomial of what is left, with the probability among the categories that are left."""
-    n, p = promote_dtypes_inexact(jnp.asarray(n), jnp.asarray(p))
-    n = jnp.broadcast_to(lax.convert_element_type(n, dtype), shape[:-1])
+    n, p = promote_dtypes_inexact(jnp.asarray(n), jnp.asarray(p))  # the type that is drawn in, as of `binomial`
+    n = jnp.broadcast_to(n, shape[:-1])
     p = jnp.broadcast_to(p, shape)
     p = jnp.moveaxis(p, -1, 0)
     left = lax.cumsum(p, axis=0, reverse=True)
@@ -245,7 +246,7 @@ def _multinomial(
 
     def step(remaining: Any, drawn: Any) -> Any:
         ratio, words = drawn
-        count = binomial_of(impl, words, remaining, lax.convert_element_type(jnp.clip(ratio, 0, 1), dtype))
+        count = binomial_of(impl, words, remaining, jnp.clip(ratio, 0, 1))
         return remaining - count, count
 
     _, counts = lax.scan(step, n, (ratios, keys), unroll=unroll)

@@ -468,26 +468,8 @@ def to_numeric_dtype(dtype: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------- limits
 
 
-@api_boundary
-def finfo(dtype: Any) -> Any:
-    """Limits of a float type (for a complex one, of its parts): `eps`, `max`, `tiny`, `bits`, ...
-
-    Raises ValueError if `dtype` is not inexact.
-    """
-    dtype = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
-    if dtype in _CUSTOM_FLOATS:
-        return ml_dtypes.finfo(dtype)
-    return np.finfo(dtype)
-
-
-@api_boundary
-def iinfo(dtype: Any) -> Any:
-    """Limits of an integer type: `min`, `max`, `bits`. Raises ValueError if `dtype` is not an integer type."""
-    dtype = as_dtype(dtype if isinstance(dtype, type) else getattr(dtype, "dtype", dtype))
-    return _iinfo(dtype)
-
-
-_iinfo = lru_cache(64)(ml_dtypes.iinfo)  # of all types, as in JAX: texts differ from those of NumPy
+finfo: Any = ml_dtypes.finfo  # as in JAX: classes for all types, NumPy's own among them
+iinfo: Any = ml_dtypes.iinfo
 
 
 # --------------------------------------------------------------------------------------------------- users' arguments

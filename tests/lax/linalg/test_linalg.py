@@ -545,3 +545,13 @@ def test_symmetric_products_of_any_floating_type(dtype):
     out = lax.linalg.symmetric_product(jnp.asarray(a, dtype), jnp.asarray(c, dtype), alpha=2.0, beta=0.5)
     assert out.dtype == dtype
     np.testing.assert_array_equal(np.asarray(out, float), 2 * a @ a.T + 0.5 * c)  # of few bits, so exact in all types
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_decompositions_of_empty_matrices_of_narrow_types(dtype):
+    u, s, vt = jnp.linalg.svd(jnp.zeros((0, 3), dtype))
+    assert (u.dtype, s.shape, vt.dtype) == (dtype, (0,), dtype) and np.array_equal(vt.astype(float), np.eye(3))
+    q, r = jnp.linalg.qr(jnp.zeros((2, 3, 0), dtype))
+    assert (q.shape, r.shape, q.dtype, r.dtype) == ((2, 3, 0), (2, 0, 0), dtype, dtype)
+    with pytest.raises(ValueError, match="square"):  # which is looked at before the type
+        lax.linalg.eig(jnp.ones((2, 3), dtype))

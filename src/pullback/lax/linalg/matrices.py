@@ -26,11 +26,20 @@ def check_matrix(name: str, aval: Any, square: bool = False, error: type[Excepti
     where they must be."""
     if aval.ndim < 2:
         raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={aval.shape}")
+    if square and aval.shape[-1] != aval.shape[-2]:
+        raise error(f"{name}: expected square matrices in the last two dimensions, got shape {aval.shape}")
     check_kind(name, aval.dtype, INEXACT)
     if aval.dtype.name not in PREFIX:
         raise NotImplementedError(f"{name}: Unsupported dtype {aval.dtype.name}.")
-    if square and aval.shape[-1] != aval.shape[-2]:
-        raise error(f"{name}: expected square matrices in the last two dimensions, got shape {aval.shape}")
+
+
+def widened_if_empty(x: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """(the operand, what makes the results of its type): matrices without elements need no LAPACK, so that they may be
+    of any float type, and are computed in float32."""
+    dtype = x.dtype
+    if dtype.name in PREFIX or x.ndim < 2 or not dtypes.issubdtype(dtype, np.floating) or 0 not in x.shape[-2:]:
+        return x, lambda out: out
+    return convert(x, REAL_OF["float32"]), lambda out: convert(out, dtype) if out.dtype == REAL_OF["float32"] else out
 
 
 def real_of(dtype: Any) -> Any:

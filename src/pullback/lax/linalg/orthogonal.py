@@ -26,6 +26,7 @@ from pullback.lax.linalg.matrices import (
     rows,
     to_dtype,
     triangle,
+    widened_if_empty,
 )
 from pullback.lax.linalg.small_matrices import Held, in_lanes
 from pullback.lax.linalg.solve import triangular_solve
@@ -231,9 +232,9 @@ def qr(
     Raises TypeError for operands of rank below 2.
     """
     check_flags("linalg.qr", pivoting=pivoting, full_matrices=full_matrices, use_magma=use_magma)
-    return tuple(
-        qr_p.bind(as_array(x, "qr"), pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma)
-    )
+    x, as_given = widened_if_empty(as_array(x, "qr"))
+    outs = qr_p.bind(x, pivoting=bool(pivoting), full_matrices=bool(full_matrices), use_magma=use_magma)
+    return tuple(map(as_given, outs))
 
 
 _LAPACK_TYPES = frozenset({"float32", "float64", "complex64", "complex128"})

@@ -31,6 +31,7 @@ from pullback.lax.linalg.matrices import (
     real_of,
     rows,
     to_dtype,
+    widened_if_empty,
 )
 from pullback.lax.linalg.stacks import fill_unless, for_each, scratch
 from pullback.lax.records.families import *
@@ -284,7 +285,7 @@ def svd(
     for rank below 2, ValueError for a subset that is not there.
     """
     check_flags("linalg.svd", full_matrices=full_matrices, compute_uv=compute_uv, algorithm=algorithm)
-    x = as_array(x, "svd")
+    x, as_given = widened_if_empty(as_array(x, "svd"))
     outs = svd_p.bind(
         x,
         full_matrices=bool(full_matrices),
@@ -293,8 +294,8 @@ def svd(
         algorithm=algorithm,
     )
     if not compute_uv:
-        return outs[0]
-    s, u, vt = outs
+        return as_given(outs[0])
+    s, u, vt = map(as_given, outs)
     return u, s, vt
 
 

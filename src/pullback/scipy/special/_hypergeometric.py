@@ -22,6 +22,7 @@ from pullback import lax
 from pullback.api import custom_jvp, jvp
 from pullback.api.custom import SymbolicZero
 from pullback.numpy._arguments import plain_float, promote_dtypes_inexact
+from pullback.numpy._creation import from_list
 from pullback.scipy.special._gamma import gammaln, gammasgn
 from pullback.util.config import enable_x64
 
@@ -196,7 +197,7 @@ def _derivative(function: Callable[..., Any], orders: tuple[int, ...]) -> Callab
 
 
 def _evaluate(name: str, error: type[Exception], function: Callable[..., Any], *args: Any) -> Any:
-    arrays = promote_dtypes_inexact(*map(plain_float, args))
+    arrays = promote_dtypes_inexact(*(plain_float(from_list(x)) for x in args))
     if np.issubdtype(arrays[0].dtype, np.complexfloating):
         raise error(f"{name} does not support complex-valued inputs, got {arrays[0].dtype}")
     arrays = jnp.broadcast_arrays(*(lax.convert_element_type(x, x.dtype) for x in arrays))

@@ -225,11 +225,7 @@ def _dawson_slope(x: Any, y: Any) -> Any:
 
 
 @real_function(lambda x, y: _dilogarithm_slope(x))
-def spence(x: Any) -> Any:
-    """The integral of log(t) / (1 - t) from 1 to x, which is the dilogarithm Li2(1 - x); nan for x < 0.
-
-    Raises ValueError if x is complex.
-    """
+def _spence(x: Any) -> Any:
     positive = jnp.where((x > 0) & (x < np.inf), x, 1)
     large = positive > 1.5
     point = jnp.where(large, 1 / positive, positive)  # spence(x) = -spence(1/x) - log(x)^2 / 2
@@ -241,6 +237,14 @@ def spence(x: Any) -> Any:
     value = jnp.where(point < 0.5, math.pi**2 / 6 - product - value, value)
     value = jnp.where(large, -value - jnp.log(positive) ** 2 / 2, value)
     return _from_positive(x, value, math.pi**2 / 6, -np.inf)
+
+
+def spence(x: Any) -> Any:
+    """The integral of log(t) / (1 - t) from 1 to x, which is the dilogarithm Li2(1 - x); nan for x < 0.
+
+    Raises ValueError if x is complex.
+    """
+    return _spence(from_list(x))
 
 
 def _dilogarithm_slope(x: Any) -> Any:

@@ -52,3 +52,13 @@ def test_other_axes_and_several_arrays():
     summed = jax.grad(lambda x: jnp.sum(lax.scan(lambda c, x: (jnp.sin(c) * x,) * 2, jnp.ones(4), x[::-1])[1]))
     assert "= rev" not in text(summed, X)  # cotangents are all one
     assert "= rev" not in text(along_columns, X)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
+def test_cumulative_ones_from_the_end(name):
+    x = np.random.default_rng(0).normal(size=(30, 40)).astype("f4")
+    for axis in (0, 1):
+        f = lambda x, axis=axis: jnp.flip(getattr(lax, name)(jnp.flip(x, axis), axis), axis)
+        assert "rev[" not in str(optimize_jaxpr(jax.make_jaxpr(f)(x)))
+        want = jnp.flip(jax.jit(lambda x, axis=axis: getattr(lax, name)(x, axis))(jnp.flip(x, axis)), axis)
+        np.testing.assert_array_equal(jax.jit(f)(x), want)

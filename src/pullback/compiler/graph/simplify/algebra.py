@@ -35,6 +35,7 @@ from pullback.compiler.graph.structure.scatters import SCATTER_RULES
 from pullback.compiler.graph.structure.spectra import SPECTRUM_RULES
 from pullback.compiler.graph.structure.stacks import STACK_RULES
 from pullback.compiler.graph.structure.structure import STRUCTURE_RULES
+from pullback.compiler.graph.structure.turned import TURNED_RULES
 from pullback.compiler.graph.structure.types import TYPE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
 from pullback.compiler.graph.structure.windows import WHOLE, WINDOW_RULES
@@ -89,6 +90,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             BLOCK_RULES,
             GATHER_RULES,
             SCATTER_RULES,
+            TURNED_RULES,
             OVERLAP_RULES,
             PIECE_RULES,
             PADDING_RULES,

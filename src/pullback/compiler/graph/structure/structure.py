@@ -32,6 +32,7 @@ from pullback.compiler.graph.structure.facts import identity
 from pullback.compiler.graph.structure.few_results import few_results
 from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
 from pullback.compiler.graph.structure.thin_convolutions import thin_convolution
+from pullback.compiler.graph.structure.turned import looks_up_columns
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.primitive import registry
@@ -287,6 +288,9 @@ def _transpose(r: Rewriter, eqn: JaxprEqn) -> Any:
     swapped = (*range(nb), *range(nb + nx, nb + nx + ny), *range(nb, nb + nx))
     if tuple(eqn.params["permutation"]) != swapped or not nx or not ny:
         return None
+    readers = r.readers.get(eqn.outvars[0], ())
+    if readers and all(map(looks_up_columns, readers)):
+        return None  # rows of the product are looked up as they lie
     return r.emit("dot_general", y, x, **dot.params | {"dimension_numbers": ((cy, cx), (by, bx))})
 
 

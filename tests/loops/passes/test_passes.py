@@ -395,8 +395,8 @@ def test_indices_that_are_taken_apart_are_two_axes(part):
         np.testing.assert_array_equal(before, now)
 
 
-@pytest.mark.parametrize("n, m, parts", [(20, 31, False), (20, 33, True), (7, 130, True)])
-def test_reductions_over_long_parts_are_two(n, m, parts):
+@pytest.mark.parametrize("n, m, parts", [(20, 7, False), (20, 9, True), (20, 33, True), (7, 130, True)])
+def test_reductions_over_parts_are_two(n, m, parts):
     """Statistics of whole arrays whose rows do not follow each other."""
     x = np.random.default_rng(0).normal(size=(n, 3, m)).astype("f4")
     moments = pullback.jit(lambda x: (x[:, 1].ravel().sum(), x[:, 1].std(), x[:, 1].max()))

@@ -230,3 +230,14 @@ def test_a_known_order_of_few_columns_is_known_in_straight_code(order):
     f = pullback.jit(lambda x: x[:, np.array(order)] * 2)
     np.testing.assert_array_equal(f(x), x[:, order] * 2)
     assert "c[" not in f.lower(x).as_text("nests")
+
+
+@pytest.mark.parametrize("part", [16, 33, 64])
+def test_reductions_of_rows_whose_places_are_divided_are_taken_apart(part):
+    """Each row of a Kronecker product: lanes go along the parts, with no gather."""
+    a, b = (np.random.default_rng(0).normal(size=n).astype("f4") for n in ((40, 20), (40, part)))
+    flat = lambda a, b: (a[:, :, None] * b[:, None]).reshape(40, -1)
+    for f in (lambda a, b: (flat(a, b) ** 2).sum(1), lambda a, b: abs(flat(a, b)).max(1)):
+        nests = pullback.jit(f).lower(a, b).as_text("nests")
+        assert "floordiv" not in nests and "floormod" not in nests
+        np.testing.assert_allclose(pullback.jit(f)(a, b), f(a.astype("f8"), b.astype("f8")), rtol=1e-5)

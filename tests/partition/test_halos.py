@@ -57,6 +57,8 @@ CASES = {
     "chosen": (lambda x: jnp.where(x[1:] > 0, x[:-1], 0.5).sum(), None),
     "results of another size": (lambda x: x[1:] - x[:-1], None),
     "used twice": (lambda x: ((d := x[1:] - x[:-1]).sum(), jnp.sort(d, 0)), None),
+    "few rows that are cut, put elsewhere": (lambda x: (x.at[1:3].set(x[:2]), x.at[7:9].set(x[6:8])), None),
+    "few columns, added elsewhere": (lambda x: x.at[:, 1:5].add(x[:, :4]), None),
     "joined": (lambda x: jnp.concatenate([x[:1], x[1:] - x[:-1]]), None),
     "a loop": (
         lambda x: lax.fori_loop(0, 3, lambda _, u: u.at[1:-1].add(0.1 * (u[2:] - u[:-2])), jnp.nan_to_num(x)),

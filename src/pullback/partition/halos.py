@@ -292,7 +292,7 @@ class _Rewriting:
         if isinstance(atom, Literal):
             return lax.full(shape, atom.val, atom.aval.dtype)
         host = self.hosts.get(atom)
-        if host is not None and (atom in self.near or self.is_as_large(atom)):
+        if host is not None and _is_as_long(shape, host) and (atom in self.near or self.is_as_large(atom)):
             starts = tuple(s % host.sizes[d] if d in host.sizes else s for d, s in enumerate(starts))
         key = atom, starts, shape
         if key not in self.taken:
@@ -301,11 +301,10 @@ class _Rewriting:
 
     def found(self, atom: Any, starts: Ints, shape: Ints) -> Any:
         """As `take`, made now."""
-        if atom in self.near:
-            return _turned(self.near[atom], self.hosts[atom].sizes, starts, shape)
         host, eqn = self.hosts.get(atom), self.made_by.get(atom)
-        if host is not None and self.is_as_large(atom) and all(shape[d] == n for d, n in host.sizes.items()):
-            return _turned(self.whole[atom], host.sizes, starts, shape)
+        if host is not None and _is_as_long(shape, host) and (atom in self.near or self.is_as_large(atom)):
+            array = self.near[atom] if atom in self.near else self.whole[atom]
+            return _turned(array, host.sizes, starts, shape)
         if eqn is not None and eqn.primitive.name == "broadcast_in_dim" and not eqn.invars[0].aval.shape:
             return lax.broadcast_in_dim(self.read(eqn.invars[0]), shape, ())
         if eqn is not None and eqn.primitive.name != "broadcast_in_dim":
@@ -378,6 +377,11 @@ class _Rewriting:
         x = self.where(x, nothing, (0,) * len(shape), shape, (0,) * len(shape))
         outs = eqn.primitive.bind(x, **eqn.params)
         self.whole[eqn.outvars[0]] = outs[0] if eqn.primitive.multiple_results else outs
+
+
+def _is_as_long(shape: Ints, host: _Host) -> bool:
+    """Whether an array of this shape is of the host's sizes: of another the elements are not found by turning it."""
+    return all(shape[d] == n for d, n in host.sizes.items())
 
 
 def _starts(eqn: Any) -> Ints | None:

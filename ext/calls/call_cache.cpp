@@ -113,7 +113,12 @@ PyObject* jit_call_known(Jit* self, PyObject* const* args, size_t count, PyObjec
     uint64_t hash = 0;
     bool hashable = true;
     SlotRef found = self->table->find(key, &hash, &hashable);
-    if (!found.slot && PyErr_Occurred()) return nullptr;
+    if (!found.slot && PyErr_Occurred()) {
+        // An operand of a registered class with arrays in its aux data: operators leave it to the operand itself.
+        if (!self->eager || !PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
+        PyErr_Clear();
+        return call_python(self, args, count, names);
+    }
     if (!hashable) return call_python(self, args, count, names);
     if (found.slot && found.slot->entry) {
         Ref entry = Ref::borrow(reinterpret_cast<PyObject*>(found.slot->entry));

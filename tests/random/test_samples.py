@@ -160,3 +160,14 @@ def test_multinomial_draws_in_the_type_of_its_probabilities(dtype):
         drawn = random.multinomial(random.PRNGKey(7), jnp.array([10, 5, 100]), p)
         assert drawn.dtype == np.float64
         np.testing.assert_array_equal(drawn, MULTINOMIAL_OF_TYPES[dtype])
+
+
+def test_parameters_of_wider_types_than_what_is_drawn_are_refused():
+    key, wide = random.key(0), jnp.float32(2)
+    for draw in (random.pareto, random.rayleigh, random.wald, random.chisquare, random.t, random.lognormal):
+        with pytest.raises(jax.dtypes.TypePromotionError):
+            draw(key, wide, dtype="float16")
+        assert draw(key, 2.0, dtype="float16").dtype == draw(key, jnp.int32(2), dtype="float16").dtype == "float16"
+    with pytest.raises(ValueError, match="float32"):
+        random.beta(key, wide, wide, dtype="bfloat16")
+    assert random.gamma(key, wide, dtype="float16").dtype == "float16"

@@ -15,6 +15,7 @@ from pullback.core.explain import type_shown
 from pullback.numpy._arguments import is_arraylike
 from pullback.util import config, dtypes
 from pullback.util.errors import ArgumentError
+from pullback.util.promoting import promoting_freely
 
 
 def shape_of(name: str, shape: Any) -> tuple[int, ...]:
@@ -104,6 +105,19 @@ def check_parameters(name: str, real: bool = True, **parameters: Any) -> None:
             raise ValueError(
                 f"{name}: argument '{argument}' must be real, got dtype {dtypes.dtype_of(x)}, which cannot safely be "
                 "cast to a float dtype"
+            )
+
+
+def check_casts(name: str, dtype: Any, **parameters: Any) -> None:
+    """Raises TypePromotionError for a parameter of a type that does not become `dtype` by promotion, as float32 beside
+    float16; Python numbers do."""
+    for argument, x in parameters.items():
+        if type(x) in (int, float) or getattr(x, "dtype", None) == dtype:
+            continue
+        if promoting_freely(jnp.result_type)(x, dtype) != dtype:
+            raise dtypes.TypePromotionError(
+                f"{name}: argument '{argument}' of dtype {dtypes.dtype_of(x)} cannot safely be cast to "
+                f"{np.dtype(dtype)}, in which is drawn; convert it first"
             )
 
 

@@ -19,6 +19,7 @@ from pullback.random._arguments import (
     above,
     as_dtype,
     batch_shape,
+    check_casts,
     check_parameters,
     float_dtype,
     inexact_dtype,
@@ -170,6 +171,8 @@ def with_parameters(
                 parameters = tuple([jnp.asarray(p) if isinstance(p, (list, tuple)) else p for p in parameters])
             check_parameters(name, not (lists or fixed_shape), **dict(zip(names, parameters, strict=True)))
             kind = float_dtype(name, dtype)
+            if not (lists or fixed_shape):
+                check_casts(name, kind, **dict(zip(names, parameters, strict=True)))
             shapes = {n: np.shape(p) for n, p in zip(names, parameters, strict=True)}
             whole = shape_of(name, shape) if fixed_shape else batch_shape(name, shape, **shapes)
             if fixed_shape:
@@ -297,6 +300,7 @@ def lognormal(
     impl, words, _ = open_key("lognormal", key)
     dtype = inexact_dtype("lognormal", dtype)
     check_parameters("lognormal", sigma=sigma)
+    check_casts("lognormal", dtype, sigma=sigma)
     return out_placed(
         "lognormal",
         _lognormal(words, sigma, impl=impl, shape=batch_shape("lognormal", shape, sigma=np.shape(sigma)), dtype=dtype),

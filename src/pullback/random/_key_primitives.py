@@ -31,9 +31,7 @@ def _mapped(function: Callable[..., Any], ndim: int) -> Callable[..., Any]:
 def _batch_front(args: Any, dims: Any) -> list[Any]:
     """The operands with the mapped axis in front."""
     size = next(x.shape[d] for x, d in zip(args, dims) if d is not not_mapped)
-    return [
-        hooks.broadcast(x, size, 0) if d is not_mapped else hooks.moveaxis(x, d, 0) for x, d in zip(args, dims)
-    ]
+    return [hooks.broadcast(x, size, 0) if d is not_mapped else hooks.moveaxis(x, d, 0) for x, d in zip(args, dims)]
 
 
 def _primitive(

@@ -83,7 +83,7 @@ def added_to(r: Rewriter, update: JaxprEqn) -> Any:
 
 def few_windows(r: Rewriter, y: Any) -> list[Window]:
     """The same where they are much smaller than the array."""
-    if not y.aval.shape or isinstance(y, Literal) or not isinstance(y.aval.dtype, np.dtype):
+    if r.definition(y, *ADDED_BY) is None or not y.aval.shape or not isinstance(y.aval.dtype, np.dtype):
         return []
     found = windows_of(r, y)
     return found if sum(w.added.aval.size for w in found) * LANES <= y.aval.size else []
@@ -148,11 +148,10 @@ def _as_type(r: Rewriter, x: Any, dtype: Any) -> Any:
 def _scaled(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A product with a number that is finite, or a quotient: NaN is what others make of zeros."""
     for side in (0, 1) if eqn.primitive.name == "mul" else (0,):
-        number = r.scalar(eqn.invars[1 - side])
-        if number is None or not np.isfinite(number) or (eqn.primitive.name == "div" and number == 0):
-            continue
         if found := few_windows(r, eqn.invars[side]):
-            factor = r.splat(eqn.invars[1 - side])
+            number, factor = r.scalar(eqn.invars[1 - side]), r.splat(eqn.invars[1 - side])
+            if number is None or not np.isfinite(number) or (eqn.primitive.name == "div" and number == 0):
+                continue
             scaled = [w._replace(added=r.emit(eqn.primitive, w.added, factor)) for w in found]
             return _zeros_with(r, eqn.outvars[0].aval, scaled)
     return None
@@ -173,7 +172,7 @@ def _masked(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     which, *cases = eqn.invars
     for side in (0, 1):
-        if not r.is_scalar(cases[1 - side], 0) or not (found := few_windows(r, cases[side])):
+        if not (found := few_windows(r, cases[side])) or not r.is_scalar(cases[1 - side], 0):
             continue
         chosen = []
         for window in found:
@@ -231,7 +230,7 @@ def _slices(r: Rewriter, y: Any) -> list[Window]:
 def _padded(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, value = eqn.invars
     config = eqn.params["padding_config"]
-    if not r.is_scalar(value, 0) or any(between for _, _, between in config):
+    if r.definition(x, *ADDED_BY) is None or not r.is_scalar(value, 0) or any(between for _, _, between in config):
         return None
     if any(low < 0 or high < 0 for low, high, _ in config):
         if any(low > 0 or high > 0 for low, high, _ in config):
@@ -243,6 +242,8 @@ def _padded(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 def _sliced(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A part of such an array, along axes on which windows have one element: those outside of it are dropped."""
+    if r.definition(eqn.invars[0], *ADDED_BY) is None:
+        return None
     low, high, steps = (eqn.params[name] for name in ("start_indices", "limit_indices", "strides"))
     if steps is not None and any(step != 1 for step in steps):
         return None
@@ -311,11 +312,12 @@ def _reshaped(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, out = eqn.invars[0], eqn.outvars[0].aval
     if eqn.params["dimensions"] is not None:
         return None
-    groups = _groups(x.aval.shape, out.shape)
+    found = _slices(r, x)
+    groups = _groups(x.aval.shape, out.shape) if found else None
     if groups is None:
         return None
     reshaped = []
-    for window in _slices(r, x):
+    for window in found:
         sizes: list[int] = []
         starts: list[Any] = []
         for axes, count in groups:
@@ -326,7 +328,7 @@ def _reshaped(r: Rewriter, eqn: JaxprEqn) -> Any:
                 starts.append(place[0])
                 sizes.append(place[1])
         reshaped.append(Window(r.reshape(window.added, sizes), tuple(starts), None))
-    return _zeros_with(r, out, reshaped) if reshaped else None
+    return _zeros_with(r, out, reshaped)
 
 
 def _groups(shape: Sequence[int], out: Sequence[int]) -> list[tuple[list[int], int]] | None:
@@ -372,6 +374,8 @@ def _merged(r: Rewriter, window: Window, shape: Sequence[int], axes: Sequence[in
 def _joined(r: Rewriter, eqn: JaxprEqn) -> Any:
     axis, at = eqn.params["dimension"], 0
     moved: list[Window] = []
+    if not any(r.definition(part, *ADDED_BY) for part in eqn.invars):
+        return None
     for part in eqn.invars:
         found = _slices(r, part)
         if not found and not r.is_scalar(part, 0):

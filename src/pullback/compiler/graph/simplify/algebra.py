@@ -15,6 +15,7 @@ from pullback.compiler.graph.structure.bands import BAND_RULES
 from pullback.compiler.graph.structure.bit_counts import BIT_COUNT_RULES
 from pullback.compiler.graph.structure.blocks import BLOCK_RULES
 from pullback.compiler.graph.structure.carried_sums import CARRIED_SUM_RULES
+from pullback.compiler.graph.structure.chirps import CHIRP_RULES
 from pullback.compiler.graph.structure.few_places import PLACE_RULES
 from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
@@ -101,6 +102,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             STACK_RULES,
             PHASE_RULES,
             SPECTRUM_RULES,
+            CHIRP_RULES,
             axis_rules(),
         )
         for name in registry:

@@ -132,14 +132,7 @@ class VJP:
 
         def pull(out_bar: Any) -> Any:
             bars = self._pulled(out_bar, [not isinstance(want, DontWant) for want in wanted])
-            found: list[Any] = []
-            for want, bar in zip(wanted, bars, strict=True):
-                if isinstance(want, Reference):
-                    hooks.write_reference(want, hooks.read_reference(want) + bar)
-                    found.append(GradRef())
-                else:
-                    found.append(DidntWant() if isinstance(want, DontWant) else bar)
-            return tree_unflatten(self.in_tree, found)
+            return _answered(wanted, bars, self.in_tree)
 
         return pull
 
@@ -153,6 +146,18 @@ def _wanted(refs: tuple[Any, ...], in_tree: Any) -> list[Any]:
     if tree != in_tree:
         raise ValueError(f"vjp: with_refs got arguments of structure {tree}, but the primals have {in_tree}")
     return wanted
+
+
+def _answered(wanted: list[Any], bars: list[Any], in_tree: Any, places: tuple[int, ...] = ()) -> Any:
+    """What the pullback of `with_refs` gives; references have cotangents added, those at `places` become them."""
+    found: list[Any] = []
+    for n, (want, bar) in enumerate(zip(wanted, bars, strict=True)):
+        if isinstance(want, Reference):
+            hooks.write_reference(want, bar if n in places else hooks.read_reference(want) + bar)
+            found.append(GradRef())
+        else:
+            found.append(DidntWant() if isinstance(want, DontWant) else bar)
+    return tree_unflatten(in_tree, found)
 
 
 class VJPOfReferences:
@@ -197,15 +202,7 @@ class VJPOfReferences:
             ]
             is_wanted = [not isinstance(want, DontWant) for want in wanted]
             bars = self._inner._pulled((out_bar, after), is_wanted)
-            found: list[Any] = []
-            for n, (want, bar) in enumerate(zip(wanted, bars, strict=True)):
-                if isinstance(want, Reference):
-                    before = hooks.read_reference(want)
-                    hooks.write_reference(want, bar if n in self._places else before + bar)
-                    found.append(GradRef())
-                else:
-                    found.append(DidntWant() if isinstance(want, DontWant) else bar)
-            return tree_unflatten(self.in_tree, found)
+            return _answered(wanted, bars, self.in_tree, self._places)
 
         return pull
 

@@ -128,3 +128,15 @@ def test_slices_of_a_padded_array_and_a_scalar(f):
     y = f(np.pad(x, ((2, 0), (0, 0))))
     for got, want in zip(pullback.jit(both)(x), (y[:3] * 2, y[5:]), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_slices_of_padding_alone_and_a_number(sign):
+    """What is left of the sum there is the number, in every element."""
+
+    def f(b, c):
+        a = 2.0 * b + sign * jnp.pad(c, ((0, 6), (0, 0)))
+        return a[13:16], a[:3]
+
+    for got, want in zip(pullback.jit(f)(np.float32(3), np.ones((10, 3), "f4")), (6.0, 6.0 + sign)):
+        np.testing.assert_array_equal(got, np.full((3, 3), want, "f4"))

@@ -60,7 +60,9 @@ def _slice_of_sum(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if not any(_is_padded(r, term) for term in _terms(r, x, True)) or not _is_cut(r, original(r, x)):
         return None
-    return instead(r, eqn, _cut(r, x, eqn.params["start_indices"], eqn.params["limit_indices"], True))
+    part, shape = _cut(r, x, eqn.params["start_indices"], eqn.params["limit_indices"], True), eqn.outvars[0].aval.shape
+    # Where the array is only padding, the number that it is added to may be what is left.
+    return instead(r, eqn, part if part.aval.shape == shape else r.broadcast(part, shape, ()))
 
 
 def _cut(r: Rewriter, x: Any, low: Sequence[int], high: Sequence[int], whole: bool = False) -> Any:

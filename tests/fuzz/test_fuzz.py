@@ -67,8 +67,10 @@ def test_a_few_programs_reach_every_pass():
     bit = lambda x: sum(((x >> k) & 1) << (7 - k) for k in range(8))
     bits = pullback.make_jaxpr(bit)(np.ones(30, "u1"))
     inside = pullback.make_jaxpr(lambda x: x.at[1:].add(1.0))(np.ones(30, "f4"))
+    # Nor what takes long to compute, of constants alone.
+    known = pullback.make_jaxpr(lambda x: x * jnp.cos(jnp.arange(30.0)))(np.ones(30, "f4"))
     several = (many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved, rolled)
-    for program in (*several, counted, turned, bits, inside):
+    for program in (*several, counted, turned, bits, inside, known):
         reached |= passes.changing(program)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).
     assert passes.names() - reached == {"overlap"}

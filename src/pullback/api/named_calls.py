@@ -32,7 +32,7 @@ _SHOWN = {
             "triu trunc unwrap vander vecmat "
             "cholesky cond det eigh eigvals eigvalsh inv matrix_power matrix_rank norm qr slogdet solve svd fft"
         ),
-        "_{}": "diag interp nanargmax nanargmin pad ptp std take var where lstsq",
+        "_{}": "diag interp nanargmax nanargmin pad ptp roll_dynamic std take var where lstsq",
         "fft": "fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn",
         "_roll_static": "roll fftshift ifftshift",
         "_flip": "flip fliplr flipud",

@@ -35,9 +35,8 @@ _ARRAYS = {
         "all any amax amin max min mean prod sum std var nanmax nanmin nanmean nanprod nansum nanstd nanvar "
         "argmax argmin nanargmax nanargmin ptp count_nonzero cumprod cumsum nancumprod nancumsum median nanmedian "
         "around round sort argsort argpartition partition ravel reshape permute_dims swapaxes squeeze transpose "
-        "moveaxis rollaxis expand_dims diagonal trace ones_like zeros_like packbits unpackbits sort_complex resize"
+        "moveaxis rollaxis roll expand_dims diagonal trace ones_like zeros_like packbits unpackbits sort_complex resize"
     ),
-    "a shift": "roll",
     "a q weights": "average percentile quantile nanpercentile nanquantile",
     "a b": "allclose isclose cross dot inner kron matmul outer tensordot vdot",
     "a v": "convolve correlate searchsorted",
@@ -102,7 +101,7 @@ _ARRAYS = {
     "p": "roots unwrap",
 }
 # Arguments that are static where they are Python ints: x ** 2 is a product.
-_LITERAL = dict.fromkeys(("power", "pow", "histogram", "histogram_bin_edges", "insert", "repeat", "roll"), (1,))
+_LITERAL = dict.fromkeys(("power", "pow", "histogram", "histogram_bin_edges", "insert", "repeat"), (1,))
 # What is compiled for its first call (runtime/eager/bits.py): running sums, and matrices.
 _AT_ONCE = frozenset({
     *("convolve", "correlate", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"),

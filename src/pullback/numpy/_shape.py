@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.api.eager import eager
 from pullback.core import Tracer, current_interpreter, eval_interpreter
 from pullback.core.asked import is_asked
 from pullback.core.dimensions import Dimension, is_symbolic
@@ -316,10 +317,20 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     axes = (axis,) if is_integer(axis) else tuple(axis)
     axes = tuple(canonical_axis("roll", k, a.ndim) for k in axes)
     if isinstance(shift, (Array, Tracer)):
-        flat = lax.reshape(shift, (shift.size,))
-        shifts: list[Any] = [lax.index_in_dim(flat, k, 0, keepdims=False) for k in range(flat.size)]
-    else:
-        shifts = [static_int(s, "roll: argument 'shift'") for s in np.atleast_1d(np.asarray(shift)).ravel()]
+        return _rolled_by_array(a, shift, axes)
+    return _rolled(a, [static_int(s, "roll: argument 'shift'") for s in np.atleast_1d(np.asarray(shift)).ravel()], axes)
+
+
+def _roll_dynamic(a: Any, shift: Any, axes: tuple[int, ...]) -> Any:
+    flat = lax.reshape(shift, (shift.size,))
+    return _rolled(a, [lax.index_in_dim(flat, k, 0, keepdims=False) for k in range(flat.size)], axes)
+
+
+_rolled_by_array = eager(_roll_dynamic, (2,))
+
+
+def _rolled(a: Any, shifts: list[Any], axes: tuple[int, ...]) -> Any:
+    """a with elements moved by each shift along its axis; one shift goes along all axes, one axis has all shifts."""
     if len(shifts) == 1:
         shifts = shifts * len(axes)
     if len(axes) == 1:

@@ -170,7 +170,7 @@ class BatchInterpreter(Interpreter):
             return self.parent.call(closed, values)
         # With axes where they are: one that is moved is a copy, and its sums of products have another order than those
         # of the first time, when the rules themselves run.
-        axis = self.axis.in_force()
+        axis = self.axis if self.axis.placing is None else self.axis.in_force()
         key = ("mapped", axis, *dims)
         jaxpr_batched, mapped_out = closed.derived.get(key) or closed.cached(key, lambda: _mapped(closed, axis, dims))
         outs = self.parent.call(jaxpr_batched, values)
@@ -205,7 +205,7 @@ class BatchInterpreter(Interpreter):
         if not collective and all(d is None for d in dims) and not self.acts_inside(params):
             return self.parent.process(primitive, values, params)
         typed = types.in_use()
-        axis = self.axis.in_force()
+        axis = self.axis.in_force() if typed else self.axis
         with (
             using(self.parent),
             types.mapping(axis.placing) if typed else _NOTHING,

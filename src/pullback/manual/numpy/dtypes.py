@@ -12,7 +12,7 @@ Returns:
 """,
     "iinfo": """
 Arguments:
-    dtype: integer dtype, or an array of one.
+    int_type: integer dtype, or an array of one.
 Returns:
     iinfo.
 

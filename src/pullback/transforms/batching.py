@@ -172,7 +172,7 @@ class BatchInterpreter(Interpreter):
         # of the first time, when the rules themselves run.
         axis = self.axis if self.axis.placing is None else self.axis.in_force()
         key = ("mapped", axis, *dims)
-        jaxpr_batched, mapped_out = closed.derived.get(key) or closed.cached(key, lambda: _mapped(closed, axis, dims))
+        jaxpr_batched, mapped_out = closed.derived.get(key) or _cached(closed, key, axis, dims)
         outs = self.parent.call(jaxpr_batched, values)
         source = user_source()
         for k, dim, aval in mapped_out:
@@ -290,6 +290,10 @@ class Front:
             self.holds = any(d is not None for d in dims)
         self.check(dims)
         return [move_batch_axis(v, d, self.dim, size) for v, d in zip(values, dims)]
+
+
+def _cached(closed: ClosedJaxpr, key: Any, axis: AxisData, dims: Any) -> Any:
+    return closed.cached(key, lambda: _mapped(closed, axis, dims))
 
 
 def _mapped(

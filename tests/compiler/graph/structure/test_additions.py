@@ -124,6 +124,21 @@ def test_loops_that_add_start_at_the_other_summand():
     np.testing.assert_allclose(zeros, want - (X + 1), atol=1e-6)
 
 
+@pytest.mark.parametrize("other", [jnp.negative, lambda z: 2 * z, lambda z: z[::-1], lambda z: jnp.pad(z[9:], (0, 9))])
+def test_what_a_loop_or_a_branch_has_added_is_added_once(other):
+    """Whatever other rules make of the sum: that of a negative number is a difference."""
+
+    def f(u, z, p):
+        s = lax.fori_loop(0, 9, lambda i, s: s.at[i * i].add(u[i]), jnp.zeros(N))
+        c = lax.cond(p > 0, lambda: jnp.zeros(N).at[3].add(u[0]), lambda: jnp.zeros(N))
+        return other(z) + s, c + other(z)
+
+    with pb.disable_jit():
+        want = f(X + 1, X, 1)
+    for a, b in zip(pb.jit(f)(X + 1, X, 1), want):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 def test_numbers_that_are_not_finite_make_zeros_nan():
     x = np.array([1, np.inf, np.nan] + [1.0] * 29, "f4")
     got = pb.jit(lambda x: jnp.zeros(32).at[0].set(2.0) * x)(x)

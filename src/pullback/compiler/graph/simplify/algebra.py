@@ -14,7 +14,7 @@ from pullback.compiler.graph.structure.axes import axis_rules
 from pullback.compiler.graph.structure.bands import BAND_RULES
 from pullback.compiler.graph.structure.bit_counts import BIT_COUNT_RULES
 from pullback.compiler.graph.structure.blocks import BLOCK_RULES
-from pullback.compiler.graph.structure.carried_sums import CARRIED_SUM_RULES
+from pullback.compiler.graph.structure.carried_sums import CARRIED_SUM_RULES, DONE_RULES
 from pullback.compiler.graph.structure.chirps import CHIRP_RULES
 from pullback.compiler.graph.structure.few_places import PLACE_RULES
 from pullback.compiler.graph.structure.folds import FOLD_RULES
@@ -71,6 +71,7 @@ def _applied(closed: ClosedJaxpr, whole: bool) -> ClosedJaxpr:
 def _rules() -> dict[str, tuple[Rule, ...]]:
     if len(_all) < len(registry):
         tables = (
+            DONE_RULES,  # first: what is summed already is summed by no other rule
             folding_rules(),
             simplification_rules(),
             CARRIED_SUM_RULES,

@@ -20,7 +20,7 @@ from pullback.compiler.graph.structure.additions import ADDED_BY, added_to, few_
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.loops.schedule.space import LANES
 
-_DONE = "sums that are carried"  # a note: (result of a loop or a branch: what was added inside of it)
+_DONE = "sums that are carried"  # a note: (result of a sum: that of the loop or branch that has made it already)
 
 
 def _scan(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -38,7 +38,7 @@ def _scan(r: Rewriter, eqn: JaxprEqn) -> Any:
     if not sums:
         return None
     operands = [sums.get(k - first, atom) for k, atom in enumerate(eqn.invars)]
-    return _noted(r, r.emit("scan", *operands, **p), sums)
+    return _noted(r, eqn, r.emit("scan", *operands, **p), sums)
 
 
 def _cond(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -54,7 +54,7 @@ def _cond(r: Rewriter, eqn: JaxprEqn) -> Any:
     if not sums:
         return None
     summed = tuple(_simplified(r, _with_summands(branch, sums)) for branch in branches)
-    return _noted(r, r.emit("cond", *eqn.invars, *sums.values(), **eqn.params | {"branches": summed}), sums)
+    return _noted(r, eqn, r.emit("cond", *eqn.invars, *sums.values(), **eqn.params | {"branches": summed}), sums)
 
 
 def _summand(r: Rewriter, out: Any) -> Any:
@@ -62,7 +62,7 @@ def _summand(r: Rewriter, out: Any) -> Any:
     if not isinstance(out, Var) or out.aval.size < LANES or r.uses[out] != 1:
         return None
     reader = r.readers.get(out, [None])[0]
-    if reader is None or reader.primitive.name not in ("add", "add_any"):
+    if reader is None or reader.primitive.name != "add":
         return None
     x = r.read(reader.invars[1] if reader.invars[0] is out else reader.invars[0])
     known = x in r.definitions or x in r.closed.jaxpr.invars if isinstance(x, Var) else False
@@ -71,18 +71,16 @@ def _summand(r: Rewriter, out: Any) -> Any:
     return x
 
 
-def _noted(r: Rewriter, results: list[Any], sums: dict[int, Any]) -> list[Any]:
-    r.notes.setdefault(_DONE, {}).update({results[k]: x for k, x in sums.items()})
+def _noted(r: Rewriter, eqn: JaxprEqn, results: list[Any], sums: dict[int, Any]) -> list[Any]:
+    for k in sums:
+        (reader,) = r.readers[eqn.outvars[k]]
+        r.notes.setdefault(_DONE, {})[reader.outvars[0]] = results[k]
     return results
 
 
 def _add(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """A sum that a loop or a branch has made already."""
-    done = r.notes.get(_DONE, {})
-    for x, y in (eqn.invars, eqn.invars[::-1]):
-        if isinstance(y, Var) and done.get(y) is x:
-            return y
-    return None
+    """A sum that a loop or a branch has made already; before other rules, which might write it otherwise."""
+    return r.notes.get(_DONE, {}).get(eqn.outvars[0])
 
 
 # ------------------------------------------------------------------------------------------ what loops and branches do
@@ -192,8 +190,5 @@ def _simplified(r: Rewriter, closed: ClosedJaxpr) -> ClosedJaxpr:
     return inner.run(lambda each: each)
 
 
-CARRIED_SUM_RULES: dict[str, tuple[Rule, ...]] = {
-    "scan": (_scan,),
-    "cond": (_cond,),
-    "add": (_add,),
-}
+CARRIED_SUM_RULES: dict[str, tuple[Rule, ...]] = {"scan": (_scan,), "cond": (_cond,)}
+DONE_RULES: dict[str, tuple[Rule, ...]] = {"add": (_add,)}  # these come first

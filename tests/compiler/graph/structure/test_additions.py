@@ -139,6 +139,23 @@ def test_what_a_loop_or_a_branch_has_added_is_added_once(other):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+def test_what_is_no_sum_of_terms_is_done_to_the_sum():
+    """Of numbers added at one place, the whole part and the quotient are those of their sum."""
+    i = np.array([3, 3, 5], np.int32)
+    u = np.array([0.6, 0.6, 2.7], "f4")
+
+    def f(i, u):
+        s = jnp.zeros(N).at[i].add(u)
+        t = lax.dynamic_update_slice(jnp.zeros(N), u[2:], (i[2],))
+        k = jnp.zeros(N, int).at[i].add(2)
+        return s.astype(int), t.astype(int), k // 3, lax.div(k, 3), s.astype("f2"), s.astype(complex)
+
+    with pb.disable_jit():
+        want = f(i, u)
+    for a, b in zip(pb.jit(f)(i, u), want):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_numbers_that_are_not_finite_make_zeros_nan():
     x = np.array([1, np.inf, np.nan] + [1.0] * 29, "f4")
     got = pb.jit(lambda x: jnp.zeros(32).at[0].set(2.0) * x)(x)

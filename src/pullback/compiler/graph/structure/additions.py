@@ -150,8 +150,10 @@ def _scaled(r: Rewriter, eqn: JaxprEqn) -> Any:
     for side in (0, 1) if eqn.primitive.name == "mul" else (0,):
         if found := few_windows(r, eqn.invars[side]):
             number, factor = r.scalar(eqn.invars[1 - side]), r.splat(eqn.invars[1 - side])
-            if number is None or not np.isfinite(number) or (eqn.primitive.name == "div" and number == 0):
+            if number is None or not np.isfinite(number):
                 continue
+            if eqn.primitive.name == "div" and (number == 0 or eqn.outvars[0].aval.dtype.kind not in "fc"):
+                continue  # of integers, the quotient of a sum is no sum of quotients
             scaled = [w._replace(added=r.emit(eqn.primitive, w.added, factor)) for w in found]
             return _zeros_with(r, eqn.outvars[0].aval, scaled)
     return None
@@ -162,8 +164,18 @@ def _each(r: Rewriter, eqn: JaxprEqn) -> Any:
     found = few_windows(r, eqn.invars[0])
     if not found or not isinstance(eqn.outvars[0].aval.dtype, np.dtype) or eqn.outvars[0].aval.dtype.kind not in "iufc":
         return None
+    if eqn.primitive.name == "convert_element_type" and not _is_of_each(found, eqn):
+        return None
     done = [w._replace(added=r.emit(eqn.primitive, w.added, **eqn.params)) for w in found]
     return _zeros_with(r, eqn.outvars[0].aval, done)
+
+
+def _is_of_each(found: list[Window], eqn: JaxprEqn) -> bool:
+    """Whether a sum that is converted is that of what is converted: of one term, or of floats that are no narrower."""
+    if len(found) == 1 and found[0].update is None:
+        return True
+    old, new = eqn.invars[0].aval.dtype, eqn.outvars[0].aval.dtype
+    return old.kind == new.kind and old.kind in "fc" and old.itemsize <= new.itemsize
 
 
 def _masked(r: Rewriter, eqn: JaxprEqn) -> Any:

@@ -70,8 +70,9 @@ class Nest:
     """`emit(ctx)` writes statements over operands and results in memory.
 
     ctx.operand(k), ctx.result(k): Storage(buffer, offset, shape, strides), row-major contiguous unless `strided` says
-    that the rule takes any strides of operands. ctx.load(storage, index), ctx.store(storage, index, value),
-    ctx.temporary(dtype, shape), ctx.subprogram(closed_jaxpr, inputs, outputs), ctx.call(symbol, *args), ctx.b.
+    that the rule takes any strides of operands, and of results that are windows of larger arrays.
+    ctx.load(storage, index), ctx.store(storage, index, value), ctx.temporary(dtype, shape),
+    ctx.subprogram(closed_jaxpr, inputs, outputs), ctx.call(symbol, *args), ctx.b.
     `in_place`: the operand whose memory result 0 takes over; it already holds the operand's values when `emit` runs.
     `shared(params)`: pairs (operand, result) that may be in one memory, as `emit` finds out by comparing them.
     `window(eqn)`: (operand, starts) if that operand is to be in result 0 from `starts` on; it may be there already.

@@ -78,3 +78,31 @@ def test_arguments_stay_what_they_are():
     x = normal(6, 8)
     r = check(lambda x: x.at[1:].set(jnp.sin(x[1:])), x)
     assert r.outputs[0][0].tolist() == x[0].tolist()
+
+
+CALLS = {
+    "sort": lambda z: jnp.sort(z, 1),
+    "top_k": lambda z: lax.top_k(z, 4)[0],
+    "solve": lambda z: jnp.linalg.solve(z @ z.T + np.eye(3, dtype=F), z),
+    "scatter": lambda z: (z * F(2)).at[np.array([0, 2, 1])].add(z),
+    "diagonal": lambda z: (z * F(2)).at[np.arange(3), np.arange(3)].add(F(1)),
+    "update": lambda z: lax.dynamic_update_slice(z, z[:1] * F(2), (z[0, 0].astype(np.int32), 0)),
+    "product": lambda z: z @ (z.T @ z),
+    "running": lambda z: jnp.cumsum(z, 1),
+    "rows": lambda z: jnp.einsum("ijk,ik->ij", jnp.stack([z.T] * 3), z[:, :3]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_results_of_calls_are_written_into_windows_whose_rows_lie_apart(call):
+    z = normal(3, 4, seed=1)
+    check(lambda x, z: x.at[1:4, 2:6].set(call(z)), normal(8, 9), z)
+    check(lambda x: (x * F(2)).at[1:4, 2:6].set(call(x[1:4, 2:6])), normal(8, 9))
+    check(steps(lambda x: ((x * F(0.5)).at[1:4, 2:6].set(call(x[5:, 5:])),)), normal(8, 9))
+    check(lambda z: jnp.zeros((2, 3, 5, 4), F).at[1, :, 2].set(call(z)), z)
+
+
+def test_batches_of_products_are_written_into_windows():
+    x = normal(3, 4, 5, 6)
+    check(lambda x: jnp.zeros((5, 5, 6, 8), F).at[1:4, 1:, 1:, 2:].set(jnp.einsum("abij,abkj,abkl->abil", x, x, x)), x)
+    check(lambda x: jnp.zeros((3, 5, 5, 6), F).at[:, 1:].set(jnp.einsum("ac,bd->abcd", x[:, 0, :, 0], x[0, :, 0])), x)

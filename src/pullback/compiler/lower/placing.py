@@ -19,7 +19,14 @@ from pullback.compiler.graph.fuse.access import ir_dtype
 from pullback.compiler.graph.fuse.groups import Fusion, Group, Row, operand_pairs
 from pullback.compiler.graph.fuse.rows import LOCAL_BYTES
 from pullback.compiler.lower.storage import Storage, contiguous, row_major
-from pullback.compiler.lower.window_places import Position, Window, keep_apart, known_windows, reads_alone
+from pullback.compiler.lower.window_places import (
+    Position,
+    Window,
+    keep_apart,
+    known_windows,
+    may_be_written,
+    reads_alone,
+)
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder
 
@@ -184,6 +191,8 @@ class _Placer:
             return False
         if any(atom is var for atom, _ in self.copies):
             return False
+        if group.call is not None and not may_be_written(self.eqns[group.call], var, window):
+            return False
         made = self.made.get(array)
         if made is not None:
             memory = self.memories.get(array)
@@ -323,7 +332,9 @@ class _Placer:
         k = getattr(eqn.primitive.lower, "in_place", None)
         if k is None or isinstance(eqn.invars[k], Literal):
             return
-        operand, memory = eqn.invars[k], self.memories[eqn.outvars[0]]
+        operand, memory = eqn.invars[k], self.memories.get(eqn.outvars[0])
+        if memory is None:  # it is a window of an array, where its operand does not lie
+            return
         if operand in memory.members or (
             operand in self.inputs and memory.fixed is not None and memory.fixed.same_memory(self.inputs[operand])
         ):

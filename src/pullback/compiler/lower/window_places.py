@@ -48,6 +48,16 @@ def known_windows(eqns: Sequence[JaxprEqn], groups: Iterable[Group]) -> dict[Var
     return found
 
 
+def may_be_written(eqn: JaxprEqn, part: Var, window: Window) -> bool:
+    """Whether a call can have its result in a window: rules that do not take strides need it in one piece."""
+    if isinstance(eqn.primitive.lower, Nest) and eqn.primitive.lower.strided:
+        return True
+    sizes = [(n, whole) for n, whole in zip(part.aval.shape, window.array.aval.shape)]
+    while sizes and sizes[0][0] == 1:
+        sizes.pop(0)
+    return all(n == whole for n, whole in sizes[1:])
+
+
 def reads_alone(group: Group, array: Var, window: Window) -> bool:
     """Whether a group reads only those elements of the array whose places its own results take."""
     for index in group.reads[array]:

@@ -342,8 +342,15 @@ def dot_general(
 
     x and y may have any strides. Operands of another type than the result are converted first, but for bf16 and
     integers of 8 bits where there is a kernel; results of 16 bits are computed in float32. Batches become a parallel
-    loop.
+    loop. A result of other than two axes whose rows lie apart is computed elsewhere, and copied.
     """
+    if not out.contiguous and (
+        out.ndim != 2 or batch[0] or x.ndim == len(contracting[0]) or y.ndim == len(contracting[1])
+    ):
+        target = ctx.temporary(out.dtype, out.shape)
+        dot_general(ctx, target, x, y, contracting, batch)
+        ctx.copy(out, target)
+        return
     tiled = tiles.kind_of(x, y, out.dtype) is not None
     if tiled and _by_tiles(ctx, out, x, y, contracting, batch):
         return

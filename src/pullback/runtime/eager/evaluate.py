@@ -282,7 +282,8 @@ def reference_eval(closed: ClosedJaxpr, args: Any) -> list[np.ndarray]:
             if isinstance(primitive.lower, Inline):
                 lower = primitive.lower
                 body = lower.trace(avals, params) if isinstance(lower, InlineFunction) else lower.jaxpr(params)
-                return eval_jaxpr(body.jaxpr, body.consts, *args)
+                outs = eval_jaxpr(body.jaxpr, body.consts, *args)
+                return outs if primitive.multiple_results else outs[0]
             if isinstance(primitive.reference, NoRule):
                 return primitive.evaluate(*args, **params)  # type: ignore[misc]
             operands = [np.asarray(x, a.dtype) if isinstance(a.dtype, np.dtype) else x for x, a in zip(args, avals)]

@@ -241,6 +241,12 @@ def typed(
     return _intern(key) if found is None else found
 
 
+def expect_varying() -> None:
+    """From now on types are asked along which axes values vary: a shard_map is traced that may have no other."""
+    global any_typed
+    any_typed = True
+
+
 def expect_places() -> None:
     """From now on types are asked where arrays lie: there is one along explicit axes, or in the host's memory."""
     global any_typed, any_placed

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, UndefinedPrimal, Zero, eval_jaxpr, extend_axis_env, hooks, trace
-from pullback.core.avals import ShapedArray, typed
+from pullback.core.avals import ShapedArray, expect_varying, typed
 from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Inline
 from pullback.core.primitive import NoRule
@@ -44,6 +44,8 @@ def axes_of(mesh: Any, names: frozenset) -> list[Any]:
 @contextlib.contextmanager
 def inside(mesh: Any, axes: frozenset, check: bool) -> Iterator[None]:
     """Where a function of parts is traced: collectives may name the axes, and types say what varies along them."""
+    if check:
+        expect_varying()
     with contextlib.ExitStack() as stack:
         for axis in axes_of(mesh, axes):
             stack.enter_context(extend_axis_env(axis, dict(mesh.shape)[axis]))

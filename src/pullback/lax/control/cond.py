@@ -16,6 +16,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core import (
     ClosedJaxpr,
+    Literal,
     NoRule,
     Primitive,
     UndefinedPrimal,
@@ -25,15 +26,17 @@ from pullback.core import (
     eval_jaxpr,
     high,
     hooks,
+    registry,
     trace,
     typeof,
 )
-from pullback.core.avals import type_of_operand
+from pullback.core.avals import ShapedArray, type_of_operand, typed
 from pullback.core.explain import type_shown
+from pullback.core.jaxpr import bind_again
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
 from pullback.core.source import located
-from pullback.core.types import in_use, place_of_type, type_of_operands
+from pullback.core.types import Axes, in_use, named, place_of_type, programs, type_of_operands, vma_of
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.call import running_once
@@ -151,6 +154,10 @@ def _choose(name, index, branches, operands, labels):
 
         return _choose(name, index, tuple(map(closing, branches)), tuple(arrays), labels)
     leaves = control.as_arrays(name, "operands", given)
+    consts_vary = False
+    axes = vma_of(typeof(index)) if in_use() else Axes()
+    if axes:
+        leaves = [_varying(x, axes) for x in leaves]
     avals = [*map(type_of_operands(), leaves)]
     order = range(len(branches)) if name == "switch" else (1, 0)  # true_fun is traced first
     found: dict[int, Any] = {}  # by function: the same one is traced once
@@ -158,6 +165,9 @@ def _choose(name, index, branches, operands, labels):
         if id(branches[k]) not in found:
             found[id(branches[k])] = control.trace_body(branches[k], tree, avals, name)
     traced = [found[id(branch)] for branch in branches]
+    if axes and not any(True for closed, _, _ in traced for eqn in closed.jaxpr.eqns for _ in programs(eqn.params)):
+        traced = [(_with_varying(closed, axes), consts, tree) for closed, consts, tree in traced]
+        consts_vary = True
     out_tree = traced[0][2]
     for (_closed, _, other), label in zip(traced[1:], labels[1:]):
         if other != out_tree:
@@ -184,19 +194,53 @@ def _choose(name, index, branches, operands, labels):
             )
     # Every branch takes the values that any of them closes over.
     all_consts = {id(c): c for _, consts, _ in traced for c in consts}
+    given_consts = [_varying(c, axes) if consts_vary else c for c in all_consts.values()]
     closed_branches = []
     for closed, consts, _ in traced:
         invars = closed.jaxpr.invars
         own = {id(c): v for c, v in zip(consts, invars)}
-        new = [own[key] if key in own else Var(type_of_operand(c)) for key, c in all_consts.items()]
+        new = [own[key] if key in own else Var(type_of_operand(c)) for key, c in zip(all_consts, given_consts)]
         closed_branches.append(ClosedJaxpr(closed.jaxpr.replace(invars=new + invars[len(consts) :]), closed.consts))
-    values = [*all_consts.values(), *leaves]
+    values = [*given_consts, *leaves]
     same = [_same_operand(closed_branches, k) for k in range(len(outs[0]))]
     if any(n is not None for n in same):
         left = [k for k, n in enumerate(same) if n is None]
         closed_branches = [_with_outputs(c, left) for c in closed_branches]
     chosen = iter(cond_p.bind(index, *values, branches=tuple(closed_branches)))
     return tree_unflatten(out_tree, [next(chosen) if n is None else values[n] for n in same])
+
+
+def _varying(x: Any, axes: frozenset) -> Any:
+    """x, that varies along all of these axes of shard_map."""
+    more = axes - vma_of(typeof(x)) if isinstance(typeof(x), ShapedArray) else axes - axes
+    return registry["pvary"].bind(x, axes=tuple(sorted(more, key=str))) if more else x
+
+
+def _with_varying(closed: ClosedJaxpr, axes: frozenset) -> ClosedJaxpr:
+    """A branch whose arguments vary along the axes that the predicate varies along, also those of what it closes over.
+    Devices choose for themselves: a sum of cotangents over these axes has to stand outside, where all come.
+    """
+    avals = closed.in_avals
+    wanted = [typed(a, a.placing, vma_of(a) | axes, a.memory_space) if isinstance(a, ShapedArray) else a for a in avals]
+    if all(a is b for a, b in zip(wanted, avals)):
+        return closed
+
+    def run(*args: Any) -> list[Any]:
+        env: dict[Any, Any] = dict(zip([*closed.jaxpr.constvars, *closed.jaxpr.invars], [*closed.consts, *args]))
+
+        def read(atom: Any) -> Any:
+            return atom.operand if isinstance(atom, Literal) else env[atom]
+
+        for eqn in closed.jaxpr.eqns:
+            values = [read(a) for a in eqn.invars]
+            if eqn.primitive.name == "pvary":
+                outs = _varying(values[0], frozenset(eqn.params["axes"]))
+            else:
+                outs = bind_again(eqn, values)
+            env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
+        return [read(a) for a in closed.jaxpr.outvars]
+
+    return trace(run, wanted, closed.jaxpr.debug_info)
 
 
 def _same_operand(branches: list[ClosedJaxpr], k: int) -> int | None:
@@ -341,6 +385,12 @@ def _transpose(outs_bar, index, *operands, branches):
     integers = are_of_integers(branches[0].out_avals, outs_bar)
     key = ("cond_transpose", tuple(linear), tuple(nonzero), integers)
     backwards = tuple(b.cached(key, lambda b=b: _transposed_branch(b, linear, nonzero, integers)) for b in branches)
+    if in_use() and (axes := vma_of(typeof(index))) and (held := axes & _axes_inside(backwards)):
+        raise NotImplementedError(
+            f"transpose of cond: the predicate varies along the axes {sorted(map(str, held))} of shard_map, and a "
+            "branch would sum cotangents over them, where not all devices come; make what it closes over vary, by "
+            "jax.lax.pcast(..., to='varying')"
+        )
     found = iter(
         cond_p.bind(
             index,
@@ -349,7 +399,27 @@ def _transpose(outs_bar, index, *operands, branches):
             branches=backwards,
         )
     )
-    return [None] + [next(found) if lin else None for lin in linear]
+    return [None] + [_summed(next(found), a.aval) if lin else None for a, lin in zip(operands, linear)]
+
+
+def _axes_inside(branches: Sequence[ClosedJaxpr]) -> frozenset:
+    """The axes of shard_map over which branches sum."""
+    found: frozenset = Axes()
+    for branch in branches:
+        jaxpr = getattr(branch, "jaxpr", branch)
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name == "psum_invariant":
+                found |= named(eqn.primitive, eqn.params)
+            found |= _axes_inside(list(programs(eqn.params)))
+    return found
+
+
+def _summed(bar: Any, aval: Any) -> Any:
+    """A cotangent, summed over the axes along which the predicate varies, and with it what is chosen, of a value that
+    does not.
+    """
+    axes = vma_of(typeof(bar)) - vma_of(aval) if in_use() else ()
+    return registry["psum_invariant"].bind(bar, axes=tuple(sorted(axes, key=str)))[0] if axes else bar
 
 
 def _transposed_branch(closed: ClosedJaxpr, linear, nonzero, integers: bool) -> ClosedJaxpr:

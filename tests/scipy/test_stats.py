@@ -289,3 +289,37 @@ def test_types_of_quantiles_and_kernels():
         for of in ("int64", "float64"):  # int32 gives float32, as promotion has it
             points = jnp.array([1, 2, 3, 0]).astype(of)
             assert stats.gaussian_kde(points)(points[:2]).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("beta", (-1.0, 2.0)),
+        ("beta", (2.0, 2.0, 0.0, -1.0)),
+        ("gumbel_r", (0.0, -1.0)),
+        ("gumbel_l", (0.0, 0.0)),
+    ],
+)
+@pytest.mark.parametrize("method", ["logpdf", "pdf"])
+def test_parameters_outside_of_their_domain_give_nan(name, parameters, method):
+    family = getattr(stats, name)
+    assert np.isnan(getattr(family, method)(jnp.array([-1.0, 0.25, 3.0]), *parameters)).all()
+    assert np.isnan(stats.gennorm.cdf(jnp.array([-1.0, 0.25]), 0.0)).all()
+    if name.startswith("gumbel"):
+        for other in ("cdf", "logcdf", "sf", "logsf", "ppf"):
+            assert np.isnan(getattr(family, other)(jnp.array([0.25, 0.5]), *parameters)).all()
+
+
+def test_supports_are_decided_by_the_variable_itself():
+    x = jnp.array([-2.0, 0.5, 3.0])
+    for family, parameters in ((stats.expon, ()), (stats.chi2, (2.5,)), (stats.gamma, (1.5,)), (stats.pareto, (2.5,))):
+        values = np.asarray(family.logpdf(x, *parameters, 0.0, -1.0))
+        assert np.isneginf(values[0]) and np.isnan(values[1:]).all(), family
+
+
+def test_masses_between_whole_numbers_follow_the_formula():
+    np.testing.assert_allclose(
+        stats.bernoulli.pmf(jnp.array([-0.5, 0.25, 1.5]), 0.3), [0, 0.3**0.25 * 0.7**0.75, 0], rtol=1e-5
+    )
+    assert stats.binom.pmf(3.0, 2.5, 0.3) > 0 and stats.binom.pmf(3.5, 2.5, 0.3) == 0
+    assert stats.beta.cdf(1, 0.5, 0.25).weak_type and stats.beta.logsf(1, 0.5, 0.25).weak_type

@@ -45,9 +45,3 @@ def within(outside: Any, value: float | Any, function: Callable[[Any], Any], z: 
     """
     inner = function(jnp.where(outside, point, z))
     return jnp.where(outside & ~jnp.isnan(inner), value, inner)
-
-
-def interior(z: Any, edge: float) -> Any:
-    """z above the edge of a support, and a number inside elsewhere: there a function may be inf, which would make the
-    cotangent nan that goes to what `where` does not choose."""
-    return jnp.where(z <= edge, edge + 1, z)

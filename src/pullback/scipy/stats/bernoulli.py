@@ -13,11 +13,11 @@ from pullback.scipy.stats._common import promoted_reals
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
-    """log p at 1, log(1 - p) at 0, -inf elsewhere."""
+    """x log p + (1 - x) log(1 - p), 0 <= x <= 1."""
     k, p, loc = promoted_reals(k, p, loc)
     x = k - loc
     value = special.xlogy(x, p) + special.xlog1py(1 - x, -p)
-    return jnp.where((x == 0) | (x == 1) | jnp.isnan(x), value, -np.inf)
+    return jnp.where((x < 0) | (x > 1), -np.inf, value)
 
 
 def pmf(k: Any, p: Any, loc: Any = 0) -> Any:

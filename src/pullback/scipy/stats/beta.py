@@ -18,7 +18,8 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     z = (x - loc) / scale
     shape = special.xlogy(a - 1, z) + special.xlog1py(b - 1, -z)
     value = shape - special.betaln(a, b) - jnp.log(scale)
-    return inside(~((z < 0) | (z > 1)), value)
+    value = inside(~((z < 0) | (z > 1)), value)
+    return inside((a > 0) & (b > 0) & (scale > 0), value, np.nan)
 
 
 def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -27,7 +28,7 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 def _within(z: Any, below: float, above: float, function: Callable[[Any], Any]) -> Any:
-    return within((z < 0) | (z > 1), jnp.where(z < 0, below, above).astype(z.dtype), function, z, 0.5)
+    return within((z < 0) | (z > 1), jnp.where(z < 0, below, above), function, z, 0.5)
 
 
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -17,7 +17,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     y = k - loc
     choose = special.gammaln(n + 1) - special.gammaln(y + 1) - special.gammaln(n - y + 1)
     value = choose + special.xlogy(y, p) + special.xlog1py(n - y, -p)
-    return jnp.where((y >= 0) & (y <= n), value, -np.inf)
+    return jnp.where((y >= 0) & (y < n + 1), value, -np.inf)
 
 
 def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:

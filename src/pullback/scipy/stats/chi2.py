@@ -17,7 +17,7 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     x, df, loc, scale = promoted(x, df, loc, scale)
     z, half = (x - loc) / scale, df / 2
     value = special.xlogy(half - 1, z) - z / 2 - special.gammaln(half) - half * math.log(2) - jnp.log(scale)
-    return inside(~(z < 0), value)
+    return inside(~(x < loc), value)
 
 
 def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 import pullback.numpy as jnp
-from pullback.scipy.stats._common import inside, interior, promoted_reals, weakly_promoted
+from pullback.scipy.stats._common import inside, promoted_reals, weakly_promoted
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-z - log(scale), z >= 0."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return inside(~(z < 0), -z - jnp.log(scale))
+    return inside(~(x < loc), -z - jnp.log(scale))
 
 
 def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -26,28 +26,31 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """1 - exp(-z)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z < 0, 0, -jnp.expm1(-jnp.where(z < 0, 0, z)))
+    below = x < loc
+    return jnp.where(below, 0, -jnp.expm1(-jnp.where(below, 0, z)))
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z <= 0, -np.inf, jnp.log1p(-jnp.exp(-interior(z, 0))))
+    below = x <= loc
+    return jnp.where(below, -np.inf, jnp.log1p(-jnp.exp(-jnp.where(below, 1, z))))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """exp(-z)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z < 0, 1, jnp.exp(-jnp.where(z < 0, 0, z)))
+    below = x < loc
+    return jnp.where(below, 1, jnp.exp(-jnp.where(below, 0, z)))
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-z."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
     z = (x - loc) / scale
-    return jnp.where(z < 0, 0, -z)
+    return jnp.where(x < loc, 0, -z)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:

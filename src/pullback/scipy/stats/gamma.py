@@ -8,7 +8,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback.scipy import special
-from pullback.scipy.stats._common import promoted, weakly_promoted, within
+from pullback.scipy.stats._common import inside, promoted, weakly_promoted, within
 
 
 def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -16,7 +16,9 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     x, a, loc, scale = promoted(x, a, loc, scale)
     z = (x - loc) / scale
     normal = special.gammaln(a) + jnp.log(scale)
-    return within(z < 0, -np.inf, lambda z: special.xlogy(a - 1, z) - z - normal, z, 1)
+    below = x < loc
+    z = jnp.where(below, 1, z)
+    return inside(~below, special.xlogy(a - 1, z) - z - normal)
 
 
 def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -25,7 +25,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-exp(z)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
-    return -jnp.exp((x - loc) / scale)
+    return inside(scale > 0, -jnp.exp((x - loc) / scale), np.nan)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -36,7 +36,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X <= x)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
-    return -jnp.expm1(-jnp.exp((x - loc) / scale))
+    return inside(scale > 0, -jnp.expm1(-jnp.exp((x - loc) / scale)), np.nan)
 
 
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -47,4 +47,4 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log(-log(1 - p))."""
     p, loc, scale = promoted_reals(p, loc, scale, by=weakly_promoted)
-    return loc + scale * jnp.log(-jnp.log1p(-p))
+    return inside(scale > 0, loc + scale * jnp.log(-jnp.log1p(-p)), np.nan)

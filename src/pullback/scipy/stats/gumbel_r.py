@@ -25,7 +25,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-exp(-z)."""
     x, loc, scale = promoted_reals(x, loc, scale, by=weakly_promoted)
-    return -jnp.exp((loc - x) / scale)
+    return inside(scale > 0, -jnp.exp((loc - x) / scale), np.nan)
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -36,13 +36,13 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """-log(-log p)."""
     p, loc, scale = promoted_reals(p, loc, scale, by=weakly_promoted)
-    return loc - scale * jnp.log(-jnp.log(p))
+    return inside(scale > 0, loc - scale * jnp.log(-jnp.log(p)), np.nan)
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """P(X > x)."""
     x, loc, scale = promoted_reals(x, loc, scale)
-    return -jnp.expm1(-jnp.exp((loc - x) / scale))
+    return inside(scale > 0, -jnp.expm1(-jnp.exp((loc - x) / scale)), np.nan)
 
 
 def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:

@@ -140,7 +140,7 @@ def test_arrays_from_parts():
         jax.make_array_from_single_device_arrays((2,), PLACE, [jnp.arange(2)] * 2)
     with pytest.raises(ValueError, match="global_shape"):
         jax.make_array_from_process_local_data(PLACE, np.ones(2), (4,))
-    with pytest.raises(TypeError, match="must be an instance of `jax"):
+    with pytest.raises(TypeError, match="should be an instance of `jax"):
         jax.make_array_from_callback((2,), None, lambda index: np.ones(2))
 
 

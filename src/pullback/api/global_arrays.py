@@ -24,7 +24,9 @@ from pullback.util.pytree import tree_flatten, tree_unflatten
 def _sharding(name: str, given: Any) -> Sharding:
     found = getattr(given, "sharding", given)  # a Format has one
     if not isinstance(found, Sharding):
-        raise TypeError(f"{name}: `sharding` must be an instance of `jax.sharding.Sharding`, got {given!r}")
+        raise TypeError(
+            f"{name}: sharding should be an instance of `jax.sharding.Sharding`. Got {given} of type {type(given)}"
+        )
     return found
 
 

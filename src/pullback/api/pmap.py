@@ -342,6 +342,11 @@ class _Pmap:
         if not set().union(*[some for where, some in found.items() if where != "axis_size"]):
             raise ValueError(f"pmap requires at least one argument with a mapped axis. pmap of {self.label} has none.")
         sizes = set().union(*found.values())
+        if self.axis_size is not None and len(sizes) == 2:
+            (other,) = sizes - {self.axis_size}
+            raise ValueError(
+                f"Specified axis_size {self.axis_size} doesn't match received axis_size {other}. (pmap of {self.label})"
+            )
         if len(sizes) > 1:
             parts = [f"{where} has {', '.join(map(str, sorted(some)))}" for where, some in found.items() if some]
             raise ValueError(

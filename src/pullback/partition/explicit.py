@@ -41,6 +41,7 @@ _ALIKE = {
     *("all_gather", "all_gather_invariant", "reduce_scatter", "all_to_all"),
 }
 _CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+_OF_MATRICES = ("cholesky", "eig", "eigh", "lu", "qr", "schur", "svd", "triangular_solve", "tridiagonal_solve")
 
 
 def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Any]:
@@ -336,6 +337,26 @@ def _not_cut(name: str, aval: Any, params: dict[str, Any], in_avals: Any, outs: 
         return (
             f"Operand cannot be sharded on dimension {along} when the tiling is non-trivial. Got input type: "
             f"{aval.str_short(False)} with reps: {params['reps']}"
+        )
+    if name == "order_statistics":
+        return (
+            f"Arguments to sort must be unsharded over the sorting dimension. Got {aval.short()}; use "
+            "jax.sharding.reshard"
+        )
+    if name == "top_k":
+        return (
+            "The input should be unsharded over the axis along which to compute the top_k values. Got input "
+            f"type={aval.str_short(False)}; use jax.sharding.reshard"
+        )
+    if name == "unstack":
+        return (
+            f"unstack operand cannot be sharded on the unstacking axis. Got operand type={aval.short()}; use "
+            "jax.sharding.reshard"
+        )
+    if name in _OF_MATRICES:
+        return (
+            f"Input {next(k for k, a in enumerate(in_avals) if a is aval)} to {name} must be unsharded on non-batch "
+            f"dimensions, but got {aval.placing.spec} of {aval.short()}; use jax.sharding.reshard"
         )
     if name == "sort":
         return (

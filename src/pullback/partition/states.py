@@ -52,7 +52,8 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
     if unreduced:
         if name not in _LINEAR:
             raise NotImplementedError(
-                f"{name} of {shown}: values that are still to be summed over mesh axes; use jax.sharding.reshard first"
+                f"unreduced rule for {name} is not implemented: {shown} is still to be summed over mesh axes; use "
+                "jax.sharding.reshard first"
             )
         _check_terms(name, in_avals, states, shown)
     reduced = {state[1] for state in states if state[1]}

@@ -308,7 +308,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     permutation.
     """
     if sorted(perm) != list(range(len(perm))):
-        raise ValueError(f"pshuffle: perm must be a permutation, got {tuple(perm)}")
+        raise ValueError(f"pshuffle: `perm` does not represent a permutation: {list(perm)}")
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
@@ -369,8 +369,8 @@ def _exchange_shape(aval, *, split_axis, concat_axis, tiled, axis_size, axis_ind
     if tiled:
         if shape[split_axis] % axis_size:
             raise ValueError(
-                f"all_to_all split_axis of size {shape[split_axis]} must be divisible by the size {axis_size} of the "
-                f"named axis"
+                f"The size of all_to_all split_axis ({shape[split_axis]}) has to be divisible by the size of the named "
+                f"axis ({axis_size})"
             )
         shape[split_axis] //= axis_size
         shape[concat_axis] *= axis_size

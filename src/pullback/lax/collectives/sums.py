@@ -186,7 +186,7 @@ psum_invariant_p = _sum(
     _invariant_transpose,
 )
 
-_NOT_DIFFERENTIABLE = NoRule("it has none in JAX either; use all_gather and a maximum or minimum")
+_NOT_DIFFERENTIABLE = NoRule("not implemented, as in JAX; use all_gather and a maximum or minimum")
 pmax_p = _reducing(
     "pmax", "Maxima over named axes.", lambda: lax.reduce_max_p, lambda x, n: x, _NOT_DIFFERENTIABLE, NOT_LINEAR
 )

@@ -220,7 +220,7 @@ def _dlpack_of(self: Any, **options: Any) -> Any:
 def _pointer_of(self: Any) -> int:
     """The address of the first element; JaxRuntimeError for an array that is cut over devices."""
     if isinstance(self._device, Sharding) and not self._device.is_fully_replicated:
-        raise JaxRuntimeError("UNIMPLEMENTED: unsafe_buffer_pointer() called on an array that is cut over devices")
+        raise JaxRuntimeError("INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for unsharded arrays")
     return _pointer(self)
 
 

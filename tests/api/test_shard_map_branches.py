@@ -1,4 +1,4 @@
-"""Branches in shard_map that each device chooses for itself: results vary, and cotangents are sums over all."""
+"""Branches and places in shard_map that each device chooses for itself: results vary, cotangents are sums over all."""
 
 import os
 import subprocess
@@ -29,6 +29,8 @@ BODIES = {
     "in a loop": lambda k, u, w: lax.scan(
         lambda c, step: (lax.cond(k == step, lambda: c * u, lambda: c - u), None), w, jnp.arange(3)
     )[0],
+    "added at places that vary": lambda k, u, w: u.at[k % 2].add(1.5),
+    "sums by segments that vary": lambda k, u, w: jax.ops.segment_sum(u, (jnp.arange(2) + k) % 2, 2),
     "mapped": lambda k, u, w: jax.vmap(lambda a: lax.cond(k == 0, lambda: a * u[0], lambda: -a))(u),
 }
 

@@ -263,7 +263,9 @@ def missing(primitive: Primitive, in_avals: Sequence[Any], params: dict[str, Any
     """The axes along which each operand is to vary as the others do, or the sharding that it is to have as a scalar
     beside what is reduced over axes; None where none lacks anything.
     """
-    if primitive.name == "pvary" or "own types" in primitive.traits or any(True for _ in programs(params)):
+    if primitive.name == "pvary" or "own types" in primitive.traits:
+        return None
+    if not combines(primitive) and any(True for _ in programs(params)):
         return None
     if (scalars := _reduced_scalars(primitive, in_avals)) is not None:
         return scalars

@@ -31,6 +31,7 @@ BODIES = {
     )[0],
     "added at places that vary": lambda k, u, w: u.at[k % 2].add(1.5),
     "sums by segments that vary": lambda k, u, w: jax.ops.segment_sum(u, (jnp.arange(2) + k) % 2, 2),
+    "steps that vary": lambda k, u, w: u * lax.while_loop(lambda n: n < k, lambda n: n + 1, 0),
     "mapped": lambda k, u, w: jax.vmap(lambda a: lax.cond(k == 0, lambda: a * u[0], lambda: -a))(u),
 }
 

@@ -312,6 +312,9 @@ def result_types(primitive: Primitive, in_avals: Sequence[Any], params: dict[str
     each = [together] * len(outs)
     if primitive.name in LOOPS:
         each = [vma_of(a) for a in params[LOOPS[primitive.name]].out_avals][: len(outs)]
+        if primitive.name == "while":  # devices stop after different numbers of steps where the condition varies
+            (stop,) = _results(params["cond_jaxpr"])
+            each = [vma | stop for vma in each]
     else:
         for program in () if combines(primitive) else programs(params):
             found = _results(program)

@@ -514,3 +514,13 @@ def test_arrays_that_32_bits_cannot_number(index):
     for read in (lambda x, i: x[i], lambda x, i: x.at[i].get(), lambda x, i: jnp.broadcast_to(x, (2, n))[1, i]):
         got = pullback.jit(lambda read=read: read(lax.iota(jnp.uint32, n), index(n)))()
         assert np.asarray(got).item() == n - 3
+
+
+def test_put_and_take_by_narrow_and_boolean_numbers():
+    """The size of the array need not fit the indices' type, and bools are the numbers 0 and 1."""
+    for mode in (None, "clip", "wrap"):
+        ones = jnp.put(jnp.zeros(300), jnp.array([3, 127], "int8"), 1.0, mode=mode, inplace=False)
+        assert np.flatnonzero(ones).tolist() == [3, 127]
+    mask = jnp.array([True, False, True])
+    assert jnp.put(jnp.zeros((2, 2)), mask, 9.0, inplace=False).tolist() == [[9, 9], [0, 0]]
+    assert lax.index_take(jnp.arange(3.0), (mask,), (0,)).tolist() == [1, 0, 1]

@@ -218,6 +218,8 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     if a.size == 0 or flat_index.size == 0 or flat_values.size == 0:
         return a
     flat_values = _as_long_as(flat_values, flat_index.size)
+    if flat_index.dtype.kind == "b" or flat_index.dtype.itemsize < 4:
+        flat_index = lax.convert_element_type(flat_index, np.int32)  # bools are the numbers 0 and 1; a.size must fit
     how: Any = mode
     if mode is None:
         how = "clip"  # negative numbers count from the end

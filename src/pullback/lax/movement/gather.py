@@ -512,7 +512,9 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """
     src = as_array(src, "index_take")
     axes = tuple(canonical_axis(a, src.ndim, "index_take") for a in axes)
-    indices = lax.stack(as_arrays("index_take", *[idxs[k] for k in range(len(axes))]), 1)
+    vectors = as_arrays("index_take", *[idxs[k] for k in range(len(axes))])
+    vectors = [lax.convert_element_type(v, np.int32) if v.dtype == np.bool_ else v for v in vectors]
+    indices = lax.stack(vectors, 1)
     sizes = tuple(1 if d in axes else n for d, n in enumerate(src.shape))
     numbers = GatherDimensionNumbers(tuple(range(1, src.ndim - len(axes) + 1)), tuple(sorted(axes)), axes)
     return gather(src, indices, numbers, sizes, mode="clip")

@@ -261,6 +261,7 @@ def test_jit_with_shardings():
     assert all(g(x).devices() == {D[1]} for g in moved for x in (X, ON2, ON1, ON2))
     with pytest.warns(DeprecationWarning, match="backend and device argument"):
         assert jax.jit(f, backend="cpu")(X).committed
+        assert jax.jit(f, device="cpu")(X).committed
     with pytest.warns(DeprecationWarning, match="backend and device argument"):
         assert jax.jit(lambda: jnp.ones(2), device=D[3])().devices() == {D[3]}
     with jax.set_mesh(MESH):
@@ -294,9 +295,9 @@ def test_pjit_heeds_the_mesh_that_is_entered():
     assert not pjit(jnp.sin, in_shardings=None)(X).committed
 
 
-def _on_a_tpu(x):
+def _on_a_tpu(x, argument="backend"):
     with pytest.warns(DeprecationWarning, match="backend and device argument"):
-        f = jax.jit(jnp.sin, backend="tpu")
+        f = jax.jit(jnp.sin, **{argument: "tpu"})
     return f(x)
 
 
@@ -318,7 +319,8 @@ MISTAKES = [
     (lambda: jax.jit(jnp.sin, out_shardings=(None, P(P.UNCONSTRAINED))), ValueError, "passed to out_shardings"),
     (lambda: jax.jit(jnp.sin, in_shardings=WHOLE)(XS), ValueError, "does not match the sharding on the respective arg"),
     (lambda: jax.jit(jnp.sin, in_shardings=CUT)(ON1), ValueError, "does not match the sharding on the respective arg"),
-    (lambda: jax.jit(jnp.sin, device="no"), TypeError, "'device' must be a Device"),
+    (lambda: jax.jit(jnp.sin, device=3), TypeError, "'device' must be a Device"),
+    (lambda: _on_a_tpu(X, "device"), RuntimeError, "backend: 'tpu'"),
     (lambda: jax.jit(jnp.sin, device=D[0], backend="cpu"), ValueError, "both a device and a backend"),
     (lambda: jax.jit(jnp.sin, device=D[0], in_shardings=CUT), ValueError, "should not be specified"),
     (lambda: _on_a_tpu(X), RuntimeError, "backend: 'tpu'"),

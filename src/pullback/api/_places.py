@@ -70,8 +70,10 @@ class Wanted:
             raise ValueError(
                 f"can't specify both a device and a backend for jit, got device={device} and backend={backend!r}"
             )
+        if isinstance(device, str):  # quimb names a platform
+            device, backend = None, device
         if device is not None and not isinstance(device, Device):
-            raise TypeError(f"jit: argument 'device' must be a Device or None, got {device!r}")
+            raise TypeError(f"jit: argument 'device' must be a Device, the name of a platform or None, got {device!r}")
         if backend is not None and not isinstance(backend, str):
             raise TypeError(f"jit: argument 'backend' must be a string or None, got {backend!r}")
         self.ins = tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings

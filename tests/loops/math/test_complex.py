@@ -228,3 +228,17 @@ def test_whole_powers_are_expanded_to_the_end(dtype, y):
     got = kit.compiled("integer_pow", z, y=y)
     want = z.astype(np.complex128) ** y
     assert (np.abs(got - want) <= 8 * np.finfo(z.dtype).eps * np.abs(want)).all()
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_quotients_are_rounded_as_real_ones_where_nothing_is_lost(dtype):
+    rng = np.random.default_rng(1)
+    kind, n = kit.NP_DTYPE[dtype], 5_000
+    z = (rng.normal(size=n) * 10 ** rng.uniform(-3, 3, n) + 1j * rng.normal(size=n)).astype(kind)
+    assert (kit.compiled("div", z, z.copy()) == 1).all()
+    x, y = (rng.normal(size=n).astype(z.real.dtype) for _ in "xy")
+    tiny = np.finfo(x.dtype).tiny
+    over = y + (1j * tiny * rng.normal(size=n)).astype(kind)
+    for below in (y.astype(kind), over):  # as where a derivative is read off a small imaginary part
+        np.testing.assert_array_equal(kit.compiled("div", x.astype(kind), below).real, x / y)
+        np.testing.assert_array_equal(kit.compiled("reciprocal", below).real, 1 / y)

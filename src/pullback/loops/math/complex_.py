@@ -349,7 +349,9 @@ def divide(b: Builder, z: Pair, w: Pair) -> Pair:
     t, t_inverse = _scaling(b, size_z, a, c)
     xs, ys, as_, cs = x * s, y * s, a * t, c * t
     under = b.fma(xs, xs, ys * ys)
-    real, imag = _dot(b, as_, xs, cs, ys) / under, _dot(b, cs, xs, -as_, ys) / under
+    inverse = 1.0 / under
+    simple = _dot(b, as_, xs, cs, ys) / under, _dot(b, cs, xs, -as_, ys) / under
+    real, imag = _corrected(b, simple, (as_, cs), (xs, ys), inverse)
     real, imag = real * s * t_inverse, imag * s * t_inverse
     # What C99 recovers: non-zero / 0 and infinite / finite are infinite, finite / infinite is 0.
     zero = b.eq(b.abs(x) + b.abs(y), 0.0)
@@ -362,6 +364,20 @@ def divide(b: Builder, z: Pair, w: Pair) -> Pair:
     imag = b.select(special, factor * (c * x1 - a * y1), imag)
     far = with_sign_of(b, b.const("f64", INF), x)
     return b.select(zero, far * z[0], real), b.select(zero, far * z[1], imag)
+
+
+def _corrected(b: Builder, q: Pair, z: Pair, w: Pair, inverse: Expr) -> Pair:
+    """The quotient q of z and w less what it is off by (one step of Newton's), inverse = 1 / |w|^2.
+
+    Quotients of equal numbers are 1, and those of numbers that are all but real are rounded as real ones are: without
+    it three roundings showed where differences of quotients are taken. The step is as exact as q is large: the smaller
+    part by far, which has its own rounding, stays, and so do signs of zeros.
+    """
+    (p, r), (a, c), (x, y) = q, z, w
+    off, off_imag = b.fma(p, x, b.fma(-r, y, -a)), b.fma(r, x, b.fma(p, y, -c))
+    steps = b.fma(off, x, off_imag * y) * inverse, b.fma(off_imag, x, -(off * y)) * inverse
+    real = b.select(b.abs(p) * 2.0 > b.abs(r), p - steps[0], p)
+    return real, b.select(b.abs(r) * 2.0 > b.abs(p), r - steps[1], r)
 
 
 def _between(b: Builder, bounds: tuple[float, float], x: Expr, y: Expr) -> Expr:
@@ -384,6 +400,7 @@ def quotient(b: Builder, z: Pair, w: Pair) -> Pair:
     (a, c), (x, y) = z, w
     inverse = 1.0 / b.fma(x, x, y * y)
     simple = _dot(b, a, x, c, y) * inverse, _dot(b, c, x, -a, y) * inverse
+    simple = _corrected(b, simple, z, w, inverse)
     dividend = _between(b, DIVIDENDS[x.dtype], a, c) | b.eq(b.abs(a) + b.abs(c), 0.0)
     plain = dividend & _between(b, DIVISORS[x.dtype], x, y)
     return _unless(b, plain, simple, z, w, by=divide)
@@ -409,7 +426,9 @@ def reciprocal(b: Builder, z: Pair) -> Pair:
     inverse = 1.0 / b.fma(x, x, y * y)
     one = b.const("f64", 1.0), b.const("f64", 0.0)
     plain = _between(b, DIVISORS[x.dtype], x, y)
-    return _unless(b, plain, (x * inverse, -y * inverse), z, by=lambda b, z: divide(b, one, z))
+    same = b.const(x.dtype, 1.0), b.const(x.dtype, 0.0)
+    simple = _corrected(b, (x * inverse, -y * inverse), same, z, inverse)
+    return _unless(b, plain, simple, z, by=lambda b, z: divide(b, one, z))
 
 
 def rsqrt(b: Builder, z: Pair) -> Pair:

@@ -1,6 +1,7 @@
 """Loops, reductions, branches, calls: compiled against interpreted, at sizes around the vector widths."""
 
 import ctypes
+import re
 
 import numpy as np
 import pytest
@@ -478,6 +479,20 @@ def test_long_bodies_have_two_registers_a_value(chains, rounds, wider):
     assert lane_count(loop, target) == target.vector_bytes // 4 * (2 if wider else 1)
     for got, want in both(function, [sample("u32", 64)]):
         same(got, want)
+
+
+@pytest.mark.parametrize(
+    "times, turns, registers", [(1, 8, 1), (4, 2, 1), (2, 4, 1), (1, 9, 2), (2, 5, 2), (100, 2, 2)]
+)
+def test_what_is_over_at_once_has_one_register_a_value(times, turns, registers):
+    """Two are longer code, which pays where it runs often."""
+    lanes = host_target().vector_bytes // 4
+    b = Builder()
+    y = b.output("y", "u32", turns * lanes)
+    with b.loop(times, "parallel") as k, b.loop(turns * lanes, "vector") as i:
+        b.store(y, i, _hashed(b, b.convert(i + k, "u32"), 20))
+    text = compile_function(b.function("f")).llvm
+    assert set(re.findall(r"store <(\d+) x i32>", text)) == {str(registers * lanes)}
 
 
 @pytest.mark.parametrize("dtype, registers", [("u32", 2), ("u16", 4), ("u8", 4)])

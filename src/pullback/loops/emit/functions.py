@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence, Set
 from typing import Any, Protocol
 
@@ -111,6 +112,7 @@ class FunctionEmitter:
     asks = False  # whether a loop may end the function early
     stop = ""  # how it does, if it may
     counts = False  # whether loops say how far they are
+    times = math.inf  # how often what is being written runs in a call, at most; not known in most functions
 
     def __init__(self, module: Surroundings) -> None:
         self.module = module
@@ -245,7 +247,10 @@ class FunctionEmitter:
             ev.begin(updates)
             return [broadcast(self.code, ev.value(update), lanes) for update in updates]
 
+        times = self.times
+        self.times *= loop.extent.value if isinstance(loop.extent, Const) else math.inf
         results = self.accumulate(loop, start, extent, inits, body, some)
+        self.times = times
         self._bind([v for group in loop.carried for v in group.results], results)
 
     def accumulate(
@@ -456,12 +461,14 @@ class FunctionEmitter:
         phis: list = []
         code.scopes[-1].lines.append(phis)
         count = code.define(code.fresh("count"))
+        times, self.times = self.times, math.inf
         self.block(stmt.body_cond)
         ev.begin((stmt.cond,))
         cond = ev.scalar(stmt.cond).ref
         code.line(f"  br i1 {cond}, label %do.{number}, label %end.{number}")
         code.label(f"do.{number}")
         self.block(stmt.body)
+        self.times = times
         following = code.here(f"add i64 {count}, 1")
         every = asks_every(stmt)
         part = code.here(f"and i64 {count}, {every - 1}")

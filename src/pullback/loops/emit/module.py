@@ -530,6 +530,7 @@ class ProgramEmitter(VectorFunctionEmitter):
 
     module: Module
     asks = counts = True
+    times = 1
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)

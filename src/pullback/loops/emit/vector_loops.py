@@ -43,7 +43,7 @@ class VectorFunctionEmitter(FunctionEmitter):
         if not (scannable(loop) if loop.role == "scan" else vectorizable(loop)):
             return False
         ev = self.eval
-        lanes, bounds = lane_count(loop, self.module.target), ev.interval(loop.extent)
+        lanes, bounds = lane_count(loop, self.module.target, self.times), ev.interval(loop.extent)
         if loop.carried and bounds is not None:
             while lanes > max(bounds[1], 1):
                 lanes //= 2

@@ -59,9 +59,9 @@ ASIDE_OPS, LITTLE, UNKNOWN_TURNS = 24, 16, 8
 # What is stored in bytes and computed in 32 bits has so many registers a value without that. Twice as many take LLVM
 # twice as long (random bools: 117 ms to compile, 66 without) and are no quicker.
 REGISTERS = 4
-# Registers up to which a loop that runs once in a call has one a value. Measured (Zen 4): of 36 functions of 50 to 250
-# float32 run time is 1.00 in the mean with 16 of them (0.93 to 1.12, 0.08 us at most); the gradient of lgamma, digamma and
-# a power compiles in 0.71 of the time, 100 normal variables in 0.85, 71 programs in 0.985.
+# Registers up to which a loop that runs once in a call has one a value. Measured with twice as many (Zen 4): the run
+# time of 36 functions of 50 to 250 float32 is 1.00 in the mean (0.93 to 1.12, 0.08 us at most); the gradient of lgamma,
+# digamma and a power compiles in 0.71 of the time, 100 normal variables in 0.85, 71 programs in 0.985.
 FEW_REGISTERS = 8
 
 

@@ -57,6 +57,10 @@ def test_fields_on_staggered_grids():
         lambda x: x.at[1:].set(x[:-1]),
         lambda x: x.at[:, 4].set(jnp.sin(x[:, 4])).at[3, 2:].add(x[2, 2:]),
         lambda x: x.at[2:4].set(jnp.cumsum(x[2:4], 0)),
+        lambda x: x.at[1:].set(jnp.sort(x[1:], -1)),  # a call that writes before it has read all
+        lambda x: x.at[1:].set(lax.top_k(x[1:], 8)[0]),
+        lambda x: x.at[1:].set(lax.reduce_window(x[1:], F(0), lax.add, (3, 3), (1, 1), "SAME")),
+        lambda x: x.at[1:].set(jnp.take_along_axis(x[1:], jnp.argsort(x[1:], -1), -1)),
         lambda x: jnp.where(x.sum() > 0, x.at[1:].add(F(1)), x),
     ],
 )

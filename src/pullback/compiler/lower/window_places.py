@@ -59,7 +59,12 @@ def may_be_written(eqn: JaxprEqn, part: Var, window: Window) -> bool:
 
 
 def reads_alone(group: Group, array: Var, window: Window) -> bool:
-    """Whether a group reads only those elements of the array whose places its own results take."""
+    """Whether a group reads only those elements of the array whose places its own results take.
+
+    A call may read any of them after it has written any.
+    """
+    if group.call is not None:
+        return False
     for index in group.reads[array]:
         if len(index) != len(group.axes):
             return False

@@ -143,3 +143,25 @@ def test_lanes_that_reach_little_of_a_large_array_are_loaded_one_by_one(columns,
         b.store(y, k * n + i, b.load(x, k * columns + b.convert(place, "i64")))
     target = Target(llvm.get_process_triple(), "x86-64", "", 64)
     assert ("gather" in build_module(b.function("f"), {}, target).text) == gathered
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f16", "f32", "i32", "f64", "c64", "bool"])
+@pytest.mark.parametrize("row", [0, 3])
+def test_lookups_that_some_lanes_do_not_need_are_loaded_one_by_one(dtype, row):
+    """x[k, p[i]] where that is a place of a row, else zero, with places far outside of the array."""
+    n, rows, columns = 77, 5, 20_000
+    b = Builder()
+    x, p, y = b.input("x", dtype, rows * columns), b.input("p", "i32", n), b.output("y", dtype, n)
+    with b.loop(n, "vector", attrs=(SINGLY,)) as i:
+        place = b.convert(b.load(p, i), "i64")
+        inside = b.and_(b.ge(place, 0), b.lt(place, columns))
+        b.store(y, i, b.op("select", inside, b.load(x, place + row * columns), b.const(dtype, 0)))
+    function = b.function("f")
+    assert "gather" not in build_module(function, {}, Target(llvm.get_process_triple(), "x86-64", "", 64)).text
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 100, rows * columns).astype(NP_DTYPE[dtype])
+    places = rng.integers(-columns // 2, 3 * columns // 2, n).astype("i4")
+    places[:6] = -(1 << 31), (1 << 31) - 1, -1, 0, columns - 1, columns
+    for some in (places, np.full(n, -1, "i4"), np.abs(places % columns).astype("i4")):
+        ((got, want),) = both(function, [data, some])
+        np.testing.assert_array_equal(got, want)

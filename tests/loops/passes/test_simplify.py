@@ -37,3 +37,21 @@ def test_shifts_by_more_than_all_bits_stay_as_they_are(dtype):
     left = jax.jit(lambda words: words[:, None] << (jnp.arange(40) - 4).astype(dtype))(words)
     want = np.where((by >= 4) & (by < 36), WORDS.astype(np.uint64)[:, None] << (by - 4) % 64, 0)
     np.testing.assert_array_equal(left, want.astype(np.uint32).astype(dtype))
+
+
+def test_places_of_32_bits_are_compared_there():
+    """Whether a place that the data give is inside is asked of twice as many at once as of 64 bits."""
+    x = np.arange(5 * 300, dtype="f4").reshape(5, 300)
+    places = np.random.default_rng(0).integers(-700, 700, (5, 80)).astype("i4")
+    places[0, :6] = -(1 << 31), (1 << 31) - 1, -301, -300, 299, 300
+
+    def f(x, places):
+        return jnp.take_along_axis(x, places, 1)
+
+    text = jax.jit(f).lower(x, places).as_text("nests")
+    assert "299:i32)" in text and "299)" not in text
+    wide = places.astype("i8")
+    wide = np.where(wide < 0, wide + 300, wide)
+    inside = (wide >= 0) & (wide < 300)
+    want = np.where(inside, np.take_along_axis(x, np.where(inside, wide, 0), 1), np.nan)
+    np.testing.assert_array_equal(jax.jit(f)(x, places), want)

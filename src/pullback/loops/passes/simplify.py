@@ -249,7 +249,7 @@ class _Simplify(Rewriter):
     def _compare(self, expr: Op) -> Expr:
         x, y = (interval(arg, self.ranges) for arg in expr.args)
         if x is None or y is None:
-            return expr
+            return self._compared_short(expr)
         low, high = x[0] - y[1], x[1] - y[0]  # of x - y
         known = {
             "lt": True if high < 0 else False if low >= 0 else None,
@@ -259,7 +259,14 @@ class _Simplify(Rewriter):
             "eq": True if low == high == 0 else False if low > 0 or high < 0 else None,
             "ne": False if low == high == 0 else True if low > 0 or high < 0 else None,
         }[expr.name]
-        return expr if known is None else const("bool", known)
+        return self._compared_short(expr) if known is None else const("bool", known)
+
+    def _compared_short(self, expr: Op) -> Expr:
+        """A comparison of an index that the data give in 32 bits, made there, as bounds of such are taken."""
+        if expr.args[0].dtype != "i64" or all(isinstance(arg, Const) for arg in expr.args):
+            return expr
+        x, y = map(_in_32_bits, expr.args)
+        return expr if x is None or y is None else self.expr(make(expr.name, (x, y)))
 
     def stmt(self, stmt: Stmt) -> list[Stmt]:
         match stmt:
@@ -308,6 +315,13 @@ def _of_table(load: Load) -> Expr:
     if data is None or not isinstance(index, Const) or not 0 <= index.value < data.size or not is_int(load.dtype):
         return load
     return const(load.dtype, data.reshape(-1)[index.value])
+
+
+def _in_32_bits(expr: Expr) -> Expr | None:
+    """A 64-bit integer as the one of 32 bits that it was made of or is; else None."""
+    if isinstance(expr, Const):
+        return const("i32", expr.value) if -(1 << 31) <= expr.value < 1 << 31 else None
+    return expr.args[0] if isinstance(expr, Op) and expr.name == "convert" and expr.args[0].dtype == "i32" else None
 
 
 def _masked(expr: Op) -> Expr:

@@ -109,7 +109,7 @@ KEEPING_PASSES: tuple[Pass, ...] = (
 # Before the arena is planned, which goes by the order of statements.
 ORDER_PASSES: tuple[Pass, ...] = (
     Pass("rematerialize", "what follows from places alone is known where loops read it", rematerialize),
-    Pass("moves", "16 bits that are only moved are not converted to registers of floats and back", moves),
+    Pass("moves", "what is only moved goes as integers: no registers of floats, no halves of complex numbers", moves),
     Pass("item_loops", "a matrix of a batch stays in the cache for the nest that reads it", item_loops),
     Pass("row_blocks", "the rows of a product stay in the cache for the nest that reads them", row_blocks),
     Pass("outline", "repeated nests are compiled once", outline),

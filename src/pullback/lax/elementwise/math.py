@@ -245,13 +245,20 @@ asinh_p = _math(
     lambda x_dot, y, x: div_p.bind(x_dot, sqrt_p.bind(one_plus(square_p.bind(x)))),
     Samples(low=-10, high=10, edges=FLOAT_EDGES, ulp=3),
 )
+
+
+def _root_of_square_minus_one(x):
+    less, more = sub_p.bind(x, constant(x, 1)), one_plus(x)
+    if x.dtype.kind == "c":  # the root of their product is on the other branch where Re x < 0
+        return mul_p.bind(sqrt_p.bind(less), sqrt_p.bind(more))
+    return sqrt_p.bind(mul_p.bind(less, more))  # not NaN below -1, so that where(x > 1, acosh(x), 0) has a slope of 0
+
+
 acosh_p = _math(
     "acosh",
     "The inverse hyperbolic cosine, elementwise.",
     np.arccosh,
-    lambda x_dot, y, x: div_p.bind(
-        x_dot, mul_p.bind(sqrt_p.bind(sub_p.bind(x, constant(x, 1))), sqrt_p.bind(one_plus(x)))
-    ),
+    lambda x_dot, y, x: div_p.bind(x_dot, _root_of_square_minus_one(x)),
     Samples(low=1.01, high=10, edges=(1.0, 0.5, INF, NAN), ulp=3),
 )
 atanh_p = _math(

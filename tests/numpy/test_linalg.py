@@ -236,3 +236,14 @@ def test_squares_of_short_floats_are_not_rounded(dtype):
     ):
         assert found.dtype == x.dtype and np.isfinite(np.asarray(found.astype("float32"))).all()
         np.testing.assert_allclose(found.astype("float32"), want, rtol=2**-8)  # rounded to 8 bits or more, once
+
+
+def test_residuals_that_are_left_out_and_axes_from_the_end():
+    a = np.random.RandomState(0).randn(3, 4)
+    with pullback.enable_x64(True):
+        assert jnp.linalg.lstsq(a.astype(np.float32), a[:, :2], numpy_resid=True)[1].dtype == np.float64
+    cube = (a.T @ a + np.eye(4)).reshape(2, 2, 4)
+    ours = jnp.linalg.tensorsolve(cube, np.ones((2, 2)), axes=(-1,))
+    np.testing.assert_allclose(ours, np.linalg.tensorsolve(cube, np.ones((2, 2)), axes=(2,)), rtol=1e-4)
+    with pytest.raises(ValueError, match="out of bounds"):
+        jnp.linalg.tensorsolve(cube, np.ones((2, 2)), axes=(5,))

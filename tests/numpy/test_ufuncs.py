@@ -5,6 +5,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback.scipy import linalg
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(3, 4).astype(np.float32)
@@ -199,6 +200,26 @@ def test_rank_promotion_can_be_refused():
         assert jnp.add(jnp.ones((2, 3)), 1.0).shape == (2, 3)
     with pullback.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank promotion"):
         jnp.add(jnp.ones((2, 3)), jnp.ones(3))
+
+
+def test_ranks_of_the_axes_that_are_broadcast_are_those_that_may_not_differ():
+    one, two, square, stack = jnp.ones(3), jnp.ones((2, 3)), jnp.eye(3), jnp.eye(3)[None]
+    dot = jnp.vectorize(jnp.dot, signature="(n),(n)->()")
+    refused = [
+        (dot, one, two), (jnp.vectorize(jnp.add), one, two), (jnp.linalg.solve, stack, one), (jnp.vecmat, one, stack),
+        (jnp.matvec, square, two), (jnp.vecdot, one, two), (linalg.solve_triangular, stack, one),
+        (linalg.toeplitz, one, two), (linalg.leslie, one, two[:, :2]),
+    ]  # fmt: skip
+    taken = [
+        (dot, one, one), (jnp.vectorize(jnp.add), 2.0, two), (jnp.linalg.solve, square, one), (jnp.matvec, square, one),
+        (linalg.solve, square, one), (jnp.matmul, square, jnp.ones((2, 3, 3))),
+    ]  # fmt: skip
+    with pullback.numpy_rank_promotion("raise"):
+        for function, *args in taken:
+            function(*args)
+        for function, *args in refused:
+            with pytest.raises(ValueError, match="rank_promotion"):
+                function(*args)
 
 
 # ---- ufunc objects

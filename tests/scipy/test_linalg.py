@@ -84,6 +84,16 @@ def test_factorizations_multiply_to_the_matrix():
     close(np.tril(np.asarray(t2), -1), 0)
 
 
+def test_special_matrices_are_made_of_stacks_and_keep_types():
+    stack = jnp.asarray(np.abs(A) + 1)
+    close(ours.fiedler_companion(stack), np.stack([theirs.fiedler_companion(np.asarray(a)) for a in stack]))
+    assert ours.fiedler_companion(jnp.ones((2, 1))).shape == (2, 0, 0) and ours.dft(-1).shape == (0, 0)
+    assert ours.convolution_matrix(stack > 1.5, 2).dtype == bool
+    for solve in (ours.cho_solve, ours.lu_solve):
+        with pytest.raises(ValueError, match="scalar"):
+            solve((jnp.eye(2), jnp.arange(2)), 1.0)
+
+
 @pytest.mark.parametrize("lower", [False, True])
 def test_the_derivative_of_a_definite_system_is_that_of_the_equation(lower):
     def total(a, b, **options):

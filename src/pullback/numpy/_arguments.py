@@ -269,8 +269,7 @@ def align_ranks(name: str, args: list[Any]) -> list[Any]:
     first = shapes[0]
     if all(shape == first for shape in shapes):
         return args
-    if config.jax_numpy_rank_promotion != "allow":
-        _check_rank_promotion(name, shapes)
+    check_rank_promotion(name, shapes)
     nonscalar = {shape for shape in shapes if shape}
     if len(nonscalar) < 2:
         return args
@@ -305,9 +304,14 @@ def broadcast_shapes_of(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[i
     return tuple(result)
 
 
-def _check_rank_promotion(name: str, shapes: list[tuple[int, ...]]) -> None:
-    nonscalar = [s for s in shapes if s]
-    if not nonscalar or len({len(s) for s in nonscalar}) == 1:
+def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]], core: Sequence[int] | None = None) -> None:
+    """Warns, or raises ValueError, of arrays whose ranks differ, as jax_numpy_rank_promotion has it.
+
+    Scalars go with all. `core` has how many of each shape's last axes are not broadcast, and so not counted.
+    """
+    if config.jax_numpy_rank_promotion == "allow":
+        return
+    if len({len(s) - k for s, k in zip(shapes, core or [0] * len(shapes)) if s}) < 2:
         return
     text = ", ".join(str(s) for s in shapes)
     if config.jax_numpy_rank_promotion == "raise":

@@ -11,7 +11,7 @@ from pullback import lax
 from pullback.api.vmap import vmap
 from pullback.core.explain import check
 from pullback.core.kinds import FUNCTION, TEXT, optional
-from pullback.numpy._arguments import arrays, as_array, broadcast_shapes_of, canonical_axis
+from pullback.numpy._arguments import arrays, as_array, broadcast_shapes_of, canonical_axis, check_rank_promotion
 from pullback.numpy._creation import asarray
 from pullback.util.pytree import tree_map
 from pullback.util.tracebacks import api_boundary
@@ -148,6 +148,8 @@ def vectorize(
 
 def _map_over_loops(function: Callable[..., Any], values: list[Any], loops: list[tuple[int, ...]]) -> Any:
     """The function mapped over the broadcast of the loop shapes, which are the leading axes of the values."""
+    shapes = [x.shape for x in values]
+    check_rank_promotion("vectorize", shapes, [len(s) - len(loop) for s, loop in zip(shapes, loops)])
     shape = broadcast_shapes_of("vectorize", loops)
     rank = len(shape)
     mapped_axes = []

@@ -17,6 +17,7 @@ from pullback.numpy._arguments import (
     broadcast_to,
     canonical_axis,
     check_arraylike,
+    check_rank_promotion,
     convert,
     describe,
     product_type,
@@ -155,6 +156,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
         raise ValueError(f"matvec: expected a matrix and a vector, got shapes {x1.shape} and {x2.shape}")
     if x1.shape[-1] != x2.shape[-1]:
         raise ValueError(f"matvec: inconsistent sizes {x1.shape[-1]} and {x2.shape[-1]} of the axes that are summed")
+    check_rank_promotion("matvec", [x1.shape, x2.shape], [2, 1])
     return lax.squeeze(matmul(x1, lax.expand_dims(x2, (x2.ndim,))), (max(x1.ndim, x2.ndim + 1) - 1,))
 
 
@@ -167,6 +169,7 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
         raise ValueError(f"vecmat: expected a vector and a matrix, got shapes {x1.shape} and {x2.shape}")
     if x1.shape[-1] != x2.shape[-2]:
         raise ValueError(f"vecmat: inconsistent sizes {x1.shape[-1]} and {x2.shape[-2]} of the axes that are summed")
+    check_rank_promotion("vecmat", [x1.shape, x2.shape], [1, 2])
     return lax.squeeze(matmul(conj(lax.expand_dims(x1, (x1.ndim - 1,))), x2), (max(x1.ndim + 1, x2.ndim) - 2,))
 
 
@@ -179,6 +182,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
         raise ValueError(f"axes must match; got shapes {x1.shape} and {x2.shape} with axis={axis}")
     x1 = _to_end(conj(x1), axis1)
     x2 = _to_end(x2, axis2)
+    check_rank_promotion("vecdot", [x1.shape, x2.shape], [1, 1])
     broadcast_shapes_of("vecdot", [x1.shape[:-1], x2.shape[:-1]])
     product = matmul(
         lax.expand_dims(x1, (x1.ndim - 1,)),

@@ -24,6 +24,7 @@ from pullback.numpy._arguments import (
     canonical_axes,
     canonical_axis,
     check_arraylike,
+    check_rank_promotion,
     concrete_or_error,
     const,
     convert,
@@ -108,6 +109,7 @@ def solve(a: Any, b: Any) -> Any:
             f"b={b.shape}"
         )
     vector = b.ndim == 1
+    check_rank_promotion("solve", [a.shape, b.shape], [2, 1 if vector else 2])
     if vector:
         b = lax.expand_dims(b, (1,))
     if a.shape[-1] != b.shape[-2]:
@@ -133,8 +135,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """x with tensordot(a, x, x.ndim) = b; `axes` of a are moved to its end first."""
     a, b = arrays("jnp.linalg.tensorsolve", a, b)
     if axes is not None:
-        order = [k for k in range(a.ndim) if k not in axes] + list(axes)
-        a = lax.transpose(a, tuple(order))
+        a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
     shape = a.shape[b.ndim :]
     n = math.prod(shape)
     if a.shape[: b.ndim] != b.shape or n != b.size:
@@ -206,7 +207,8 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = Fal
         )
         if numpy_resid:
             known = int(np.asarray(concrete_or_error(rank, "lstsq: numpy_resid=True needs a concrete rank")))
-            residuals = residuals if known == n and m > n else lax.full((0,), 0, to_real_dtype(dtype))
+            if known < n or m <= n:
+                residuals = lax.full((0,), 0, dtypes.canonicalize_dtype(np.float64))
     return (lax.squeeze(x, (1,)) if vector else x), residuals, rank, s
 
 

@@ -11,7 +11,7 @@ from pullback import lax
 from pullback.core.explain import check
 from pullback.core.kinds import NESTED, optional
 from pullback.lax import linalg as lax_linalg
-from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact
+from pullback.numpy._arguments import check_arraylike, check_rank_promotion, promote_dtypes_inexact
 from pullback.util import dtypes
 from pullback.util.promoting import promoting_freely
 from pullback.util.static import check_flags
@@ -70,6 +70,8 @@ def _with_right_side(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
 
     What has one dimension less than `a` is vectors if its last one is as long as they are, which JAX gives up.
     """
+    if b.ndim == 0:
+        raise ValueError(f"{name}: the right side must be vectors or matrices, got a scalar")
     batched = b.ndim > 1 and b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1]
     if batched:
         text = "batched vectors as right side are deprecated, and will be taken for a matrix: use b[..., None]"
@@ -78,6 +80,7 @@ def _with_right_side(name: str, a: Any, b: Any) -> tuple[Any, Any, bool]:
     b = b[..., None] if vector else b
     if a.shape[:-2] == b.shape[:-2]:
         return a, b, vector
+    check_rank_promotion(name, [a.shape, b.shape[:-1] if vector else b.shape], [2, 1 if vector else 2])
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return jnp.broadcast_to(a, (*batch, *a.shape[-2:])), jnp.broadcast_to(b, (*batch, *b.shape[-2:])), vector
 

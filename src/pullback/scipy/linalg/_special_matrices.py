@@ -10,7 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.numpy._arguments import check_arraylike, promote_dtypes, static_int
+from pullback.numpy._arguments import check_arraylike, check_rank_promotion, promote_dtypes, static_int
 from pullback.util import dtypes
 from pullback.util.errors import ArgumentError
 from pullback.util.static import check_flags
@@ -54,6 +54,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     check_arraylike("toeplitz", c, *(() if r is None else (r,)))
     column = jnp.atleast_1d(jnp.asarray(c))
     row = jnp.conj(column) if r is None else jnp.atleast_1d(jnp.asarray(r))
+    check_rank_promotion("toeplitz", [column.shape, row.shape], [1, 1])
     column, row = _stacks(column, row)
     n, m = column.shape[-1], row.shape[-1]
     if n == 0 or m == 0:
@@ -114,7 +115,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     m = a.shape[-1]
     rows = m + n - 1
     offset = np.arange(rows)[:, None] - np.arange(n)[None, :]
-    full = _strong(jnp.where((offset >= 0) & (offset < m), a[..., np.clip(offset, 0, m - 1)], 0))
+    full = _strong(jnp.where((offset >= 0) & (offset < m), a[..., np.clip(offset, 0, m - 1)], a.dtype.type(0)))
     if mode == "full":
         return full
     size = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
@@ -129,7 +130,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     kind = dtypes.canonicalize_dtype(np.complex128 if dtype is None else dtype)
     if not dtypes.issubdtype(kind, np.complexfloating):
         raise ValueError(f"dft: argument 'dtype' must be a complex floating-point type; got {kind}")
-    factor = {None: 1.0, "sqrtn": 1 / math.sqrt(n) if n else 1.0, "n": 1 / n if n else 1.0}[scale]
+    factor = {None: 1.0, "sqrtn": 1 / math.sqrt(n) if n > 0 else 1.0, "n": 1 / n if n > 0 else 1.0}[scale]
     jk = np.outer(np.arange(n), np.arange(n)) % max(n, 1)  # exact angles
     return jnp.asarray((np.exp(-2j * np.pi * jk / max(n, 1)) * factor).astype(kind))
 
@@ -145,27 +146,30 @@ def fiedler_companion(a: Any) -> Any:
     """Fiedler's pentadiagonal companion matrix of the polynomial a, highest first. Fiedler, Linear Algebra Appl.
     2003."""
     check_arraylike("fiedler_companion", a)
-    a = jnp.asarray(a)
-    if a.ndim != 1:
-        raise ValueError(f"Input `a` must be a 1-D array, got {a.aval.short()}")
-    if not a.shape[0]:
+    a = jnp.atleast_1d(jnp.asarray(a))
+    if not a.shape[-1]:
         raise ValueError("fiedler_companion: argument 'a' must have at least one coefficient, got an empty array")
     a = a.astype(dtypes.to_inexact_dtype(a.dtype))
-    n = a.shape[0] - 1
+    n = a.shape[-1] - 1
+    out = lax.full_like(a, 0, shape=(*a.shape[:-1], max(n, 0), max(n, 0)))
     if n < 1:
-        return jnp.zeros((0, 0), a.dtype)
-    a = a / a[0]
-    rows, columns, values = [0], [0], [-a[1]]  # row 2k: -a[2k+1], -a[2k+2] and 1 about the diagonal; row 2k+1: one 1
+        return out
+    a = a / a[..., :1]
+    rows, columns, values = (
+        [0],
+        [0],
+        [-a[..., 1]],
+    )  # row 2k: -a[2k+1], -a[2k+2] and 1 about the diagonal; row 2k+1: one 1
     for r in range(n):
-        entries = [(r, max(r - 2, 0), 1)] if r % 2 else [(r, r - 1, -a[r + 1]) if r else None, (r, r + 2, 1)]
+        entries = [(r, max(r - 2, 0), 1)] if r % 2 else [(r, r - 1, -a[..., r + 1]) if r else None, (r, r + 2, 1)]
         if r % 2 == 0 and r + 1 < n:
-            entries.append((r, r + 1, -a[r + 2]))
+            entries.append((r, r + 1, -a[..., r + 2]))
         for entry in entries:
             if entry is not None and entry[1] < n:
                 rows.append(entry[0])
                 columns.append(entry[1])
-                values.append(jnp.asarray(entry[2], a.dtype))
-    return jnp.zeros((n, n), a.dtype).at[np.array(rows), np.array(columns)].set(jnp.stack(values))
+                values.append(jnp.broadcast_to(jnp.asarray(entry[2], a.dtype), a.shape[:-1]))
+    return out.at[..., np.array(rows), np.array(columns)].set(jnp.stack(values, -1))
 
 
 def hadamard(n: int, dtype: Any = int) -> Any:
@@ -226,6 +230,7 @@ def leslie(f: Any, s: Any) -> Any:
     if f.shape[-1] != s.shape[-1] + 1 or f.shape[-1] < 2:
         raise ValueError(f"Incorrect lengths for f and s. Got f.shape={f.shape}, s.shape={s.shape}")
     n = f.shape[-1]
+    check_rank_promotion("leslie", [f.shape, s.shape], [1, 1])
     f, s = promote_dtypes(f, s)
     batch = jnp.broadcast_shapes(f.shape[:-1], s.shape[:-1])
     out = lax.full_like(f, 0, shape=(*batch, n, n)).at[..., 0, :].set(f)

@@ -91,4 +91,7 @@ def qr_multiply(
     if inner[0] != inner[1]:
         product = "Q @ c" if mode == "left" else "c @ Q"
         raise ValueError(f"qr_multiply: {product} of Q {q.shape} and c {c.shape}: {inner[0]} and {inner[1]} differ")
-    return (q @ c if mode == "left" else c @ q, *rest)
+    product = q @ c if mode == "left" else c @ q
+    if c.ndim > 1:  # one Q for many c: what comes with it is of all of them, too
+        rest = [jnp.broadcast_to(r, (*product.shape[:-2], *r.shape[a.ndim - 2 :])) for r in rest]
+    return product, *rest

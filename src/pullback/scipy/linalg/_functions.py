@@ -11,7 +11,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.api import jit, jvp, vmap
+from pullback.api import jit, jvp
 from pullback.lax import linalg as lax_linalg
 from pullback.scipy.linalg._factor import schur, square
 from pullback.util import dtypes
@@ -99,7 +99,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     Raises ValueError if the shapes differ.
     """
     check_flags("expm_frechet", compute_expm=compute_expm, method=method)
-    a, e = square("expm_frechet", A, E)
+    a, e = square("expm_frechet", jnp.asarray(A), jnp.asarray(E))
     if a.shape != e.shape:
         raise ValueError(f"expected A and E to be the same shape, got A.shape={a.shape} E.shape={e.shape}")
     value, slope = jvp(expm, (a,), (e,))
@@ -113,13 +113,13 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
     """
     check_flags("rsf2csf", check_finite=check_finite)
     t, z = square("rsf2csf", T, Z)
-    if t.ndim > 2 and t.shape == z.shape:
-        return vmap(rsf2csf)(t, z)
+    n = t.shape[-1]
+    if z.shape[-2:] != (n, n):
+        raise ValueError(f"rsf2csf: expected matrices of one order, got {t.aval.short()} and {z.aval.short()}")
+    if max(t.ndim, z.ndim) > 2:
+        return jnp.vectorize(rsf2csf, signature="(n,n),(n,n)->(n,n),(n,n)")(t, z)
     kind = dtypes.to_complex_dtype(t.dtype)
     t, z = t.astype(kind), z.astype(kind)
-    n = t.shape[-1]
-    if t.ndim != 2:
-        raise ValueError(f"rsf2csf: expected matrices of one shape, got {t.aval.short()} and {z.aval.short()}")
 
     def rotate(step: Any, state: Any) -> Any:
         m = n - 1 - step
@@ -198,7 +198,7 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
     By Parlett's recurrence on the Schur form: Golub, Van Loan, "Matrix Computations", 9.1. Eigenvalues must differ.
     """
-    a = square("funm", A)
+    a = square("funm", jnp.asarray(A))
     if a.ndim != 2:
         raise ValueError(f"expected square array_like input, got {a.aval.short()}")
     t, z = schur(a, output="complex")

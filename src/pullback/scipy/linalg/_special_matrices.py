@@ -178,7 +178,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
     if n < 1 or n & (n - 1):
         raise ValueError(f"n must be an integer, and n must be a power of 2; got {n}")
     numbers = lax.iota(np.uint32, n)
-    is_odd = lax.population_count(numbers[:, None] & numbers) & np.uint32(1)
+    is_odd = lax.population_count(numbers[:, None] & numbers[None]) & np.uint32(1)
     return jnp.where(is_odd, -1, 1).astype(dtypes.check_user_dtype_supported(dtype, "hadamard"))
 
 

@@ -91,3 +91,22 @@ def test_errors():
         odeint(lambda y, t: y, np.ones(1), T[None])
     with pytest.raises(TypeError, match="must be arrays or scalars"):
         odeint(lambda y, t, a: y, np.ones(1), T, "a")
+
+
+def test_gradients_of_gradients():
+    """y = y0 exp(a t): the adjoint equation has its own."""
+
+    def last(y0, t, a):
+        return odeint(lambda y, s, a: a * y, y0, t, a)[-1, 0]
+
+    y0, t, a = np.array([1.5]), T[[0, 2]], 0.7
+    by = jax.jit(jax.jacrev(jax.grad(last, (0, 1, 2)), (0, 1, 2)))(y0, t, a)
+    e = np.exp(a)
+    np.testing.assert_allclose(by[2][2], 1.5 * e, rtol=1e-6)
+    np.testing.assert_allclose(by[0][0], [[0]], atol=1e-6)
+    np.testing.assert_allclose(by[0][2], [e], rtol=1e-6)
+    np.testing.assert_allclose(by[2][0], [e], rtol=1e-6)
+    np.testing.assert_allclose(by[2][1], [-1.5 * e * (1 + a), 1.5 * e * (1 + a)], rtol=1e-6)
+    np.testing.assert_allclose(by[1][1], 1.5 * e * a**2 * np.array([[1, -1], [-1, 1]]), rtol=1e-6)
+    third = jax.grad(jax.grad(jax.grad(last, 2), 2), 2)(y0, t, a)
+    np.testing.assert_allclose(third, 1.5 * e, rtol=1e-6)

@@ -122,7 +122,7 @@ def _differentiable(slope: Callable[..., Any], limits: tuple[float, ...]) -> Cal
         size = ys.shape[1]
         empty, unravel = ravel_pytree([jnp.zeros_like(x) for x in floats])
 
-        def adjoint(state: Any, s: Any) -> Any:
+        def adjoint(state: Any, s: Any, floats: Any, others: Any) -> Any:
             """Derivatives by s = -t of y, of its cotangent, and of those of the start and the arguments."""
             y, y_bar = state[:size], state[size : 2 * size]
             value, pull = vjp(lambda y, time, floats: slope(y, time, floats, others), y, -s, floats)
@@ -130,13 +130,15 @@ def _differentiable(slope: Callable[..., Any], limits: tuple[float, ...]) -> Cal
             more = ravel_pytree(floats_bar)[0].astype(state.dtype)
             return jnp.concatenate([-value, own, time_bar.astype(state.dtype)[None], more])
 
+        solve_back = _differentiable(adjoint, limits)  # so that gradients have gradients
+
         def step(carry: Any, i: Any) -> Any:
             y_bar, start_bar, floats_bar = carry
             time_bar = jnp.real(jnp.vdot(jnp.conj(slope(ys[i], t[i], floats, others)), ys_bar[i])).astype(t.dtype)
             state = jnp.concatenate(
                 [ys[i], y_bar, (start_bar - time_bar).astype(ys.dtype)[None], floats_bar.astype(ys.dtype)]
             )
-            end = _integrate(adjoint, state, jnp.stack([-t[i], -t[i - 1]]), limits)[1]
+            end = solve_back(state, jnp.stack([-t[i], -t[i - 1]]), floats, others)[1]
             y_bar = end[size : 2 * size] + ys_bar[i - 1]
             return (y_bar, jnp.real(end[2 * size]).astype(t.dtype), end[2 * size + 1 :].astype(empty.dtype)), time_bar
 

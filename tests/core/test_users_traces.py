@@ -327,3 +327,20 @@ def test_tracers_with_slots_have_room_for_their_type():
     tracer = SlottedTracer(NamingTrace(None), jnp.asarray(X))
     assert tracer.aval == jax.typeof(jnp.asarray(X)) and tracer.shape == X.shape
     assert not hasattr(tracer, "__dict__")
+
+
+def test_traces_that_users_make():
+    """A trace of differentiation made by hand takes the tag that libraries give it."""
+
+    def both(x):
+        with jex.take_current_trace() as parent:
+            trace = jax.interpreters.ad.JVPTrace(parent, jex.TraceTag())
+            with jex.set_current_trace(trace):
+                y = jnp.sin(jax.interpreters.ad.JVPTracer(trace, x, jnp.ones(x.shape)))
+        return y.primal, y.tangent
+
+    x = np.float32([0.5, 1.0])
+    for f in (both, jax.jit(both), jax.vmap(both)):
+        primal, tangent = f(x)
+        np.testing.assert_allclose(primal, np.sin(x), rtol=1e-6)
+        np.testing.assert_allclose(tangent, np.cos(x), rtol=1e-6)

@@ -80,7 +80,8 @@ class JVPInterpreter(Interpreter):
     lets_out = True
     differentiates = True
 
-    def __init__(self, parent: Interpreter):
+    def __init__(self, parent: Interpreter, tag: object = None):
+        del tag  # libraries make one for each trace; here the interpreters themselves are told apart
         self.parent = parent
         self.valid = True
         self.remembers = parent.remembers

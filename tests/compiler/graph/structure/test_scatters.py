@@ -230,3 +230,22 @@ def test_the_gradient_of_a_fixed_choice_of_columns():
     want = np.zeros((5, 20), "f4")
     np.add.at(want, (slice(None), at), w)
     np.testing.assert_array_equal(grad(np.ones((5, 20), "f4")), want)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    "places", [np.arange(12), np.arange(12) * 5 % 12, np.array([0, 3, 3, 1, 2, 5, 4, 7, 6, 8, 9, 10])]
+)
+def test_known_places_of_several_sequences(places, axis):
+    """As positions in the sequences of a batch, which all look up the same rows of a table."""
+    shape = (2, 12) if axis == 1 else (12, 2)
+    at = np.broadcast_to(places if axis == 1 else places[:, None], shape)
+    for n in (12, 14):
+        x, new = RNG.standard_normal((n, 8)).astype("f4"), RNG.standard_normal((*shape, 8)).astype("f4")
+        want = x.copy()
+        np.add.at(want, at, new)
+        np.testing.assert_array_equal(jax.jit(lambda x, new: x.at[at].add(new))(x, new), want)
+        want = np.zeros((8, n), "f4")
+        np.add.at(want, (slice(None), at), np.moveaxis(new, -1, 0))
+        grad = jax.jit(jax.grad(lambda x: (x[:, jnp.asarray(at)] * np.moveaxis(new, -1, 0)).sum()))
+        np.testing.assert_array_equal(grad(np.zeros((8, n), "f4")), want)

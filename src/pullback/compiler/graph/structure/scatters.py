@@ -18,6 +18,7 @@ Linear interpolation of 8 x 16 x 64 x 65 to twice as many rows and columns has a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -246,6 +247,9 @@ def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
     axis, places = found
     if axis is None:
         return None
+    batch = [a for a in range(updates.aval.ndim) if a not in n.update_window_dims]
+    along = [updates.aval.shape[a] for a in batch]
+    places = np.broadcast_to(places.reshape([-1 if k == axis else 1 for k in range(len(batch))]), along).ravel()
     if GatherScatterMode.from_any(eqn.params["mode"]) is GatherScatterMode.CLIP:
         places = np.clip(places, 0, shape[d] - 1)
     numbers = np.flatnonzero((places >= 0) & (places < shape[d]))
@@ -258,13 +262,10 @@ def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
     waste = WASTE if updates.aval.size > len(turns) else WASTE_OF_NUMBERS
     if most > MOST_MEETING or most * shape[d] > waste * len(places):
         return None
-    batch = [a for a in range(updates.aval.ndim) if a not in n.update_window_dims]
-    windows_first = [*n.update_window_dims[:d], batch[axis], *n.update_window_dims[d:]]
-    rest = [a for a in batch if a != batch[axis]]
-    order = (*windows_first, *rest)
+    order = (*n.update_window_dims[:d], *batch, *n.update_window_dims[d:])
     if order != tuple(range(len(order))):
         updates = r.emit("transpose", updates, permutation=order)
-    updates = r.reshape(updates, updates.aval.shape[: len(shape)])
+    updates = r.reshape(updates, [math.prod(along) if a == d else size for a, size in enumerate(shape)])
     for turn in range(most):
         here = turns == turn
         there, source = places[here], numbers[here]

@@ -344,3 +344,19 @@ def test_traces_that_users_make():
         primal, tangent = f(x)
         np.testing.assert_allclose(primal, np.sin(x), rtol=1e-6)
         np.testing.assert_allclose(tangent, np.cos(x), rtol=1e-6)
+
+
+def test_what_is_concrete():
+    """What is differentiated outside of jit and vmap is known."""
+    seen = []
+
+    def f(x):
+        seen.append((jax.core.is_concrete(x), jax.core.is_concrete(2 * x)))
+        return jnp.sum(x**2)
+
+    x = jnp.ones(2)
+    jax.grad(f)(x), jax.jvp(f, (x,), (x,)), jax.hessian(f)(x), jax.linearize(f, x)
+    assert set(seen) == {(True, True)}
+    seen.clear()
+    jax.jit(f)(x), jax.vmap(f)(jnp.ones((3, 2))), jax.grad(jax.jit(f))(x), jax.vmap(jax.grad(f))(jnp.ones((3, 2)))
+    assert set(seen) == {(False, False)}

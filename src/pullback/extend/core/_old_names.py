@@ -47,8 +47,8 @@ def eval_context() -> Any:
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether a value is known now."""
-    return not isinstance(x, Tracer)
+    """Whether a value is known now, as it is where it is differentiated outside of jit."""
+    return not isinstance(x, Tracer) or x.to_concrete() is not None
 
 
 def is_constant_dim(d: Any) -> bool:

@@ -247,5 +247,5 @@ def test_known_places_of_several_sequences(places, axis):
         np.testing.assert_array_equal(jax.jit(lambda x, new: x.at[at].add(new))(x, new), want)
         want = np.zeros((8, n), "f4")
         np.add.at(want, (slice(None), at), np.moveaxis(new, -1, 0))
-        grad = jax.jit(jax.grad(lambda x: (x[:, jnp.asarray(at)] * np.moveaxis(new, -1, 0)).sum()))
-        np.testing.assert_array_equal(grad(np.zeros((8, n), "f4")), want)
+        grad = jax.jit(jax.grad(lambda x, w: (x[:, jnp.asarray(at)] * w).sum()))
+        np.testing.assert_array_equal(grad(np.zeros((8, n), "f4"), np.moveaxis(new, -1, 0)), want)

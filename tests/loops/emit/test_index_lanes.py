@@ -1,5 +1,7 @@
 """What lanes need of indices is made in narrow registers, and without gathers where elements lie together."""
 
+import re
+
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
@@ -107,6 +109,28 @@ def test_places_of_32_bits_are_widened_by_addresses(dtype, row):
     places = rng.integers(5 - row * 20, 105 - row * 20, n).astype(np.int32)
     data = rng.integers(0, 2 if dtype == "bool" else 100, 100).astype(NP_DTYPE[dtype])
     ((got, want),) = both(function, [data, places])
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f32", "f64", "c64", "bool"])
+@pytest.mark.parametrize("attrs", [(), (SINGLY,)])
+def test_places_of_several_axes_are_one_sum_of_32_bits(dtype, attrs):
+    """x[k, p[i], q[i], 1]: rows of 5 planes, by two places that data give for each lane."""
+    n, planes, rows, columns = 77, 5, 40, 50
+    b = Builder()
+    x = b.input("x", dtype, planes * rows * columns * 3)
+    p, q, y = b.input("p", "i32", n), b.input("q", "i32", n), b.output("y", dtype, planes * n)
+    inside = lambda place, size: b.convert(
+        b.op("min", b.op("max", place, b.const("i32", 0)), b.const("i32", size - 1)), "i64"
+    )
+    with b.loop(planes, "parallel") as k, b.loop(n, "vector", attrs=attrs) as i:
+        place = inside(b.load(p, i), rows) * (3 * columns) + inside(b.load(q, i), columns) * 3
+        b.store(y, k * n + i, b.load(x, place + k * (3 * columns * rows) + 1))
+    function = b.function("f")
+    assert not re.search(r"(mul|shl)[a-z ]* <\d+ x i64>", compile_function(function).llvm)
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 2 if dtype == "bool" else 100, planes * rows * columns * 3).astype(NP_DTYPE[dtype])
+    ((got, want),) = both(function, [data, *[rng.integers(-9, 60, n).astype("i4") for _ in range(2)]])
     np.testing.assert_array_equal(got, want)
 
 

@@ -36,6 +36,7 @@ class VectorIndex:
         self.varying = varying
         self.definitions: dict[Var, Expr] = {}  # integer Lets without loads, taken in where they are read
         self.values: dict[Var, Value] = {}
+        self.differing: dict[Load, tuple[Expr | None, Interval | None]] = {}  # sums of 32 bits, by loads.py
         self.memo: dict[Expr, bool] = {}  # by the expression itself, as of those made on the way ids are used again
 
     def depends(self, expr: Expr) -> bool:
@@ -232,9 +233,8 @@ class Access:
             f"shufflevector {value.type} {re}, {value.type} {im}, <{2 * value.lanes} x i32> <{order}>", re, im
         )
 
-    def lane_pointers(self, buffer: Buffer, index: str, part: int) -> str:
+    def lane_pointers(self, buffer: Buffer, base: str, index: str, part: int) -> str:
         lanes = self.vector.lanes if self.vector is not None else 1
-        base = self.pointers[buffer]
         pointers = self.code.inst(
             f"getelementptr inbounds {element_type(buffer.dtype)}, ptr {base}, <{lanes} x i64> {index}", base, index
         )

@@ -22,7 +22,7 @@ from pullback.loops.ir.visit import function_of, subexpressions
 from .access import Access, VectorIndex
 from .code import Code
 from .guards import load_guards
-from .loads import is_regular, scalar_load, short_place, vector_load
+from .loads import is_regular, lane_place, scalar_load, vector_load
 from .ops import emit_op
 from .rare import in_parts
 from .repeated import Repeated
@@ -97,8 +97,7 @@ class Evaluator(Access):
             conds = () if guard is None else tuple(cond for cond, _ in guard.chain)
             if is_regular(self.vector.stride(node.index)) or direction(self, node) is not None:
                 return conds
-            short = short_place(self, node)
-            return (*conds, node.index if short is None else short)
+            return (*conds, lane_place(self, node, guard is not None and guard.clamp))
         if isinstance(node, Read) and node.var in self.vector.definitions:
             return (self.vector.definitions[node.var],)
         return ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pullback.loops.ir.affine import terms
+from pullback.loops.ir.affine import Interval, summands, terms
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.ir import Buffer, Const, Expr, Load, Op, Read
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
@@ -329,15 +329,18 @@ def _gather(ev: Access, node: Load, clamp: bool, mask: str | None, rare: bool = 
     assert vector is not None
     lanes = vector.lanes
     a = Asm(ev.code, lanes)
-    if not rare and (short := short_place(ev, node)) is not None:
+    if not rare and (short := _short_place(ev, node)) is not None:
         return _one_by_one(ev, node, short, mask)
-    index = broadcast(ev.code, ev.value(node.index), lanes).ref
+    place = lane_place(ev, node, clamp)
+    base, index = ev.pointers[buffer], broadcast(ev.code, ev.value(place), lanes).ref
+    if place is not node.index:
+        base, index = ev.address(buffer, _alike(vector, node)), a.cast("sext", "i32", index, "i64")
     if clamp:
         index = a.call("llvm.smax", "i64", index, a.imm("i64", 0))
         index = a.call("llvm.smin", "i64", index, a.imm("i64", buffer.size - 1))
     parts = []
     for part in range(2 if dtype in REAL_OF else 1):
-        pointers = ev.lane_pointers(buffer, index, part)
+        pointers = ev.lane_pointers(buffer, base, index, part)
         kind = memory_type(dtype, lanes)
         align = alignment(dtype)
         name = f"llvm.masked.gather.{suffix(kind)}.v{lanes}p0"
@@ -371,7 +374,13 @@ def _run(ev: Access, node: Load, along: int, clamp: bool, mask: str | None) -> V
     return ev.either(scattered, lambda: _gather(ev, node, clamp, mask, rare=True), together)
 
 
-def short_place(ev: Access, node: Load) -> Expr | None:
+def lane_place(ev: Access, node: Load, clamp: bool) -> Expr:
+    """What a gather evaluates in lanes: the part of its index that differs between them, in 32 bits if it has so few."""
+    short = None if clamp else _differing(ev, node)[0]
+    return node.index if short is None else short
+
+
+def _short_place(ev: Access, node: Load) -> Expr | None:
     """The part of a gather's index that differs between lanes, in 32 bits, if each lane is better loaded by itself."""
     vector, size = ev.vector, ITEMSIZE[node.dtype]
     gathers = ev.register_bytes >= HARDWARE_GATHERS
@@ -384,12 +393,51 @@ def short_place(ev: Access, node: Load) -> Expr | None:
         or (guard is not None and (guard.clamp or node.buffer.size >= 1 << 31))
     ):
         return None
-    differ = [term for term in terms(node.index)[0] if vector.depends(term)]
-    if len(differ) != 1 or not isinstance(part := differ[0], Op) or part.name != "convert":
-        return None
-    bounds = ev.interval(part)
+    short, bounds = _differing(ev, node)
     reach = node.buffer.size if bounds is None else min(node.buffer.size, bounds[1] - bounds[0] + 1)
-    return part.args[0] if part.args[0].dtype == "i32" and (not gathers or reach * size <= FAR) else None
+    return short if not gathers or reach * size <= FAR else None
+
+
+def _differing(ev: Access, node: Load) -> tuple[Expr | None, Interval | None]:
+    """What of an index differs between lanes as one sum in 32 bits, and its bounds where they are known; None if it
+    is not such a sum, as those of places that data give for each axis are: x[p, q] of rows of 300 reads 300 p + q."""
+    vector = ev.vector
+    assert vector is not None
+    if node in vector.differing:
+        return vector.differing[node]
+    whole: Expr | None = None
+    low = high = 0
+    found: tuple[Expr | None, Interval | None] = None, None
+    differ = [(term, factor) for term, factor in summands(node.index)[0] if vector.depends(term)]
+    for term, factor in differ:
+        if not isinstance(term, Op) or term.name != "convert" or term.args[0].dtype != "i32":
+            break
+        part, bounds = term.args[0], ev.interval(term)
+        if len(differ) == 1 and factor == 1:
+            found = part, bounds
+            break
+        if bounds is None:
+            break
+        ends = sorted((bounds[0] * factor, bounds[1] * factor))
+        low, high = low + ends[0], high + ends[1]
+        if min(low, ends[0]) < -(1 << 31) or max(high, ends[1]) >= 1 << 31:
+            break
+        part = part if factor == 1 else make("mul", (part, const("i32", factor)))
+        whole = part if whole is None else make("add", (whole, part))
+    else:
+        found = whole, (low, high)
+    vector.differing[node] = found
+    return found
+
+
+def _alike(vector: VectorIndex, node: Load) -> Expr:
+    """What of an index is the same in all lanes."""
+    found, offset = terms(node.index)
+    alike: Expr = const("i64", offset)
+    for term in found:
+        if not vector.depends(term):
+            alike = make("add", (alike, term))
+    return alike
 
 
 def _one_by_one(ev: Access, node: Load, place: Expr, mask: str | None) -> Value:
@@ -401,11 +449,7 @@ def _one_by_one(ev: Access, node: Load, place: Expr, mask: str | None) -> Value:
     assert vector is not None
     lanes = vector.lanes
     short = broadcast(ev.code, ev.value(place), lanes)
-    found, offset = terms(node.index)
-    alike: Expr = const("i64", offset)
-    for term in found:
-        if not vector.depends(term):
-            alike = make("add", (alike, term))
+    alike = _alike(vector, node)
     if mask is None:
         base = ev.address(buffer, alike)
         # Places of loads that are performed are inside of the buffer, so not negative; a part of one may be.

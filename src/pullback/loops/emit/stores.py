@@ -108,7 +108,7 @@ def _vector_store(ev: Evaluator, buffer: Buffer, index: Expr, value: Value, keep
     at = broadcast(ev.code, ev.value(index), lanes).ref
     mask = ev.mask or splat("true", "i1", lanes)
     for part, ref in enumerate(refs):
-        pointers = ev.lane_pointers(buffer, at, part)
+        pointers = ev.lane_pointers(buffer, ev.pointers[buffer], at, part)
         name = f"llvm.masked.scatter.{suffix(kind)}.v{lanes}p0"
         ev.code.declare(f"declare void @{name}({kind}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
         ev.code.line(

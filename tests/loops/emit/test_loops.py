@@ -495,6 +495,27 @@ def test_what_is_over_at_once_has_one_register_a_value(times, turns, registers):
     assert set(re.findall(r"store <(\d+) x i32>", text)) == {str(registers * lanes)}
 
 
+@pytest.mark.parametrize("chains, rounds, registers", [(1, 30, 4), (4, 10, 2), (8, 10, 1)])
+def test_lanes_whose_steps_wait_are_taken_together(chains, rounds, registers):
+    """Unless a step has much to do at a time."""
+    lanes = host_target().vector_bytes // 4
+    b = Builder()
+    x, y = b.input("x", "u32", 4 * lanes), b.output("y", "u32", 4 * lanes)
+    with b.loop(4 * lanes, "vector") as i:
+        inits = [b.load(x, i) + k for k in range(chains)]
+        with b.carried_loop(9, [((init,), None) for init in inits], "sequential") as step:
+            step.update(*[_hashed(b, var, rounds) for var in step.vars])
+        total = step.results[0]
+        for result in step.results[1:]:
+            total = b.xor(total, result)
+        b.store(y, i, total)
+    function = b.function("f")
+    least = max(registers * lanes, 64 // 4)
+    assert lane_count(function.body[0], host_target()) == least
+    for got, want in both(function, [sample("u32", 4 * lanes)]):
+        same(got, want)
+
+
 @pytest.mark.parametrize("dtype, registers", [("u32", 2), ("u16", 4), ("u8", 4)])
 def test_long_bodies_have_at_most_four_registers_a_value(dtype, registers):
     """Computed in 32 bits, however short what is stored."""

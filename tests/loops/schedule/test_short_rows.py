@@ -96,3 +96,30 @@ def test_places_of_the_largest_of_short_rows(k):
     assert (k < 8 or apart(f, x)) and not apart(lambda x: jnp.argmax(x, 1), np.ones((500, 65), "f4"))
     for got, wanted in zip(jax.jit(f)(x), (np.argmax(x, 1), np.argmin(x, 1))):
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_elements_that_a_whole_loop_reads_are_in_lanes(dtype):
+    """The nearest of 11 centres: each point has its three coordinates in lanes, and its 11 distances."""
+    rng = np.random.default_rng(0)
+    x, c = ((rng.standard_normal(shape) * 9).astype(dtype) for shape in ((700, 3), (11, 3)))
+
+    def nearest(x, c):
+        distance = ((x[:, None] - c) ** 2).sum(-1)
+        return distance.argmin(1), distance.min(1)
+
+    assert "vector j" in nests_of(nearest, x, c)
+    place, least = jax.jit(nearest)(x, c)
+    wanted = ((x[:, None].astype("f8") - c) ** 2).sum(-1)
+    np.testing.assert_array_equal(place, wanted.argmin(1))
+    np.testing.assert_allclose(least, wanted.min(1), rtol=1e-6)
+
+
+def test_elements_outside_of_the_array_are_not_read_for_all():
+    x = np.random.default_rng(0).standard_normal((500, 2)).astype("f4")
+
+    def before(x):
+        y = jnp.pad(x, ((3, 0), (0, 0)))[:500]
+        return (y[:, :1] * jnp.arange(9.0) - y[:, 1:]).argmax(1)
+
+    np.testing.assert_array_equal(jax.jit(before)(x), before(jnp.asarray(x)))

@@ -18,7 +18,7 @@ from pullback.loops.ir.affine import interval, terms
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import SQUARE, Buffer, Combine, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
-from pullback.loops.ir.visit import Rewriter, Substitute, accessed, nodes, statements
+from pullback.loops.ir.visit import Rewriter, Substitute, accessed, nodes, statements, stored
 from pullback.loops.schedule.space import Axis, accesses_of, axis_of, known_extent
 
 LONGEST = 32  # elements of a row: more fill the lanes, or nearly
@@ -38,8 +38,10 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body):
         return None
     across = Axis(column)
+    written_to = stored((column,))
     rows: dict[tuple, tuple[Buffer, Expr, int]] = {}  # what is copied: the place of its first element, and its length
     of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
+    alone: dict[tuple[Buffer, Expr], Var] = {}  # elements that a whole loop reads, one for each row
     for loop in loops:
         if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= (2 * LONGEST if pairs else LONGEST):
             return None
@@ -54,6 +56,12 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
                 if steps[0] and steps[1]:
                     return None
                 continue
+            if steps[1] == 0 and buffer not in written_to:
+                bounds = interval(index, ranges)
+                if bounds is None or bounds[0] < 0 or bounds[1] >= buffer.size:
+                    return None
+                alone.setdefault((buffer, index), new.var(Var("alone", buffer.dtype)))
+                continue
             if steps[1] != 1:
                 return None
             first = Substitute({loop.var: const("i64", 0)}).rewrite(index)
@@ -64,10 +72,9 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
             known = rows.get(key)
             rows[key] = (buffer, first, max(loop.extent.value, 0 if known is None else known[2]))
             of[buffer, index] = key
-    if not rows:
+    if not rows and not alone:
         return None
-    stored_to = {s.buffer for s in statements(column.body) if isinstance(s, Store)}
-    written = stored_to & {row[0] for row in rows.values()}
+    written = written_to & {row[0] for row in rows.values()}
     # Of a buffer that is written there is one row, which all go through as it is then.
     if any(sum(row[0] is buffer for row in rows.values()) != 1 for buffer in written):
         return None
@@ -83,13 +90,13 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
         return None
     scratch = {key: new.buffer("row", row[0].dtype, row[2], "local") for key, row in rows.items()}
     inside = {place: scratch[key] for place, key in of.items()}
-    body: list[Stmt] = []
+    body: list[Stmt] = [Let(var, Load(*place)) for place, var in alone.items()]
     for key in rows:
         if key in copied:
             body.append(_copy(new, rows[key], scratch[key], True))
     for stmt in column.body:
         if isinstance(stmt, Loop):
-            stmt = _There(inside, stmt.var).loop(stmt)
+            stmt = _There(inside, alone, stmt.var).loop(stmt)
         body.append(stmt)
     for key, row in rows.items():
         if row[0] in written:
@@ -130,9 +137,11 @@ def _key(buffer: Buffer, index: Expr, loops: Container[Var]) -> tuple | None:
 class _There(Rewriter):
     """Elements of rows are those of scratch space."""
 
-    def __init__(self, rows: Mapping[tuple[Buffer, Expr], Buffer], var: Var) -> None:
+    def __init__(
+        self, rows: Mapping[tuple[Buffer, Expr], Buffer], alone: Mapping[tuple[Buffer, Expr], Var], var: Var
+    ) -> None:
         super().__init__()
-        self.rows, self.var = rows, var
+        self.rows, self.alone, self.var = rows, alone, var
 
     def loop(self, loop: Loop) -> Loop:
         """The loop on scratch space."""
@@ -143,6 +152,8 @@ class _There(Rewriter):
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Load) and (expr.buffer, expr.index) in self.rows:
             return Load(self.rows[expr.buffer, expr.index], Read(self.var))
+        if isinstance(expr, Load) and (expr.buffer, expr.index) in self.alone:
+            return Read(self.alone[expr.buffer, expr.index])
         return expr
 
     def stmt(self, stmt: Stmt) -> list[Stmt]:

@@ -180,6 +180,20 @@ def test_invariant_operands_of_products_leave_the_loop():
     assert "sub" not in names and "mul" in names
 
 
+@pytest.mark.parametrize("batch, moved", [(16, True), (2, False)])
+def test_transposes_that_are_read_again_and_again_leave_the_loop(batch, moved):
+    """They would be stored in each step; what is read little is read as it lies."""
+
+    def step(c, w):
+        turned = lax.broadcast_in_dim(lax.transpose(w, (1, 0)), (batch, 12, 12), (1, 2))
+        return lax.reduce_max(lax.add(lax.broadcast_in_dim(c, (batch, 12, 12), (0, 2)), turned), axes=(2,))
+
+    x = np.random.default_rng(1).integers(0, 9, (12, 12)).astype(np.float32)
+    names, after = optimized(lambda w, c: [lax.fori_loop(0, 3, lambda _, c: step(c, w), c)], x, np.ones((batch, 12), F))
+    inside = [e.primitive.name for e in after.eqns[-1].params["jaxpr"].eqns]
+    assert ("transpose" in names) == moved and ("transpose" in inside) != moved
+
+
 def test_products_over_few_elements_are_written_out():
     assert optimized(lambda x: [lax.add(lax.dot(lax.transpose(x, (1, 0)), x), F(1))], X)[0] == ["inner_product", "add"]
 

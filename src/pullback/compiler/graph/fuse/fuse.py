@@ -57,7 +57,7 @@ from pullback.compiler.graph.fuse.groups import (
 )
 from pullback.compiler.graph.fuse.rows import form_rows, in_order
 from pullback.compiler.graph.fuse.survey import FAR_SMALLER, POINTWISE, Survey, is_large
-from pullback.compiler.graph.fuse.views import memory_view
+from pullback.compiler.graph.fuse.views import AGAIN, memory_view
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
 from pullback.loops.ir import Builder
@@ -69,7 +69,6 @@ REPEATED_COST = 12  # the same where nothing of that size is read: an identity, 
 MOST_REPEATED = 64  # operations by which a value that is repeated makes a program longer
 MAX_STORES = 24  # streams that one loop nest writes
 FEW = 32  # elements of an array that is copied without a thought
-AGAIN = 4  # times that an element is wanted, from which on it matters how far it is from the next; twice that: its cost
 ONCE = 1.25  # evaluations for each element up to which each is taken for evaluated once
 MAX_LIFTED = 32  # groups that run earlier so that two others can be one
 MOST_PARTS = 4  # indices at which a group rearranges the elements of one value by itself

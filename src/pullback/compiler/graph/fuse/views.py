@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from pullback.core.jaxpr import JaxprEqn
 
+AGAIN = 4  # times that an element is wanted, from which on it matters how far it is from the next; twice that: its cost
+
 
 def memory_view(eqn: JaxprEqn) -> bool | None:
     """Whether the result can be the operand's memory: None if not, else whether contiguity is kept."""

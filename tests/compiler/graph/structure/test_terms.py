@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pullback.numpy as jnp
-from pullback import enable_x64, grad, hessian, jacfwd, jacrev, jit, make_jaxpr, nn, vmap
+from pullback import enable_x64, grad, hessian, jacfwd, jacrev, jit, lax, make_jaxpr, nn, vmap
 from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.compiler.graph.structure.terms import terms_of
 from pullback.compiler.pipelines import optimize_jaxpr
@@ -117,6 +117,19 @@ def test_norms_of_gradients_of_examples_have_no_outer_product():
     h = np.tanh(x @ w)
     expected = (x**2).sum(1) * ((2 * (h - y) * (1 - h**2)) ** 2).sum(1)
     np.testing.assert_allclose(jit(norms)(w, x, y), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype, first", [("f4", True), ("f8", True), ("c8", True), ("f2", False)])
+def test_what_is_repeated_along_what_is_summed_is_multiplied_with_the_sum(dtype, first):
+    """Unless sums would be rounded to few bits before."""
+    y, m = random(5).astype(dtype), random(6, 7).astype(dtype)
+    with enable_x64(dtype == "f8"):
+        scanned = lambda y, m: lax.scan(lambda t, y: (t + y * m, None), jnp.zeros_like(m), y)[0]
+        for fun in (lambda y, m: (y[:, None, None] * m).sum(0), *([scanned] if first else [])):
+            closed = optimize_jaxpr(make_jaxpr(fun)(y, m)).jaxpr
+            sizes = {eqn.invars[0].aval.size for eqn in closed.eqns if eqn.primitive.name == "reduce_sum"}
+            assert sizes == {5 if first else 210}
+            np.testing.assert_allclose(jit(fun)(y, m), y.sum(0) * m, rtol=1e-2 if dtype == "f2" else 1e-5)
 
 
 def test_sums_of_products_without_common_axes():

@@ -142,7 +142,10 @@ def contract(r: Rewriter, eqn: JaxprEqn) -> Any:
 def total(r: Rewriter, eqn: JaxprEqn) -> Any:
     """reduce_sum of what is zero off a diagonal, or of a product of arrays without common axes to sum over."""
     x, out = eqn.invars[0], eqn.outvars[0].aval
-    if not ((_may_be_sparse(r) or _may_be_outer(r)) and x.aval.size and out.dtype.kind in "fc"):
+    if not x.aval.size or out.dtype.kind not in "fc":
+        return None
+    repeated = out.dtype.itemsize >= 4 and r.uses[x] == 1 and _repeated(r, x) > 1
+    if not (repeated or _may_be_sparse(r) or _may_be_outer(r)):
         return None
     found = terms_of(r, x)
     if len(found) > 1 and not any(term.is_sparse for term in found):

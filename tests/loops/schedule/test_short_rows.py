@@ -123,3 +123,17 @@ def test_elements_outside_of_the_array_are_not_read_for_all():
         return (y[:, :1] * jnp.arange(9.0) - y[:, 1:]).argmax(1)
 
     np.testing.assert_array_equal(jax.jit(before)(x), before(jnp.asarray(x)))
+
+
+def test_longer_rows_that_are_not_copied_have_a_row_in_each_lane():
+    """Of 50 spheres the nearest that a ray meets: nothing but scratch space goes through 50 elements."""
+    rng = np.random.default_rng(0)
+    x, c, r = rng.standard_normal((300, 3)), rng.standard_normal((50, 3)) * 5, rng.uniform(size=50)
+
+    def nearest(x, c, r):
+        d = ((x[:, None] - c) ** 2).sum(-1)
+        return jnp.where(d > r, jnp.sqrt(d) - r, jnp.inf).min(1)
+
+    args = [a.astype("f4") for a in (x, c, r)]
+    assert "vector j" in nests_of(nearest, *args)
+    np.testing.assert_allclose(jax.jit(nearest)(*args), nearest(*map(jnp.asarray, args)), rtol=1e-5)

@@ -375,7 +375,7 @@ def _run(ev: Access, node: Load, along: int, clamp: bool, mask: str | None) -> V
 
 
 def lane_place(ev: Access, node: Load, clamp: bool) -> Expr:
-    """What a gather evaluates in lanes: the part of its index that differs between them, in 32 bits if it has so few."""
+    """What a gather evaluates in lanes: what of its index differs between them, in 32 bits if it has so few."""
     short = None if clamp else _differing(ev, node)[0]
     return node.index if short is None else short
 

@@ -21,7 +21,7 @@ from pullback.loops.ir.ir import SQUARE, Buffer, Combine, Const, Expr, Let, Load
 from pullback.loops.ir.visit import Rewriter, Substitute, accessed, nodes, statements, stored
 from pullback.loops.schedule.space import Axis, accesses_of, axis_of, known_extent
 
-LONGEST = 32  # elements of a row: more fill the lanes, or nearly
+LONGEST = 32  # elements of a row that is copied: more fill the lanes, or nearly; twice as many where places are sought
 FEWEST = 64  # rows
 
 
@@ -43,7 +43,7 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
     alone: dict[tuple[Buffer, Expr], Var] = {}  # elements that a whole loop reads, one for each row
     for loop in loops:
-        if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= (2 * LONGEST if pairs else LONGEST):
+        if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= 2 * LONGEST:
             return None
         if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
             return None
@@ -72,7 +72,8 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
             known = rows.get(key)
             rows[key] = (buffer, first, max(loop.extent.value, 0 if known is None else known[2]))
             of[buffer, index] = key
-    if not rows and not alone:
+    longest = max(known_extent(loop) for loop in loops)
+    if (not rows and not alone) or (rows and not pairs and longest > LONGEST):
         return None
     written = written_to & {row[0] for row in rows.values()}
     # Of a buffer that is written there is one row, which all go through as it is then.

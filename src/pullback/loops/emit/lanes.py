@@ -119,9 +119,9 @@ def lane_count(loop: Loop, target: Target, times: float = math.inf) -> int:
         return square_side(loop, squares, target.vector_bytes)
     lanes = register_lanes(loop, target)
     inner = any(isinstance(stmt, Loop) for stmt in statements(loop.body))
-    few = not inner and not loop.carried and isinstance(loop.extent, Const)
-    if few and times * loop.extent.value <= FEW_REGISTERS * lanes:
-        return _within(loop.extent.value, lanes)
+    if not inner and not loop.carried and isinstance(loop.extent, Const):
+        if times * loop.extent.value <= FEW_REGISTERS * lanes:
+            return _within(loop.extent.value, lanes)
     size = target.vector_bytes // lanes
     updates = [] if inner else [update for group in loop.carried for update in group.updates]
     work = operations(loop.body, updates)

@@ -151,9 +151,9 @@ def _turned_again(jaxpr: Jaxpr, fixed: list[JaxprEqn]) -> set[int]:
                 views[eqn.outvars[0]] = first
     for eqn in jaxpr.eqns:
         for operand in eqn.invars:
-            first = views.get(operand) if isinstance(operand, Var) else None
-            if first is not None and eqn.outvars[0].aval.size >= AGAIN * first.outvars[0].aval.size:
-                found.add(id(first))
+            turned = views.get(operand) if isinstance(operand, Var) else None
+            if turned is not None and eqn.outvars[0].aval.size >= AGAIN * turned.outvars[0].aval.size:
+                found.add(id(turned))
     return found
 
 

@@ -565,6 +565,15 @@ bool read_site(PyObject* object, int devices, Collective& op) {
     return true;
 }
 
+// Tells what a message of the first step of each operation belongs to, for errors of processes that part.
+void name_steps(const Communication& all) {
+    Processes& processes = Processes::all();
+    for (size_t site = 0; site < all.sites.size(); ++site)
+        for (size_t g = 0; g < all.sites[site].groups_of_steps(); ++g)
+            if (all.sites[site].kind == Kind::permute || all.sites[site].members[g].place >= 0)
+                processes.name(tag_of(all.fingerprint, int64_t(site), g, 0, processes.tag_limit), all.sites[site].text);
+}
+
 }  // namespace
 
 PyObject* make_communication(PyObject*, PyObject* args) {
@@ -581,6 +590,7 @@ PyObject* make_communication(PyObject*, PyObject* args) {
     for (Collective& op : all->sites)
         for (const std::vector<int>& group : op.groups)
             op.members.push_back(members_of(group, all->layout, Processes::all().rank));
+    name_steps(*all);
     return PyCapsule_New(all.release(), kCommunication, [](PyObject* capsule) {
         delete static_cast<Communication*>(PyCapsule_GetPointer(capsule, kCommunication));
     });

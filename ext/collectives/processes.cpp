@@ -233,7 +233,7 @@ bool Processes::look_around(Pending& pending, double waited, const std::string& 
             uint32_t tag = uint32_t(status.at(mpi.status_tag));
             if (std::find(pending.tags.begin(), pending.tags.end(), tag) != pending.tags.end()) continue;
             fail(what + ": process " + std::to_string(p) + " has come to another step than process " +
-                 std::to_string(rank) +
+                 std::to_string(rank) + name_of(tag) +
                  ". All processes must run the same programs in the same order, with the same shapes");
             return false;
         }
@@ -247,6 +247,18 @@ bool Processes::look_around(Pending& pending, double waited, const std::string& 
         return false;
     }
     return true;
+}
+
+void Processes::name(uint32_t tag, const std::string& text) {
+    std::lock_guard lock(naming_);
+    names_.emplace(tag, text);
+}
+
+// What is known of messages with this tag, behind a colon.
+std::string Processes::name_of(uint32_t tag) {
+    std::lock_guard lock(naming_);
+    auto found = names_.find(tag);
+    return found == names_.end() ? "" : ": " + found->second;
 }
 
 // Whether another process has said that it gave up.
@@ -422,6 +434,14 @@ PyObject* fail_processes(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
 }
 
+PyObject* name_step(PyObject*, PyObject* args) {
+    unsigned tag;
+    const char* text;
+    if (!PyArg_ParseTuple(args, "Is", &tag, &text)) return nullptr;
+    Processes::all().name(tag, text);
+    Py_RETURN_NONE;
+}
+
 PyObject* part_processes(PyObject*, PyObject* seconds) {
     double limit = PyFloat_AsDouble(seconds);
     if (PyErr_Occurred()) return nullptr;
@@ -444,6 +464,8 @@ PyMethodDef functions[] = {
      "process_failure()\n--\n\nWhy the processes cannot go on together; None if they can."},
     {"fail_processes", fail_processes, METH_VARARGS,
      "fail_processes(reason, tell=True)\n--\n\nGives up, and tells the other processes."},
+    {"name_step", name_step, METH_VARARGS,
+     "name_step(tag, text)\n--\n\nSays what errors call messages with this tag."},
     {"part_processes", part_processes, METH_O,
      "part_processes(seconds)\n--\n\nSays that this process ends after a failure, and waits for the others to say so."},
     {nullptr},

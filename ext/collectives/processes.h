@@ -20,6 +20,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace pb {
@@ -53,6 +54,9 @@ class Processes {
     bool is_done(Pending* pending);
     void recycle(Pending* pending);  // once it is done
 
+    // What errors call the messages with this tag, where another process sends one that this one does not wait for.
+    void name(uint32_t tag, const std::string& text);
+
     // Gives up, and tells the others why, if they have not said so first.
     void fail(const std::string& reason, bool tell = true);
     // Tells the others that this process ends after a failure; waits for theirs, or some seconds. Those of this host that
@@ -71,7 +75,7 @@ class Processes {
     friend PyObject* connect_processes(PyObject*, PyObject*, PyObject*);
     bool look_around(Pending& pending, double waited, const std::string& what);
     bool hear();
-    std::string who_is_gone() const;
+    std::string name_of(uint32_t tag);
 
     bool connected_ = false;
     std::atomic<bool> failed_{false};  // then there is a reason
@@ -79,7 +83,8 @@ class Processes {
     std::vector<int64_t> pids_;  // of the processes on this host; 0 for others
     std::vector<bool> left_;      // processes that have said that they end
     std::vector<bool> given_up_;  // those that did not come in time
-    std::string host_;
+    std::mutex naming_;  // of its own, as the other is held for as long as others let one wait
+    std::unordered_map<uint32_t, std::string> names_;
 };
 
 // A tag for a step of a group: equal on all processes that run the same program.

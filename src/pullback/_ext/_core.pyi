@@ -357,6 +357,9 @@ def process_failure() -> str | None:
 def fail_processes(reason: str, tell: bool = True, /) -> None:
     """Gives up, and tells the other processes."""
 
+def name_step(tag: int, text: str, /) -> None:
+    """Says what errors call messages with this tag."""
+
 def part_processes(seconds: float, /) -> None:
     """Says that this process ends after a failure, and waits for the others to say so."""
 

@@ -19,6 +19,8 @@ from pullback.runtime.arrays import devices
 from pullback.util.switches import switches
 
 _FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Iprobe", "MPI_Recv", "MPI_Cancel", "MPI_Query_thread")
+FIRST_RUN = "the first run of a program"
+_END = "the end of the program (distributed.shutdown)"
 _THREADS_ONE_AT_A_TIME = 2  # MPI_THREAD_SERIALIZED
 
 
@@ -85,6 +87,8 @@ def join(
     )
     state.rank, state.size, state.mpi, state.tag_limit = rank, size, mpi, min(limit, 1 << 28)
     state.shutdown_timeout = shutdown_timeout
+    for what in (_END, FIRST_RUN):  # where others may be that part from this one
+        _core.name_step(tag(what, 0), what)
     devices.join(rank, [n for *_, n in everybody])
     client = store.opened(rank, size, lambda value: world.bcast(value, root=0), len({h for h, *_ in everybody}) == 1)
     _tell_jax_names(rank, size, address, client)
@@ -231,7 +235,7 @@ def leave() -> bool:
     mpi, state.mpi = state.mpi, None
     ending.forget()
     try:
-        barrier("the end of the program (distributed.shutdown)")
+        barrier(_END)
     except RuntimeError as error:
         ending.end_after_failure(str(error))
     # By its own function, with the GIL released: the thread that answers MPI may be of this process.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from pullback.core.avals import typeof
 from pullback.core.jaxpr import DebugInfo, JaxprEqn, Var
 from pullback.distributed import connection
 from pullback.distributed.arrays import GlobalArray, from_parts, is_whole_here, local_devices_of
+from pullback.distributed.compared import Compared
 from pullback.distributed.local import concerns, localized
 from pullback.lax.collectives.native import numbered, sites_of
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
@@ -31,27 +31,7 @@ from pullback.util import dtypes
 from pullback.util.memory import make_room
 
 MAX_PROGRAMS = 1024
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _eager: dict[Any, ClosedJaxpr] = {}
-
-
-def fingerprint(closed: ClosedJaxpr, sites: Any, where: Any = ()) -> bytes:
-    """Equal for equal programs, whose functions lie at other addresses in each process, on the same devices."""
-    return hashlib.sha256(_ADDRESS.sub("", f"{closed.jaxpr}\n{sites}\n{where}").encode()).digest()
-
-
-def compare(print_: bytes, closed: ClosedJaxpr, name: str, processes: tuple[int, ...]) -> None:
-    """RuntimeError unless all processes that take part have come to the program with this fingerprint."""
-    types = ", ".join(a.short() for a in closed.in_avals)
-    found = connection.gathered_bytes(print_ + f"{name}({types})".encode(), "the first run of a program", processes)
-    if any(f[:32] != print_ for f in found):
-        texts = "; ".join(f"process {p}: {f[32:].decode()}" for p, f in zip(processes, found))
-        reason = (
-            "processes have come to different programs, or to one with different shapes (those of each device's part) "
-            f"or places: {texts}"
-        )
-        _core.fail_processes(reason)
-        raise RuntimeError(f"distributed: {reason}")
 
 
 class Program:
@@ -82,9 +62,10 @@ class Program:
         self.processes = tuple(sorted({d.process_index for d in devices}))
         sites = sites_of(local.closed, name)
         specs = [None if p is None else p.spec for p in (*places, *local.places)]
-        self.print_ = fingerprint(local.closed, sites, ([d.id for d in devices], specs))
+        where = f"on devices {[d.id for d in devices]}", f"cut as {specs}"
+        self.compared_as = Compared(local.closed, sites, name, where)
         communication = _core.communication(
-            tuple(d.process_index for d in devices), tuple(here), sites, int.from_bytes(self.print_[:8], "little")
+            tuple(d.process_index for d in devices), tuple(here), sites, self.compared_as.number
         )
         kept = range(len(places)) if self.kept is None else self.kept
         self.run = program.on_devices(
@@ -102,10 +83,10 @@ class Program:
         return [from_parts(aval, place, lambda _device, _index: None).stacked for aval, place in words]
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
-        if not self.compared:
-            compare(self.print_, self.local.closed, self.name, self.processes)
-            self.compared = True
         words = [words_of(x) if is_of_several(x) else words_of(hooks.asarray(x)) for x in args]
+        if not self.compared:
+            self.compared_as.check(self.processes, self._of_one_process(words))
+            self.compared = True
         given = [x.stacked if isinstance(x, GlobalArray) else x for x in words]
         outs = self.run(given if self.kept is None else [given[k] for k in self.kept])
         if checks.is_active():
@@ -117,6 +98,13 @@ class Program:
             y if p is None else _in_parts(a, p, words_of(y))
             for y, a, p in zip(outs, self.out_avals, self.out_places, strict=True)
         ]
+
+    def _of_one_process(self, words: Sequence[Any]) -> dict[str, Any]:
+        """The values that are taken to be the same on all processes, by what a warning calls them."""
+        own = [(k, x) for k, x in enumerate(words) if not isinstance(x, GlobalArray)]
+        given = {f"argument {k} ({typeof(x).short()})": x for k, x in own}
+        consts = {f"constant {k} ({typeof(x).short()})": x for k, x in enumerate(self.local.closed.consts)}
+        return given | {called: x for called, x in consts.items() if isinstance(x, (np.ndarray, _core.Array))}
 
 
 def _in_state(place: NamedSharding, aval: Any) -> NamedSharding:
@@ -251,16 +239,16 @@ class _Everywhere:
     def on_devices(self, size: int, mapped_in: Any, mapped_out: Any, shardings: Any, out_avals: Any = None) -> Any:
         """What runs it, as `runtime`'s programs have it."""
         sites = sites_of(self.closed, self.name)
-        print_ = fingerprint(self.closed, sites)
+        compared = Compared(self.closed, sites, self.name)
         rank, count = connection.state.rank, connection.state.size
         communication = _core.communication(
             tuple(p for p in range(count) for _ in range(size)),
             tuple(range(rank * size, (rank + 1) * size)),
             sites,
-            int.from_bytes(print_[:8], "little"),
+            compared.number,
         )
         run = self.program.on_devices(size, mapped_in, mapped_out, shardings, out_avals, communication)
-        compare(print_, self.closed, self.name, tuple(range(count)))
+        compared.check(tuple(range(count)), {})
         return run
 
 

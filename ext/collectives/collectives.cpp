@@ -565,13 +565,14 @@ bool read_site(PyObject* object, int devices, Collective& op) {
     return true;
 }
 
-// Tells what a message of the first step of each operation belongs to, for errors of processes that part.
+// Tells what the first message of each operation belongs to, for errors of processes that part.
 void name_steps(const Communication& all) {
     Processes& processes = Processes::all();
     for (size_t site = 0; site < all.sites.size(); ++site)
         for (size_t g = 0; g < all.sites[site].groups_of_steps(); ++g)
             if (all.sites[site].kind == Kind::permute || all.sites[site].members[g].place >= 0)
-                processes.name(tag_of(all.fingerprint, int64_t(site), g, 0, processes.tag_limit), all.sites[site].text);
+                for (int step : {0, 1})  // which of them is the first is for the operation to say
+                    processes.name(tag_of(all.fingerprint, int64_t(site), g, step, processes.tag_limit), all.sites[site].text);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ The design, from below:
 - store.py: keys and values that all see, for libraries (orbax, in background threads), which ask JAX's client.
 - local.py: from a program on whole arrays to that of one device, by the places of the arguments: what is mapped or
   elementwise stays local, all else is done on whole arrays, gathered where needed.
-- programs.py compiles that, compares it with the other processes' (once), and runs it on the devices of this process.
+- compared.py: whether all processes have come to the same program; once, before it runs for the first time.
+- programs.py compiles that, and runs it on the devices of this process.
 
 The first run of a program compares fingerprints, so that processes which run different programs, or shapes, learn it
 before they exchange anything; later the tags of messages tell.

@@ -306,6 +306,30 @@ def test_custom_rules_keep_what_is_the_same():
         np.testing.assert_array_equal(jax.grad(lambda x: run(x).sum())(X), np.full_like(X, 7))  # noqa: B023
 
 
+def test_zeros_in_a_backward_rule_vary_as_what_they_are_like():
+    @jax.custom_vjp
+    def scaled(x, w):
+        return x * w.sum()
+
+    scaled.defvjp(lambda x, w: (scaled(x, w), w), lambda w, bar: (bar * w.sum(), jnp.zeros_like(w)))
+    mapped = jax.shard_map(
+        lambda x, w: scaled(x, lax.pcast(w, "i", to="varying")), mesh=MESH, in_specs=(P("i"), P()), out_specs=P("i")
+    )
+    for run in (mapped, jax.jit(mapped)):
+        found = jax.grad(lambda x, w: run(x, w).sum(), (0, 1))(X, X[0])  # noqa: B023
+        np.testing.assert_allclose(found[0], np.full_like(X, X[0].sum()), rtol=1e-6)
+        np.testing.assert_array_equal(found[1], np.zeros(6))
+
+
+def test_what_is_like_a_varying_value_varies_in_another_shape():
+    def types(x):
+        like = [jnp.zeros_like(x, shape=3), jnp.ones_like(x, shape=3), jnp.full_like(x, 2, shape=3)]
+        assert [str(jax.typeof(y)) for y in like] == ["float32[3]{V:i}"] * 3
+        return x
+
+    jax.shard_map(types, mesh=MESH, in_specs=P("i"), out_specs=P("i"))(X)
+
+
 def test_collectives_over_two_axes():
     mesh = AbstractMesh((2, 3), ("a", "b"))
     axes, v = ("a", "b"), np.arange(36, dtype=np.float32).reshape(6, 6)

@@ -98,6 +98,16 @@ def test_different_programs_are_refused_before_anything_is_exchanged(what):
     for text in found.values():
         assert "processes have come to different programs" in text
         assert what != "shape" or ("f32[2,4]" in text and "f32[2,5]" in text)
+        parts = re.search(r"part where process 0 has '(.*)', process 1 '(.*)'", text)
+        assert parts and parts[1] != parts[2]
+        assert what != "program" or ("2.0" in parts[2] and "3.0" in parts[1])
+
+
+def test_values_of_one_process_that_differ_are_warned_of():
+    done = launch(2, "faults.py", "values")
+    assert done.returncode == 0, done.stderr
+    warned = re.findall(r"<lambda>: (\w+) (\d) \(f32\[3\]\) is not the same on processes 0 and 1", done.stderr)
+    assert sorted(warned) == [("argument", "1")] * 2 + [("constant", "0")] * 2
 
 
 @pytest.mark.parametrize("what", ["old program", "order"])
@@ -115,6 +125,7 @@ def test_a_process_that_comes_too_late(tmp_path):
 def test_a_process_that_leaves_early():
     found = errors("leaves")
     assert "has come to another step" in found[0]
+    assert "the end of the program" in found[0] and "all_reduce" in found[0]
 
 
 def test_a_process_that_never_joins():

@@ -8,6 +8,7 @@ import pullback.numpy as jnp
 from pullback import lax
 from pullback.sharding import AxisType, NamedSharding, reshard
 from pullback.sharding import PartitionSpec as P
+from pullback.util.errors import ShardingTypeError
 
 MESH = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
 A = np.arange(64, dtype=np.float32).reshape(8, 8)
@@ -64,6 +65,23 @@ def test_rules_of_users_give_cotangents_that_lie_as_their_arguments():
     sin.defvjp(lambda x: (sin(x), x), lambda x, bar: (reshard(bar * jnp.cos(x), P()),))
     with jax.set_mesh(MESH), pytest.raises(ValueError, match="cut otherwise"):
         jax.jit(jax.grad(lambda x: sin(x).sum()))(jax.device_put(A, P("x")))
+
+
+def test_a_backward_rule_of_users_is_typed_as_their_functions():
+    kinds = []
+
+    @jax.custom_vjp
+    def double(x):
+        return x * 2
+
+    def backward(x, bar):
+        kinds.append(str(jax.typeof(jnp.zeros_like(x))))
+        return (x.T @ x * bar,)
+
+    double.defvjp(lambda x: (double(x), x), backward)
+    with jax.set_mesh(MESH), pytest.raises(ShardingTypeError, match="ambiguous"):
+        jax.jit(jax.grad(lambda x: double(x).sum()))(jax.device_put(A, P("x")))
+    assert kinds == ["float32[8@x,8]"]
 
 
 def test_cotangents_of_results_that_are_asked_for_stay_cut():

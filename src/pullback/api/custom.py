@@ -23,6 +23,7 @@ from pullback.core import (
     trace,
     typeof,
 )
+from pullback.core.asked import unasked
 from pullback.core.literals import TypedComplex, TypedFloat, TypedInt
 from pullback.core.references import Reference
 from pullback.core.tracer import OfType, Tracer
@@ -383,7 +384,8 @@ class custom_vjp(_Custom[P, R]):
 
         def flat_bwd(residuals, outs_bar):
             outs_bar = [SymbolicZero(bar.aval) if type(bar) is Zero else bar for bar in outs_bar]
-            bars = bwd(*split.fixed_values, kept[0].restored(residuals), tree_unflatten(out_tree[0], outs_bar))
+            with unasked():
+                bars = bwd(*split.fixed_values, kept[0].restored(residuals), tree_unflatten(out_tree[0], outs_bar))
             return _argument_cotangents(bars, split, self._name)
 
         flat = [_named(flat_fwd, fwd, self.symbolic_zeros), _named(flat_bwd, bwd, self.symbolic_zeros)]

@@ -27,6 +27,16 @@ class asked:
         _asked.reset(self.token)
 
 
+class unasked:
+    """Context manager: a user's function, which a rule calls, says for itself how its results are cut."""
+
+    def __enter__(self) -> None:
+        self.token = _asked.set(None)
+
+    def __exit__(self, *exc: Any) -> None:
+        _asked.reset(self.token)
+
+
 def is_asked() -> bool:
     """Whether the user says how the result is cut."""
     return _asked.get() is not None

@@ -87,6 +87,11 @@ try:
         for other in others:
             other()
         others[last]()
+    if what == "values":
+        own = np.full(3, rank, np.float32)
+        cut = jax.device_put(np.ones((count, 3), np.float32), jax.sharding.NamedSharding(mesh, P("i")))
+        jax.jit(lambda x, y: x * y + own)(cut, np.full(3, rank, np.float32))
+        jax.jit(lambda x, y: x * y + np.arange(3))(cut, np.ones(3, np.float32))
     if what == "late" and last:
         wait_for(sign)  # the other has given up
     if what == "slow":  # once the other is about to wait; several times, as that may be kept from running meanwhile

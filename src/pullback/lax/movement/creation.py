@@ -190,11 +190,14 @@ def full_extended(name: str, shape: tuple[int, ...], fill_value: Any, dtype: Any
 
 
 def cut_like(filled: Any, x: Any) -> Any:
-    """`filled`, cut and varying along axes of meshes as a traced value of its shape, where nobody says otherwise."""
-    if not _is_traced(x) or x.shape != filled.shape or is_asked():
+    """`filled`, varying along axes of shard_map as a traced value, where nobody says otherwise, and cut as one of its
+    shape.
+    """
+    if not _is_traced(x) or is_asked():
         return filled
     more = vma_of(x.aval) - vma_of(typeof(filled))
-    filled = cut_as(filled, x.aval)
+    if x.shape == filled.shape:
+        filled = cut_as(filled, x.aval)
     return registry["pvary"].bind(filled, axes=tuple(sorted(more, key=str))) if more else filled
 
 

@@ -359,3 +359,26 @@ def test_what_is_lowered_says_where_results_lie():
     (info,) = jax.tree.leaves(lowered.out_info)
     assert info.shape == M.shape and info.sharding.spec == jax.P("_internal_pmap_axis_name")
     assert len(info.sharding.device_set) == N
+
+
+def test_results_that_are_said_to_be_the_same_under_transformations():
+    x = np.arange(1.0, 5.0, dtype=np.float32)
+    f = jax.pmap(lambda x: (2 * x, lax.psum(x, "i")), axis_name="i", out_axes=None)
+    for run in (f, jax.jit(f)):
+        assert [y.tolist() for y in run(x)] == [2, 10]
+        assert [y.tolist() for y in jax.jvp(run, (x,), (x,))[1]] == [2, 10]
+        first, total = (jax.grad(lambda x, k=k: run(x)[k])(x).tolist() for k in (0, 1))  # noqa: B023
+        assert first == [0.5] * 4 and total == [1] * 4  # what stands for all gives each its share
+    assert jax.vmap(f)(np.stack([x, 2 * x]))[1].tolist() == [10, 20]
+    whole = jax.pmap(lambda x, n: (x, n > 1), in_axes=(0, None), out_axes=(0, None))
+    assert jax.jit(whole)(x, 3)[1].tolist() is True
+
+
+def test_static_arguments_at_the_end_need_no_axis():
+    x = np.arange(4.0, dtype=np.float32)
+    for in_axes in ((0, None), (0, None, None)):
+        f = jax.pmap(lambda x, y, n: x * y * n, in_axes=in_axes, static_broadcasted_argnums=2)
+        assert f(x, 2.0, 3).tolist() == (6 * x).tolist()
+        assert jax.jit(lambda x, f=f: f(x, 2.0, 3))(x).tolist() == (6 * x).tolist()
+    with pytest.raises(ValueError, match="in_axes has 1 entries, but 3 arguments"):
+        jax.pmap(lambda x, y, n: x, in_axes=(0,), static_broadcasted_argnums=2)(x, 2.0, 3)

@@ -30,6 +30,7 @@ from pullback.core.explain import type_shown
 from pullback.core.interpreter import axis_env, extend_axis_env
 from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import constrain, is_concrete, put
+from pullback.lax.control.linear_call import linear_call
 from pullback.manual import add_pages
 from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.devices import Device, process_count
@@ -40,7 +41,7 @@ from pullback.runtime.programs import spans
 from pullback.runtime.programs.compiler import compile_for_devices
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._mesh import is_local
-from pullback.util import config
+from pullback.util import config, dtypes
 from pullback.util.memory import forgetful, make_room
 from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.switches import switches
@@ -315,7 +316,18 @@ class _Pmap:
 
         dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
         in_axes = (self.axes_of_arguments(fixed), 0)
-        mapped = vmap(body, in_axes, self.out_axes, axis_name=self.name, axis_size=self.axis_size)
+        # What is said to be the same for all is taken from the first device, as the program for devices does it.
+        out_axes = tree_map(lambda axis: axis or 0, self.out_axes, is_leaf=_is_none)
+        whole = vmap(body, in_axes, out_axes, axis_name=self.name, axis_size=self.axis_size)
+
+        def mapped(*given: Any) -> Any:
+            return tree_map(
+                lambda axis, part: tree_map(_of_first, part) if axis is None else part,
+                self.out_axes,
+                whole(*given),
+                is_leaf=_is_none,
+            )
+
         devices = list(self.devices) if self.devices is not None else all_devices(self.backend)
         size = self.size(args, kwargs, fixed)
         # Inside of another map the axis has no devices of its own; where there are too few, the call itself says so.
@@ -330,6 +342,9 @@ class _Pmap:
     def size(self, args: tuple, kwargs: dict, fixed: dict[int, Any]) -> int:
         """The size of the mapped axis; ValueError if there is none or arguments disagree."""
         axes = self.in_axes if isinstance(self.in_axes, tuple) else (self.in_axes,) * len(args)
+        missing = range(len(axes), len(args))
+        if all(i in fixed for i in missing):  # static arguments at the end need no entry
+            axes += (None,) * len(missing)
         if len(axes) != len(args):
             raise ValueError(
                 f"pmap of {self.label}: in_axes has {len(axes)} entries, but {len(args)} arguments were given"
@@ -358,6 +373,23 @@ class _Pmap:
 def _flattened(out: Any, fun: Callable) -> tuple[list[Any], list[Any]]:
     leaves, tree = arguments.flatten_result(out, fun, "pmap")
     return leaves, [tree]
+
+
+def _is_none(axis: Any) -> bool:
+    return axis is None
+
+
+def _of_first(x: Any) -> Any:
+    """The first element, which stands for all, so that each gets an equal share of its cotangent."""
+    if dtypes.kind_of(x.dtype) not in "fc":
+        return lax.index_in_dim(x, 0, keepdims=False)
+    size = x.shape[0]
+    return linear_call(
+        lambda _, x: lax.index_in_dim(x, 0, keepdims=False),
+        lambda _, bar: lax.broadcast(bar / size, (size,)),
+        (),
+        x,
+    )
 
 
 def _spec(axis: int | None, name: Any) -> tuple[Any, ...]:

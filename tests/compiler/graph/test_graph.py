@@ -194,6 +194,18 @@ def test_transposes_that_are_read_again_and_again_leave_the_loop(batch, moved):
     assert ("transpose" in names) == moved and ("transpose" in inside) != moved
 
 
+def test_transposes_that_are_only_shown_stay_in_the_loop():
+    shown = []
+
+    def step(_, c):
+        pullback.debug.callback(lambda w: shown.append(w.shape), lax.transpose(c[1], (1, 0)))
+        return c[0] + 1, c[1]
+
+    count, _ = pullback.jit(lambda w: lax.fori_loop(0, 3, step, (0, w)))(np.ones((4, 5), F))
+    pullback.effects_barrier()
+    assert count == 3 and shown == [(5, 4)] * 3
+
+
 def test_products_over_few_elements_are_written_out():
     assert optimized(lambda x: [lax.add(lax.dot(lax.transpose(x, (1, 0)), x), F(1))], X)[0] == ["inner_product", "add"]
 

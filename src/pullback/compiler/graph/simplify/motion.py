@@ -152,7 +152,8 @@ def _turned_again(jaxpr: Jaxpr, fixed: list[JaxprEqn]) -> set[int]:
     for eqn in jaxpr.eqns:
         for operand in eqn.invars:
             turned = views.get(operand) if isinstance(operand, Var) else None
-            if turned is not None and eqn.outvars[0].aval.size >= AGAIN * turned.outvars[0].aval.size:
+            least = 0 if turned is None else AGAIN * turned.outvars[0].aval.size
+            if turned is not None and any(out.aval.size >= least for out in eqn.outvars):
                 found.add(id(turned))
     return found
 

@@ -6,6 +6,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.compiler.graph.structure import windows
 
 X = np.random.default_rng(0).standard_normal(60).astype("f4")
 
@@ -206,3 +207,21 @@ def test_rolled_arrays_whose_rims_are_set_are_not_stored(axis, k):
     moved[at] = x[at]
     moved[(slice(None),) * axis + (1,)] = 0
     np.testing.assert_allclose(pullback.jit(f)(x), x + 0.5 * np.abs(moved), rtol=1e-5, atol=1e-6)
+
+
+def test_long_chains_of_updates_that_are_read(monkeypatch):
+    looked = []
+    meets = windows._meets
+    monkeypatch.setattr(windows, "_meets", lambda *boxes: looked.append(1) or meets(*boxes))
+
+    def f(x):
+        for i in range(300):
+            x = x.at[i % 10].add(x[(i * 7) % 10] * 0.5)
+        return x
+
+    want = X[:10].copy()
+    for i in range(300):
+        want[i % 10] += want[(i * 7) % 10] * np.float32(0.5)
+    np.testing.assert_allclose(pullback.jit(f)(X[:10]), want, rtol=1e-4)
+    # A slice looks down to what covers it, not through all that was written before: that would be 90,000.
+    assert len(looked) < 30_000

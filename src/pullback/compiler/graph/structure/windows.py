@@ -38,6 +38,7 @@ from pullback.loops.schedule.machine import NOMINAL
 from pullback.util.record import NamedTuple
 
 LOOKED_AT = 64  # equations that a window is computed by
+FOLLOWED = 1024  # updates that a slice looks through, so that long chains take no square of their length
 CHEAP = 8  # additions, in which what is updated is computed from what is joined
 WHOLE = "whole"  # note of a rewriter: whether its jaxpr is the program, whose arguments stay what they are
 KEPT = "kept"  # note of a rewriter: the arguments that stay what they are whatever the program does
@@ -70,6 +71,7 @@ class _Plan(NamedTuple):
 
     joined: dict[Var, list[JaxprEqn]]  # by the last of each chain: its updates in order
     gone: set[Var]  # results that nobody reads but slices and updates, which read what lies below instead
+    boxes: dict[Var, Box]  # by the result of each update: where it sets
 
 
 def join_windows(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -97,18 +99,25 @@ def _join(r: Rewriter, eqn: JaxprEqn) -> Any:
 def _sliced(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A slice of an array that was only made to be sliced."""
     (x,) = eqn.invars
-    gone = _plan(r).gone
-    layers: list[_Layer] = []
-    while x in gone and (update := r.definition(x, "dynamic_update_slice")) is not None:
-        layers.append(_Layer(update.invars[1], _window(update)))
-        x = update.invars[0]
-    if not layers:
+    plan = _plan(r)
+    if x not in plan.gone:
         return None
     first, end, steps = (eqn.params[k] for k in ("start_indices", "limit_indices", "strides"))
     box = tuple(zip(first, end))
-    tree = _seen([_Layer(x, _whole(x)), *reversed(layers)], box)
+    layers: list[_Layer] = []
+    passed = 0
+    while passed < FOLLOWED and x in plan.gone and (update := r.definition(x, "dynamic_update_slice")) is not None:
+        passed += 1
+        if _meets(place := plan.boxes[x], box):
+            layers.append(_Layer(update.invars[1], place))
+            if _covers(place, box):
+                break
+        x = update.invars[0]
+    else:
+        layers.append(_Layer(x, _whole(x)))
+    tree = _seen(layers[::-1], box)
     if steps is None or all(s == 1 for s in steps):
-        return _written(r, tree) if sum(1 for _ in _parts(tree)) <= 4 * len(layers) + 2 * len(box) else None
+        return _written(r, tree) if sum(1 for _ in _parts(tree)) <= 4 * passed + 2 * len(box) else None
     return _slice(r, tree, steps) if isinstance(tree, _Part) else None
 
 
@@ -121,6 +130,7 @@ def _plan(r: Rewriter) -> _Plan:
 
 def _planned(r: Rewriter) -> _Plan:
     updates = {eqn.outvars[0]: eqn for eqn in r.closed.jaxpr.eqns if _is_known(eqn)}
+    boxes = {out: _window(eqn) for out, eqn in updates.items()}
     made = {v: eqn for eqn in r.closed.jaxpr.eqns for v in eqn.outvars} if updates else {}
     joined: dict[Var, list[JaxprEqn]] = {}
     gone: set[Var] = set()
@@ -147,7 +157,7 @@ def _planned(r: Rewriter) -> _Plan:
         elif _is_better_joined(r, made, chain):
             joined[last] = chain
             gone.update(inner[:-1])
-    return _Plan(joined, gone)
+    return _Plan(joined, gone, boxes)
 
 
 def _is_better_joined(r: Rewriter, made: dict[Var, JaxprEqn], chain: Sequence[JaxprEqn]) -> bool:
@@ -275,11 +285,17 @@ def _seen(layers: Sequence[_Layer], box: Box) -> _Cut | _Part:
 
 
 def _covers(outer: Box, box: Box) -> bool:
-    return all(a <= first and end <= b for (a, b), (first, end) in zip(outer, box))
+    for (a, b), (first, end) in zip(outer, box):
+        if a > first or b < end:
+            return False
+    return True
 
 
 def _meets(other: Box, box: Box) -> bool:
-    return all(max(a, first) < min(b, end) for (a, b), (first, end) in zip(other, box))
+    for (a, b), (first, end) in zip(other, box):
+        if a >= end or first >= b or a >= b or first >= end:
+            return False
+    return True
 
 
 def _parts(tree: _Cut | _Part) -> Iterator[_Part]:

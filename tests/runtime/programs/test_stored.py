@@ -147,3 +147,27 @@ def test_kernels_are_found_by_name(folder, monkeypatch):
     monkeypatch.setattr(symbols, "kernel_of", lambda name: pytest.fail(f"{name} was built again"))
     jax.clear_caches()
     assert np.array_equal(first, jax.jit(lambda x: product(x))(x))
+
+
+def test_functions_called_many_times_are_written_once(monkeypatch):
+    from pullback.runtime.programs import fingerprint as module
+
+    written = []
+    write = module._Writer.jaxpr
+    monkeypatch.setattr(module._Writer, "jaxpr", lambda self, jaxpr: written.append(1) or write(self, jaxpr))
+
+    def twice(f):
+        return jax.jit(lambda x: f(x) + f(x * 2))
+
+    f = jnp.sin
+    for _ in range(10):
+        f = twice(f)
+    assert fingerprint(trace(lambda x: [f(x)], [ShapedArray((4,), np.dtype("f4"))])) is not None
+    assert len(written) < 40
+
+
+def test_constants_of_functions_called_twice_are_told_apart():
+    a, b = (jax.jit(lambda x, k=k: x + jnp.asarray(TABLE + k)[:48]) for k in range(2))
+    aval = ShapedArray((48,), np.dtype("f4"))
+    first, second = (fingerprint(trace(lambda x, g=g: [a(x), b(x), g(x)], [aval])) for g in (a, b))
+    assert first != second

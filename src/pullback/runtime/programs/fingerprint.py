@@ -12,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import hashlib
 import sys
+from hashlib import sha256
 from typing import Any
 
 import ml_dtypes
@@ -48,15 +48,14 @@ def _digest(closed: ClosedJaxpr) -> bytes | None:
         writer.closed(closed)
     except _Unnamed:
         return None
-    writer.hash.update("\n".join(writer.parts).encode())
-    return writer.hash.digest()
+    return sha256("\n".join(writer.parts).encode()).digest()
 
 
 class _Writer:
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.hash = hashlib.sha256()  # of constants; the text comes last
         self._constants = 0
+        self._inner: dict[int, tuple[Any, str]] = {}  # by the identity of a jaxpr, which others may hold many times
 
     def closed(self, closed: ClosedJaxpr) -> None:
         self.jaxpr(closed.jaxpr)
@@ -91,20 +90,14 @@ class _Writer:
         return f"{array.dtype.str}{array.tobytes().hex()}:{_aval(literal.aval)}"
 
     def value(self, value: Any) -> str:
-        """The text of a parameter or constant; large ones go into the hash directly."""
+        """The text of a parameter or constant; that of large ones has their digest."""
         kind = type(value)
         if value is None or kind in _PLAIN:
             return repr(value)
         if kind is tuple or kind is list:
             return f"({','.join([self.value(v) for v in value])})"
         if isinstance(value, (ClosedJaxpr, Jaxpr)):
-            self.parts.append("{")
-            if isinstance(value, ClosedJaxpr):
-                self.closed(value)
-            else:
-                self.jaxpr(value)
-            self.parts.append("}")
-            return "{}"
+            return self.inner(value)
         if kind is dict:
             return f"{{{','.join([f'{self.value(k)}:{self.value(v)}' for k, v in value.items()])}}}"
         if kind is frozenset or kind is set:
@@ -137,6 +130,19 @@ class _Writer:
             return _name(value)
         raise _Unnamed
 
+    def inner(self, value: ClosedJaxpr | Jaxpr) -> str:
+        """The digest of a jaxpr, which is written once."""
+        found = self._inner.get(id(value))
+        if found is None:
+            outer, self.parts = self.parts, []
+            if isinstance(value, ClosedJaxpr):
+                self.closed(value)
+            else:
+                self.jaxpr(value)
+            parts, self.parts = self.parts, outer
+            found = self._inner[id(value)] = value, f"{{{sha256(chr(10).join(parts).encode()).hexdigest()}}}"
+        return found[1]
+
     def array(self, value: Any) -> str:
         array = np.asarray(value)
         if array.dtype.hasobject:
@@ -146,8 +152,8 @@ class _Writer:
         self._constants += array.nbytes
         if self._constants > MAX_CONSTANTS:
             raise _Unnamed
-        self.hash.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        return f"{array.dtype.str}{array.shape}"
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        return f"{array.dtype.str}{array.shape}{sha256(data).hexdigest()}"
 
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(Ellipsis), slice})
@@ -198,7 +204,7 @@ def _aval(aval: Any) -> str:
 def versions() -> str:
     """Changes whenever the compiler, or a library that its programs use, does."""
     parts = [code_version(), lapack.identity(), *[f"{m.__name__} {m.__version__}" for m in (np, ml_dtypes)]]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return sha256("\n".join(parts).encode()).hexdigest()
 
 
 __all__ = ["fingerprint", "versions"]

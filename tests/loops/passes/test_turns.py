@@ -115,6 +115,14 @@ def test_rows_that_lie_far_apart_are_moved_as_numbers_and_others_by_whole_vector
     assert "< 3 {" not in nests(lambda x: jnp.concatenate([x, x[..., :1]], -1), x[..., :3])
 
 
+@pytest.mark.parametrize("rows_of", [9, 16])
+def test_four_numbers_of_each_row_are_moved_by_one_register(rows_of):
+    x = rows(1000, rows_of)
+    text = pullback.jit(lambda x: x[:, 1:5]).lower(x).as_text("llvm")
+    assert "load <4 x float>" in text and "insertelement" not in text
+    np.testing.assert_array_equal(pullback.jit(lambda x: x[:, 1:5])(x), x[:, 1:5])
+
+
 def test_an_axis_whose_elements_are_read_after_others_are_stored():
     x = rows(400, 3)
 

@@ -69,6 +69,20 @@ def test_digamma_has_a_slope_below_zero():
         np.testing.assert_allclose(slope, [float(mp.psi(1, mp.mpf(x))) for x in (-0.5, -3.3, 0.5)], rtol=1e-12)
 
 
+def test_the_slope_of_digamma_needs_no_powers_and_has_the_bits_of_polygamma():
+    x = np.concatenate([np.linspace(-9.9, 30, 401), [1e-9, 1e9, -0.5, 8.5]])
+    with pb.enable_x64(True):
+        for dtype in ("f4", "f8"):
+            at = x.astype(dtype)
+            slope = pb.jit(pb.grad(lambda x: lax.digamma(x).sum()))
+            got = np.asarray(slope(at))
+            np.testing.assert_array_equal(got, np.asarray(lax.polygamma(np.ones_like(at), at)))
+            np.testing.assert_array_equal(got, np.asarray(pb.jit(lax.polygamma)(np.ones_like(at), at)))
+            exact = [float(mp.psi(1, mp.mpf(float(v)))) for v in at]
+            np.testing.assert_allclose(got, exact, rtol=4 * np.finfo(dtype).eps)
+        assert "@pow" not in slope.lower(at).as_text("llvm")
+
+
 def test_derivative_in_the_first_argument():
     s = np.array([1.001, 1.3, 2.0, 3.0, 7.5, 30.0, 3.0, 2.0, 2.5])
     q = np.array([2.0, 0.4, 1.0, 2.0, 3.3, 1.5, 40.0, 1e-3, 1e4])

@@ -76,6 +76,10 @@ PROGRAMS = {
         (lambda x: jnp.take(x, jnp.array([0, -1, 7]), axis=0, mode="clip"), "f32[3,b]"),
         (lambda x: x.at[-1].set(7.0).at[:, -2].add(1.0), "f32[a,b]"),
         (lambda x: lax.dynamic_update_slice(x, x[:1], (x.astype(int)[0, 0] - 1, -1)), "f32[a,b]"),
+        (lambda x: jnp.repeat(x, 2, 0, total_repeat_length=x.shape[0] + 1), "f32[a + 1,b]"),
+        (lambda x: (jnp.fft.fftfreq(x.shape[0]), jnp.fft.rfftfreq(x.shape[0], 2.0)), "f32[a] f32[floordiv(a, 2) + 1]"),
+        (lambda x: jax.scipy.linalg.toeplitz(x[:, 0], x[0]), "f32[a,b]"),
+        (lambda x: jax.scipy.signal.fftconvolve(x, x[:, :1], "same"), "f32[a,b]"),
     ],
     "a, a": [
         (lambda x: jnp.linalg.solve(x + 9 * jnp.eye(x.shape[0]), jnp.tril(x)), "f32[a,a]"),

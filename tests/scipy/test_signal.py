@@ -210,3 +210,8 @@ def test_programs_of_segments_do_not_grow_with_them(size):
         assert len(pullback.make_jaxpr(spectrum)(x).eqns) < 40
         assert len(pullback.make_jaxpr(back)(spectrum(x)[2]).eqns) < 40
         np.testing.assert_allclose(back(spectrum(x)[2])[1][:1024], x, atol=1e-2)
+
+
+def test_transforms_of_nothing_are_zeros():
+    out = ours.fftconvolve(jnp.ones((0, 5)), jnp.ones((2, 3)))
+    assert out.shape == (1, 7) and not out.any() and ours.fftconvolve(jnp.ones(0), jnp.ones(1)).shape == (0,)

@@ -409,6 +409,7 @@ def repeat(
     if isinstance(repeats, Tracer) and (known := repeats.to_concrete()) is not None:
         repeats = known
     traced = isinstance(repeats, Tracer)
+    found_later = traced or is_symbolic(n) or is_symbolic(total_repeat_length)
     kind = dtypes.dtype_of(repeats)
     if not dtypes.issubdtype(kind, np.integer) and kind != np.bool_:
         raise TypeError(f"repeat: argument 'repeats' must be integers, got {kind}")
@@ -446,13 +447,14 @@ def repeat(
         )
     if n == 0:  # there is no last element to fill the result with
         return out_placed("jnp.repeat", a, out_sharding)
-    if not traced:
+    if not found_later:
         source = np.repeat(np.arange(n), np.broadcast_to(np.asarray(repeats).reshape(-1), (n,)))
         if total_repeat_length is not None:
             total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
             source = np.concatenate([source, np.full(max(0, total - source.size), n - 1)])[:total]
         return out_placed("jnp.repeat", _take_static(a, source, axis), out_sharding)
     total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
+    repeats = as_array(repeats)
     counts = _broadcast_to(lax.reshape(repeats, (repeats.size,)), (n,))
     if counts.dtype.itemsize < 4:
         counts = convert(counts, np.dtype(np.int32))  # sums of numbers of 8 bits do not fit into 8 bits

@@ -10,11 +10,13 @@ import numpy as np
 
 from pullback import lax
 from pullback.api.eager import remember_all as _remember_all
+from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import explain_all as _explain_all
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.numpy.fft import PAGES as _PAGES
 from pullback.numpy._arguments import (
     arrays,
+    as_array,
     canonical_axes,
     canonical_axis,
     check_arraylike,
@@ -254,20 +256,33 @@ def _frequencies(name: str, numbers: Callable[[float], np.ndarray], n: Any, d: A
     if isinstance(d, (list, tuple)) or np.ndim(d):
         raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
     n = concrete_or_error(n, f"The n argument of jax.numpy.fft.{name} must be static")
-    if np.asarray(n).dtype.kind not in "biuf":
+    if not is_symbolic(n) and np.asarray(n).dtype.kind not in "biuf":
         raise TypeError(f"The n argument of jax.numpy.fft.{name} must be a number. Got n = {n!r}.")
     if isinstance(d, complex):
         raise TypeError(f"The d argument of jax.numpy.fft.{name} must be real. Got d = {d!r}.")
     if isinstance(d, str):
         raise ValueError(f"The d argument of jax.numpy.fft.{name} must be a number. Got d = {d!r}.")
-    n = np.asarray(n).item()
+    n = n if is_symbolic(n) else np.asarray(n).item()
     target = np.dtype(
         dtypes.canonicalize_dtype(np.float64) if dtype is None else dtypes.check_user_dtype_supported(dtype)
     )
-    values = make_array(numbers(n), target)
-    # Of numbers the product is rounded once: fftfreq(n, 1 / n) are integers.
-    length = convert(d * n, target) if isinstance(d, (int, float)) else lax.mul(convert(d, target), const(values, n))
+    if is_symbolic(n):
+        values: Any = _symbolic_numbers(n, numbers is _both_signs, target)
+        length = lax.mul(convert(d, target), convert(as_array(n), target))
+    else:
+        values = make_array(numbers(n), target)
+        # Of numbers the product is rounded once: fftfreq(n, 1 / n) are integers.
+        whole = isinstance(d, (int, float))
+        length = convert(d * n, target) if whole else lax.mul(convert(d, target), const(values, n))
     return place(lax.div(values, lax.broadcast_in_dim(length, values.shape, ())), device)
+
+
+def _symbolic_numbers(n: Any, both_signs: bool, dtype: np.dtype) -> Any:
+    numbers = lax.iota(dtype, n if both_signs else n // 2 + 1)
+    if not both_signs:
+        return numbers
+    count, half = (lax.broadcast_in_dim(convert(as_array(k), dtype), (n,), ()) for k in (n, (n + 1) // 2))
+    return lax.select(lax.lt(numbers, half), numbers, lax.sub(numbers, count))
 
 
 def _both_signs(n: float) -> np.ndarray:

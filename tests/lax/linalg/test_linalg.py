@@ -495,6 +495,19 @@ def test_reflectors_of_empty_matrices(dtype):
         assert out.shape == c.shape and out.dtype == dtype and (np.asarray(out) == c).all()
 
 
+def test_reflectors_and_their_factors_are_of_one_stack_and_type():
+    a, taus = np.eye(3, dtype=np.float32), np.ones(3, np.float32)
+    for wrong, error in (
+        (lambda: lax.linalg.ormqr(a[None], taus, a), TypeError),
+        (lambda: lax.linalg.ormqr(a[:, :1], taus, a), ValueError),
+        (lambda: lax.linalg.ormqr(a.astype(np.float16), taus, a), TypeError),
+        (lambda: lax.linalg.householder_product(a.astype(np.float16), taus), TypeError),
+        (lambda: lax.linalg.cholesky_update(a.astype(np.float16), taus), TypeError),
+    ):
+        with pytest.raises(error):
+            wrong()
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn"])
 def test_triangular_systems_of_narrow_floats(dtype):
     a = np.tril(np.random.default_rng(0).uniform(1, 2, (3, 4, 4))).astype(dtype)

@@ -363,8 +363,8 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 
 
 def _update_shape(r, w):
-    check_matrix("cholesky_update", r, square=True)
     check_dtypes("cholesky_update", r, w, tip=False)
+    check_matrix("cholesky_update", r, square=True)
     if w.shape != r.shape[:-1]:
         raise ValueError(
             f"Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. "

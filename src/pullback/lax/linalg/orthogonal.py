@@ -299,8 +299,8 @@ def geqrf(a: Any) -> tuple[Array, Array]:
 
 
 def _householder_shape(a, taus):
-    check_matrix("householder_product", a)
     check_dtypes("householder_product", a, taus, tip=False)
+    check_matrix("householder_product", a)
     *batch, m, n = a.shape
     if m < n:
         raise ValueError(
@@ -370,8 +370,14 @@ def householder_product(a: Any, taus: Any) -> Array:
 
 
 def _ormqr_shape(a, taus, c, *, left=True, transpose=False):
-    check_matrix("ormqr", a)
     check_dtypes("ormqr", a, taus, c, tip=False)
+    check_matrix("ormqr", a)
+    if not a.shape[:-2] == taus.shape[:-1] == c.shape[:-2]:
+        raise TypeError(
+            f"All inputs to ormqr must have the same batch dimensions, got shapes {a.shape}, {taus.shape} and {c.shape}"
+        )
+    if taus.shape[-1] > a.shape[-1]:
+        raise ValueError(f"ormqr: {taus.shape[-1]} factors for the {a.shape[-1]} reflectors of shape {a.shape}")
     if c.shape[-2 if left else -1] != a.shape[-2]:
         raise ValueError(f"ormqr: the reflectors of shape {a.shape} do not fit the matrix of shape {c.shape}")
     return ShapedArray(c.shape, c.dtype)

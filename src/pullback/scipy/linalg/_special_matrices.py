@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.dimensions import is_symbolic
 from pullback.numpy._arguments import check_arraylike, check_rank_promotion, promote_dtypes, static_int
 from pullback.util import dtypes
 from pullback.util.errors import ArgumentError
@@ -42,6 +43,11 @@ def _stacks(column: Any, row: Any) -> tuple[Any, Any]:
     return tuple(jnp.broadcast_to(x, (*lead, x.shape[-1])) for x in (column, row))  # type: ignore[return-value]
 
 
+def _numbers(n: Any) -> Any:
+    """0 to n - 1: places that are known now, but for symbolic lengths."""
+    return jnp.arange(n) if is_symbolic(n) else np.arange(n)
+
+
 def _strong(x: Any) -> Any:
     return lax.convert_element_type(x, x.dtype)
 
@@ -60,7 +66,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     if n == 0 or m == 0:
         return jnp.empty((*column.shape[:-1], n, m), dtypes.result_type(column, row))
     values = jnp.concatenate([jnp.flip(row[..., 1:], -1), column], -1)  # entry (i, j) at i - j + m - 1
-    return _strong(values[..., np.arange(n)[:, None] - np.arange(m)[None, :] + (m - 1)])
+    return _strong(values[..., _numbers(n)[:, None] - _numbers(m)[None, :] + (m - 1)])
 
 
 def hankel(c: Any, r: Any = None) -> Any:
@@ -78,7 +84,7 @@ def hankel(c: Any, r: Any = None) -> Any:
     if n == 0 or m == 0:
         return jnp.empty((*column.shape[:-1], n, m), dtypes.result_type(column, row))
     values = jnp.concatenate([column, row[..., 1:]], -1)
-    return _strong(values[..., np.arange(n)[:, None] + np.arange(m)[None, :]])
+    return _strong(values[..., _numbers(n)[:, None] + _numbers(m)[None, :]])
 
 
 def circulant(c: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 import pullback.numpy as jnp
 from pullback import lax
+from pullback.core.dimensions import is_symbolic
 from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact
 
 MODES = ("full", "same", "valid")
@@ -116,7 +117,7 @@ def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
         raise ValueError(
             f"{name}: in1 and in2 must have the same number of dimensions, got shapes {x.shape} and {y.shape}"
         )
-    if 0 in (x.size, y.size):
+    if 0 in (x.size, y.size) and name != "fftconvolve":
         raise ValueError(f"{name}: zero-size arrays not supported in convolutions, got shapes {x.shape} and {y.shape}")
     x, y = promote_dtypes_inexact(x, y)
     return x, y
@@ -173,7 +174,7 @@ def _by_transform(x: Any, y: Any, mode: str, axes: tuple[int, ...]) -> Any:
     if not axes or x.ndim == 0:
         return x * y
     full = [x.shape[d] + y.shape[d] - 1 for d in axes]
-    padded = [_good_length(n) for n in full]
+    padded = [n if is_symbolic(n) else _good_length(max(n, 1)) for n in full]
     if jnp.iscomplexobj(x):
         out = jnp.fft.ifftn(jnp.fft.fftn(x, padded, axes) * jnp.fft.fftn(y, padded, axes), axes=axes)
     else:

@@ -54,6 +54,15 @@ def test_gradients_of_mapped_slices(step):
     holds(pb.grad(lambda x: (pb.vmap(lambda i: part(x, i).max())(starts()) ** 2).sum()), x)
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_gradients_of_frames_through_filters(channels):
+    """What is added is a product that sums over filters, and stays one."""
+    places = lambda: 16 * jnp.arange(20)[:, None] + jnp.arange(32)
+    x, k = normal(4, 16 * 21, channels), normal(32, channels, 5)
+    holds(pb.grad(lambda x: (jnp.einsum("btki,kio->bto", x[:, places()], k) ** 2).sum()), x)
+    holds(pb.grad(lambda x: (pb.vmap(lambda x: jnp.tensordot(x[places()], k, 2))(x) ** 2).sum()), x)
+
+
 def test_windows_in_memory_are_added_one_by_one():
     places = np.arange(100)[:, None] + np.arange(8)
     holds(lambda u: jnp.zeros(107).at[places].add(u), normal(100, 8), added=True)

@@ -64,7 +64,7 @@ def _overlapped(r: Rewriter, eqn: JaxprEqn) -> Any:
     if start < 0 or start + step * (count - 1) + width > shape[d]:
         return None
     product = r.definition(updates, "dot_general")
-    if product is not None:  # of which parts are wanted
+    if product is not None and not _is_stored(r, updates):  # of which parts are wanted
         updates = written_out(r, product)
     order = (*windows[:d], rows, columns, *windows[d:])
     if order != tuple(range(len(order))):

@@ -323,8 +323,8 @@ class _State:
                 written[there], stores[there] = value, body[-1]
         # Scratch space in the rows of a result: what the step itself writes over is not written.
         lasting = {id(stmt) for stmt in stores.values()}
-        own = {buffer for buffer, _ in written} - loaded(body)
-        body = [x for x in body if not isinstance(x, Store) or x.buffer not in own or id(x) in lasting]
+        scratch = {buffer for buffer, _ in written} - loaded(body)
+        body = [x for x in body if not isinstance(x, Store) or x.buffer not in scratch or id(x) in lasting]
         last = [p for p in now if p[0] in kept or (nested and p in carried)]
         if not 0 < len({*carried, *last}) <= NOMINAL.registers:  # what is carried for each lane stays there
             return None

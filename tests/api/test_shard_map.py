@@ -489,6 +489,10 @@ def test_what_varies_and_what_lies_where_is_checked():
     rows = jax.shard_map(lambda x: x, mesh=MESH, in_specs=P("i"), out_specs=P("i"))
     with pytest.raises(ValueError, match="spmd_axis_name cannot appear in shard_map in_specs"):
         jax.vmap(rows, spmd_axis_name="i")(X[:4, :4])
+    apart = jax.shard_map(lambda x: 2 * x, mesh=MESH, in_specs=P(), out_specs=P())
+    for count in (3, 5):
+        with pytest.raises(ValueError, match=f"mapped axis has {count} elements, which the mesh axes"):
+            jax.vmap(apart, spmd_axis_name="i")(np.ones((count, 2)))
     double = jax.custom_vjp(lambda x: 2 * x)
     double.defvjp(lambda x: (2 * x, None), lambda _, bar: (lax.psum(bar, "i"),))
     mapped = jax.shard_map(double, mesh=MESH, in_specs=P("i"), out_specs=P("i"))

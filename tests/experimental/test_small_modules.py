@@ -132,6 +132,8 @@ def test_arrays_from_parts():
     got = jax.make_array_from_single_device_arrays((2,), PLACE, [jnp.arange(2)])
     assert got.dtype == jnp.int32 and got.tolist() == [0, 1]
     assert jax.make_array_from_process_local_data(PLACE, np.ones((2, 3)), (2, 3)).shape == (2, 3)
+    keys = jax.random.split(jax.random.key(0), 2)
+    assert (jax.make_array_from_process_local_data(PLACE, keys) == keys).all()
     with pytest.raises(ValueError, match="Expected shard shape"):
         jax.make_array_from_single_device_arrays((2, 3), PLACE, [jnp.ones((2, 2))])
     with pytest.raises(ValueError, match="must match the dtype of the addressable shards"):

@@ -195,7 +195,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     name = "make_array_from_process_local_data"
 
     def one(x: Any, place: Any, wanted: Any) -> Any:
-        x, place = np.asarray(x), _sharding(name, place)
+        x, place = x if dtypes.is_extended(getattr(x, "dtype", None)) else np.asarray(x), _sharding(name, place)
         if place.is_fully_addressable:
             if wanted is not None:
                 sizes = (wanted,) if isinstance(wanted, int) else tuple(wanted)

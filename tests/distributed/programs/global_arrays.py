@@ -66,6 +66,8 @@ if count > 1:
 
 mine = jax.make_array_from_process_local_data(rows, np.full((2 * local, 3), rank))
 assert np.array_equal(whole(mine)[:, 0], np.repeat(np.arange(count), 2 * local))
+keys = jax.make_array_from_process_local_data(rows, jax.random.split(jax.random.key(rank), local))
+assert keys.shape == (n,) and keys.dtype == jax.random.key(0).dtype
 full = jax.make_array_from_process_local_data(rows, table, table.shape)
 assert np.array_equal(whole(full), table)
 tree = jax.make_array_from_process_local_data({"a": rows, "b": everywhere}, {"a": np.ones(local), "b": np.ones(3)})

@@ -311,7 +311,12 @@ def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params:
     along = tuple(n for n in cut if n in params["newly_manual_axes"] and n not in used)
     if unknown := [n for n in spmd if n not in mesh.axis_names]:
         raise KeyError(f"shard_map: vmap's spmd_axis_name {unknown[0]!r} is not among the axes {mesh.axis_names}")
-    size = axis.size // math.prod(dict(mesh.shape)[n] for n in along)
+    size, rest = divmod(axis.size, math.prod(dict(mesh.shape)[n] for n in along))
+    if rest:
+        raise ValueError(
+            f"shard_map under vmap: the mapped axis has {axis.size} elements, which the mesh axes {along} "
+            f"(spmd_axis_name) of {mesh} do not divide"
+        )
     left = [n for n in cut if n not in params["newly_manual_axes"]]
     placing = None
     if axis.placing is not None and left:

@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import json
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 from pullback._ext import _core
 from pullback.core import ClosedJaxpr
 from pullback.distributed import connection
+from pullback.util.warning import warn_user
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LONGEST = 200  # characters of a line that an error shows
@@ -61,12 +61,11 @@ class Compared:
         for called in values:
             other = next((p for p in others if found[p][2][called] != found[first][2][called]), None)
             if other is not None:
-                warnings.warn(
+                warn_user(
                     f"{self.name}: {called} is not the same on processes {first} and {other}. What lies on one process "
                     "is taken to be the same on all, so results may be of neither: give all the same value "
                     "(multihost_utils.broadcast_one_to_all), or make an array of their parts "
-                    "(make_array_from_process_local_data)",
-                    stacklevel=2,
+                    "(make_array_from_process_local_data)"
                 )
 
     def _difference(self, processes: tuple[int, ...]) -> str:

@@ -24,6 +24,7 @@ from pullback.numpy._index_keys import Advanced, At, Entry, Slice, Span, parse
 from pullback.numpy._indexing import (
     Mode,
     index_vectors,
+    is_in_program,
     is_inside,
     is_static,
     last_axes,
@@ -155,7 +156,7 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
     for e in entries:
         if isinstance(e, At):
             if not is_inside(e.index, x.shape[e.axis], wrap):
-                if is_symbolic(x.shape[e.axis]) or (isinstance(x, Tracer) and x.shape[e.axis]):
+                if is_symbolic(x.shape[e.axis]) or (is_in_program(x) and x.shape[e.axis]):
                     return None  # as a scatter, which checkify sees
                 if op in ("add", "subtract", "multiply") and x.dtype == np.bool_:
                     return None  # as a scatter, which refuses booleans

@@ -17,6 +17,7 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.core import ShapedArray, Tracer
+from pullback.core.interpreter import is_within_transformation
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, check_fits, parse
@@ -185,13 +186,18 @@ def _drop_and_add(x: Any, entries: list[Entry]) -> Any:
 # ---- reading
 
 
+def is_in_program(x: Any) -> bool:
+    """Whether what is done with x is recorded, and not only its result."""
+    return isinstance(x, Tracer) or is_within_transformation()
+
+
 def rewriting_take(x: Any, index: Any) -> Any:
     """x[index], by NumPy's rules; indices out of bounds take the nearest element."""
     try:
         if x.ndim:
             kind = type(index)
             n = x.shape[0]
-            if kind is int and n and (is_inside(index, n, True) or not isinstance(x, Tracer)):
+            if kind is int and n and (is_inside(index, n, True) or not is_in_program(x)):
                 check_fits(index, n)
                 return lax.index_in_dim(x, nearest_inside(index, n, True), 0, keepdims=False)
             if (
@@ -249,7 +255,7 @@ def index_get(
     entries = parse(x.shape, index)
     # By default an index out of bounds reads the nearest element, which gets no cotangent for it: as a promise.
     how = mode_of(mode, Mode.PROMISE_IN_BOUNDS)
-    if isinstance(x, Tracer) and how is not Mode.CLIP:
+    if how is not Mode.CLIP and is_in_program(x):
         # An index that is known to be out of bounds stays one in the program, where checkify sees it.
         entries = [_as_in_program(e, x.shape, wrap) for e in entries]
     at = [e for e in entries if isinstance(e, At)]

@@ -137,3 +137,15 @@ def test_attention_of_one_position():
     want, want_residual = nn.dot_product_attention(q[None], kv[None], kv[None], return_residual=True)
     np.testing.assert_array_equal(out, want[0])
     np.testing.assert_array_equal(residual, want_residual[0])
+
+
+def test_one_hot_along_a_mapped_axis():
+    x = jnp.array([0, 2, 5])
+    along = lambda size: jax.vmap(lambda _: nn.one_hot(x, size, axis="i", dtype=jnp.int32), axis_name="i")(
+        jnp.arange(3)
+    )
+    np.testing.assert_array_equal(along(3), nn.one_hot(x, 3, axis=0))
+    with pytest.raises(ValueError, match="num_classes"):
+        along(4)
+    with pytest.raises(NameError, match="unbound"):
+        nn.one_hot(x, 3, axis="i")

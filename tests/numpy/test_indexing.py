@@ -516,6 +516,11 @@ def test_arrays_that_32_bits_cannot_number(index):
         assert np.asarray(got).item() == n - 3
 
 
+def test_take_clips_no_booleans():
+    with pytest.raises(ValueError, match="integer type"):
+        jnp.take(jnp.arange(3), jnp.array([True, False]), mode="clip")
+
+
 def test_put_and_take_by_narrow_and_boolean_numbers():
     """The size of the array need not fit the indices' type, and bools are the numbers 0 and 1."""
     for mode in (None, "clip", "wrap"):

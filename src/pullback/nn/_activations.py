@@ -12,7 +12,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.api import custom_jvp, jit
-from pullback.numpy._arguments import check_arraylike, promote_dtypes_inexact, static_int
+from pullback.numpy._arguments import check_arraylike, is_integer, promote_dtypes_inexact, static_int
 from pullback.util import dtypes
 from pullback.util.warning import warn
 
@@ -248,16 +248,29 @@ def _one_hot(x: Any, *, num_classes: int, dtype: Any, axis: int) -> Any:
     return lax.convert_element_type(hit, dtype)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+@functools.partial(jit, static_argnames=("dtype",))
+def _is_at(x: Any, place: Any, *, dtype: Any) -> Any:
+    return lax.convert_element_type(lax.eq(x, lax.full_like(x, lax.convert_element_type(place, x.dtype))), dtype)
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Any:
     """1 where the new `axis` of size num_classes has the index x, else 0; all 0 where x is out of range.
 
-    Raises TypeError if num_classes is not a static integer, ValueError for a bad axis.
+    The name of a mapped axis of that size may be given: there is no new axis then, and each instance has its own place.
+
+    Raises TypeError if num_classes is not a static integer, ValueError for a bad axis or one of another size, NameError
+    for a name that is not bound.
     """
     num_classes = static_int(num_classes, "one_hot: argument 'num_classes'")
     kind = dtypes.check_user_dtype_supported(float if dtype is None else dtype, "one_hot")
     x = jnp.asarray(x)
     if dtypes.kind_of(x.dtype) in "fc":
         warn(f"one_hot of {x.dtype} will be an error; convert x to integers", DeprecationWarning)
+    if not is_integer(axis):
+        size = lax.axis_size(axis)
+        if num_classes != size:
+            raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {num_classes} != {size}")
+        return _is_at(x, lax.axis_index(axis), dtype=kind)
     ndim = x.ndim + 1
     if not -ndim <= axis < ndim:
         raise ValueError(f"one_hot: argument 'axis' is {axis}, but the result has {ndim} dimensions")

@@ -14,7 +14,6 @@ import numpy as np
 
 from pullback import lax
 from pullback.core import Array as AnyArray
-from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION

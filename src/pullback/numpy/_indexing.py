@@ -17,8 +17,8 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.core import ShapedArray, Tracer
-from pullback.core.interpreter import is_within_transformation
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
+from pullback.core.interpreter import is_within_transformation
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, check_fits, parse
 from pullback.util import dtypes

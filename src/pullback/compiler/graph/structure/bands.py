@@ -271,8 +271,6 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
     if matrix in r.consts:
         return _listed(np.asarray(r.consts[matrix])) if matrix.aval.size <= LISTED else None
     rows, columns = matrix.aval.shape
-    distance = np.arange(1 - columns, rows)
-    places = np.maximum(distance, 0), np.maximum(-distance, 0)
     found: dict[Any, _Diagonals] = {}
     waiting, steps = [(matrix, False)], 0
     while waiting:
@@ -284,7 +282,7 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
         if steps > STEPS:
             return None
         atom, turned = each
-        value = _plain(r, atom, turned, places)
+        value = _plain(r, atom, turned, (rows, columns))
         if value is None:
             eqn = r.definition(atom)
             if eqn is None or len(eqn.outvars) != 1 or atom.aval.ndim != 2:
@@ -309,10 +307,10 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
         found[each] = value
         waiting.pop()
     last = found[matrix, False]
-    return np.broadcast_to(last.values, distance.shape) if last.known else None
+    return np.broadcast_to(last.values, (rows + columns - 1,)) if last.known else None
 
 
-def _plain(r: Rewriter, atom: Any, turned: bool, places: Sequence[np.ndarray]) -> _Diagonals | None:
+def _plain(r: Rewriter, atom: Any, turned: bool, shape: tuple[int, int]) -> _Diagonals | None:
     """A number, or the index along an axis plus one."""
     dtype = atom.aval.dtype
     if not isinstance(dtype, np.dtype):
@@ -325,7 +323,8 @@ def _plain(r: Rewriter, atom: Any, turned: bool, places: Sequence[np.ndarray]) -
     if counted is None:
         return None
     axis, start = counted[0] ^ turned, counted[1]
-    values = (places[axis] + start).astype(dtype)
+    distance = np.arange(1 - shape[1], shape[0])
+    values = (np.maximum(-distance if axis else distance, 0) + start).astype(dtype)
     slope = (1, 0) if axis == 0 else (0, 1)
     return _Diagonals(values, slope, abs(start) + atom.aval.shape[counted[0]])
 

@@ -13,6 +13,7 @@ of 256 real columns of 256 by a matrix 1,376 us, now 690.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ _REAL = {"complex64": "float32", "complex128": "float64"}
 
 def _narrow(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A product of matrices of a narrow type that were converted to a wider one."""
+    if any(r.definition(x, "convert_element_type") is None for x in eqn.invars):  # which most products' are not
+        return None
     dtype = eqn.outvars[0].aval.dtype
     narrow = _NARROW.get(dtype.name)
     if narrow is None or not _is_of_matrices(eqn):
@@ -40,7 +43,7 @@ def _narrow(r: Rewriter, eqn: JaxprEqn) -> Any:
 def _half_real(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A complex product of matrices, one of which is real."""
     out = eqn.outvars[0].aval
-    real = _REAL.get(out.dtype.name)
+    real = _REAL.get(out.dtype.name) if out.dtype.kind == "c" else None
     if real is None or not _is_of_matrices(eqn):
         return None
     for side in (0, 1):
@@ -71,9 +74,9 @@ def _is_of_matrices(eqn: JaxprEqn) -> bool:
     """Whether a product sums over more than a few elements, with several rows and columns: others are loops."""
     contract, batch = eqn.params["dimension_numbers"]
     shapes = [x.aval.shape for x in eqn.invars]
-    summed = int(np.prod([shapes[0][a] for a in contract[0]], dtype=np.int64))
+    summed = math.prod([shapes[0][a] for a in contract[0]])
     sides = [
-        int(np.prod([n for a, n in enumerate(shape) if a not in gone and a not in both], dtype=np.int64))
+        math.prod([n for a, n in enumerate(shape) if a not in gone and a not in both])
         for shape, gone, both in zip(shapes, contract, batch)
     ]
     return summed > SUMMED and min(sides) >= SIDE

@@ -80,3 +80,9 @@ def test_a_function_that_fails_does_not_run_again():
     with pytest.raises(ValueError, match="mine"):
         lax.scan(body, Held(jnp.zeros(())), jnp.arange(3))
     assert runs == [Held]
+
+
+def test_the_value_that_libraries_ask_for():
+    x = jnp.arange(3.0)
+    assert type(x._value) is np.ndarray and not x._value.flags.writeable
+    np.testing.assert_array_equal(x._value, [0, 1, 2])

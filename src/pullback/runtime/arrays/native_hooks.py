@@ -198,6 +198,7 @@ _format = _core.Array.__format__
 _core.set_array_attribute("__format__", _formatted)
 _core.set_array_attribute("__reduce_ex__", pickled)
 _core.set_array_attribute("_committed", property(lambda self: self.committed))  # the name by which libraries ask
+_core.set_array_attribute("_value", property(np.asarray))  # likewise
 _core.set_array_attribute("devices", devices_of)
 _core.set_array_attribute("is_fully_replicated", property(lambda self: self.sharding.is_fully_replicated))
 

@@ -108,6 +108,18 @@ def _mul(r: Rewriter, eqn: JaxprEqn) -> Any:
     return None
 
 
+def _of_one_bit(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """(x & 1) * c = -(x & 1) & c: a step of a bitwise CRC waits for three cycles in place of four or more."""
+    x, y = eqn.invars
+    for a, b in ((x, y), (y, x)):
+        value, inner = r.scalar(b), r.definition(a, "and")
+        if value is None or inner is None or a.aval.dtype.kind != "u" or int(value) & (int(value) - 1) == 0:
+            continue  # a power of two is a shift
+        if any(r.is_scalar(operand, 1) for operand in inner.invars):
+            return r.emit("and", r.emit("neg", a), b)
+    return None
+
+
 def _masked(r: Rewriter, eqn: JaxprEqn) -> Any:
     """x * convert(mask) = where(mask, x, 0), for a mask of the product's shape: nan and inf are gone where it is False.
 
@@ -559,7 +571,7 @@ _RULES: dict[str, tuple[Callable[..., Any], ...]] = {
     "add": (_add,),
     "add_any": (_add_any,),
     "sub": (_sub,),
-    "mul": (_mul, _masked),
+    "mul": (_mul, _of_one_bit, _masked),
     "div": (_div,),
     "neg": (_neg,),
     "eq": (_not_a_number,),

@@ -516,6 +516,22 @@ def test_lanes_whose_steps_wait_are_taken_together(chains, rounds, registers):
         same(got, want)
 
 
+@pytest.mark.parametrize("turns, registers", [(6, 2), (7, 4), (5, 2), (4, 4), (16, 4)])
+def test_lanes_are_no_more_than_the_last_ones_leave_worth(turns, registers):
+    """Six registers are three times two, and not twice four, of which the last two are done again."""
+    lanes = host_target().vector_bytes // 4
+    b = Builder()
+    x, y = b.input("x", "u32", turns * lanes), b.output("y", "u32", turns * lanes)
+    with b.loop(turns * lanes, "vector") as i:
+        with b.carried_loop(9, [((b.load(x, i),), None)], "sequential") as step:
+            step.update(_hashed(b, step.var, 2))
+        b.store(y, i, step.result)
+    function = b.function("f")
+    assert lane_count(function.body[0], host_target()) == registers * lanes
+    for got, want in both(function, [sample("u32", turns * lanes)]):
+        same(got, want)
+
+
 @pytest.mark.parametrize("dtype, registers", [("u32", 2), ("u16", 4), ("u8", 4)])
 def test_long_bodies_have_at_most_four_registers_a_value(dtype, registers):
     """Computed in 32 bits, however short what is stored."""

@@ -117,6 +117,14 @@ def test_elements_that_are_wanted_again_are_stored_where_they_lie_apart_or_are_c
     assert check(lambda x: x[:, :, 1] * 2 + x[:, 0, 0, None], normal(20, 700, 3)).buffers("temporary") == 0
 
 
+def test_a_transpose_that_is_turned_back_is_not_stored():
+    """As that of bytes whose bits are taken apart along the first axis; unless it is wanted as it is."""
+    outer = lambda x: (x.T[:, :, None] * x[0, :8]).reshape(100, 64)
+    assert check(lambda x: outer(x).T, normal(8, 100)).buffers("temporary") == 0
+    again = lambda x: x.T[None] * x[0, :8, None, None]
+    assert check(again, normal(8, 100)).buffers("temporary") == 1
+
+
 def test_elements_that_are_dealt_out_are_not_stored():
     """A roll reads a concatenation at two indices, but each element of it at one of them only."""
 

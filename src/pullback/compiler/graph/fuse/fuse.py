@@ -52,6 +52,7 @@ from pullback.compiler.graph.fuse.groups import (
     Shape,
     apart_axes,
     common_loops,
+    goes_along,
     is_turned,
     turns,
 )
@@ -285,10 +286,24 @@ class _Fuser:
         """
         arithmetic = self.survey.costs[out] and isinstance(self.eqns[self.producer[out]].primitive.lower, Elementwise)
         far = arithmetic and is_large(out)
-        if out.aval.size <= FEW or not (self.survey.apart_in_memory[out] or far):
+        apart = self.survey.apart_in_memory[out] and not self._is_turned_back(out, wants)
+        if out.aval.size <= FEW or not (apart or far):
             return False
         evaluations = sum(turns(group, index) for group, indices in wants.items() for index in indices)
-        return evaluations >= (AGAIN if self.survey.apart_in_memory[out] else 2 * AGAIN) * out.aval.size
+        return evaluations >= (AGAIN if apart else 2 * AGAIN) * out.aval.size
+
+    def _is_turned_back(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
+        """Whether a transposed array is wanted in the order in which its operand lies."""
+        eqn = self.eqns[self.producer[out]]
+        source = eqn.invars[0] if eqn.primitive.name == "transpose" else None
+        if not isinstance(source, Var) or self.survey.apart_in_memory[source]:
+            return False
+        place = {axis: k for k, axis in enumerate(eqn.params["permutation"])}
+        return all(
+            goes_along(group, tuple([index[place[axis]] for axis in range(len(index))]))
+            for group, each in wants.items()
+            for index in each
+        )
 
     def _is_repeated(self, out: Var, wants: dict[Group, dict[Index, bool]]) -> bool:
         """Whether a value is computed wherever it is wanted, as memory is the dearer."""

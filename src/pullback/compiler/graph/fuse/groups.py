@@ -154,6 +154,18 @@ def common_loops(group: Group, index: Index, shape: Shape) -> int:
 
 def is_turned(group: Group, index: Index) -> bool:
     """Whether the innermost loop goes along another axis of a value than the one whose elements are neighbours."""
-    inner = [axis.var for a in group.order if isinstance(axis := group.axes[a], Read)][-1:]
-    last = next((component for component in reversed(index) if not isinstance(component, Const)), None)
-    return bool(inner) and last is not None and inner[0] in variables(index) and inner[0] not in variables((last,))
+    inner, last = _innermost(group), _last(index)
+    return inner in variables(index) and inner not in variables(last)
+
+
+def goes_along(group: Group, index: Index) -> bool:
+    """Whether the innermost loop goes along the axis of a value whose elements are neighbours."""
+    return _innermost(group) in variables(_last(index))
+
+
+def _innermost(group: Group) -> Any:
+    return next((axis.var for a in reversed(group.order) if isinstance(axis := group.axes[a], Read)), None)
+
+
+def _last(index: Index) -> Index:
+    return next(((component,) for component in reversed(index) if not isinstance(component, Const)), ())

@@ -351,3 +351,16 @@ def test_methods_of_ufuncs_keep_what_the_function_gives():
         assert (halves.reduce(x[:n]).dtype, halves.reduce(x[:n])) == (np.float32, total)
     with pytest.raises(ValueError, match="integer argument required"):
         jnp.bitwise_xor.reduce(x.astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float16", float, jnp.float32, np.dtype(np.int32)])
+def test_running_results_are_of_the_type_that_is_asked_for_however_it_is_named(dtype):
+    x = jnp.arange(12).reshape(3, 4)
+    wanted = jnp.zeros(0, dtype).dtype
+    for found, want in (
+        (jnp.subtract.reduce(x, dtype=dtype), np.subtract.reduce(x)),
+        (jnp.subtract.accumulate(x, dtype=dtype), np.subtract.accumulate(x)),
+        (jnp.subtract.reduceat(x, jnp.array([0, 2]), dtype=dtype), np.subtract.reduceat(x, [0, 2])),
+    ):
+        assert found.dtype == wanted
+        np.testing.assert_array_equal(found, want)

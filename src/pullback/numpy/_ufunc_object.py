@@ -31,6 +31,7 @@ from pullback.numpy._arguments import (
     promote_dtypes,
     static_int,
 )
+from pullback.util import dtypes
 from pullback.util.static import check_flags
 from pullback.util.tracebacks import api_boundary, shorten
 
@@ -183,7 +184,7 @@ class ufunc(_core.JitFunction):
         if self._reduce is not None:
             return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         axis = tuple(axis) if isinstance(axis, list) else axis
-        return _reduced(self, a, axis, dtype, keepdims, initial, where)
+        return _reduced(self, a, axis, _asked(dtype, self.__name__), keepdims, initial, where)
 
     def _reduce_by_loop(self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         a = as_array(a)
@@ -251,7 +252,7 @@ class ufunc(_core.JitFunction):
         if self._accumulate is not None:
             return self._accumulate(a, axis=axis, dtype=dtype)
         axis = canonical_axis(f"{self.__name__}.accumulate", axis, a.ndim)
-        return _accumulated(self, a, axis, dtype)
+        return _accumulated(self, a, axis, _asked(dtype, self.__name__))
 
     def _accumulate_by_loop(self, a: Any, axis: int, dtype: Any) -> Any:
         if dtype is not None:
@@ -337,7 +338,7 @@ class ufunc(_core.JitFunction):
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError("reduceat requires a single integer axis.")
         axis = canonical_axis(f"{self.__name__}.reduceat", axis, a.ndim)
-        return _reduced_at(self, a, indices, axis, dtype)
+        return _reduced_at(self, a, indices, axis, _asked(dtype, self.__name__))
 
     def _reduceat_by_loop(self, a: Any, indices: Any, axis: int, dtype: Any) -> Any:
         if dtype is not None:
@@ -382,6 +383,10 @@ class ufunc(_core.JitFunction):
 _reduced = eager(ufunc._reduce_by_loop, (0, 2, 3, 4))
 _accumulated = eager(ufunc._accumulate_by_loop, (0, 2, 3))
 _reduced_at = eager(ufunc._reduceat_by_loop, (0, 3, 4))
+
+
+def _asked(dtype: Any, name: str) -> Any:
+    return None if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
 
 
 def check_one_axis(axis: Any) -> None:

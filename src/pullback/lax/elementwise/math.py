@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.lax.elementwise.arithmetic import add_p, div_p, mul_p, neg_p, op, sub_p
+from pullback.lax.elementwise.arithmetic import abs_p, add_p, div_p, mul_p, neg_p, op, sub_p
 from pullback.lax.elementwise.powers import sqrt_p, square_p
 from pullback.lax.records.families import *
 from pullback.lax.records.families import FLOAT_EDGES, INF, NAN
@@ -248,10 +248,10 @@ asinh_p = _math(
 
 
 def _root_of_square_minus_one(x):
-    less, more = sub_p.bind(x, constant(x, 1)), one_plus(x)
-    if x.dtype.kind == "c":  # the root of their product is on the other branch where Re x < 0
-        return mul_p.bind(sqrt_p.bind(less), sqrt_p.bind(more))
-    return sqrt_p.bind(mul_p.bind(less, more))  # not NaN below -1, so that where(x > 1, acosh(x), 0) has a slope of 0
+    if x.dtype.kind != "c":  # not NaN below -1, so that where(x > 1, acosh(x), 0) has a slope of 0
+        x = abs_p.bind(x)
+    # The square of large x is inf, and its root is on the other branch where Re x < 0.
+    return mul_p.bind(sqrt_p.bind(sub_p.bind(x, constant(x, 1))), sqrt_p.bind(one_plus(x)))
 
 
 acosh_p = _math(

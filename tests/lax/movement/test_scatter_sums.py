@@ -80,13 +80,43 @@ def test_iterations_in_turns_do_what_they_do_one_by_one(n):
 
 @pytest.mark.parametrize("n", [255, 256, 257, 259, 515, 2051])
 @pytest.mark.parametrize("order", ["sorted", "random"])
-def test_every_update_of_every_stream_is_added_once(n, order):
+@pytest.mark.parametrize("kind", ["add", "multiply", "max"])
+def test_every_update_of_every_stream_is_added_once(n, order, kind):
     """Streams of equal length, and what is left of a share; with rows of numbers, and indices along two axes."""
     rng = np.random.default_rng(n)
     where = rng.integers(-2, 12, (n, 2))  # the last two places are not there
     where = np.sort(where, 0) if order == "sorted" else where
-    x = rng.integers(-9, 9, (n, 2, 3)).astype(np.float32)
-    expected = np.zeros((12, 3), np.float32)
-    np.add.at(expected, np.where(where < 0, 11, where), x)
-    way = pullback.jit(lambda x, w: jnp.zeros((10, 3)).at[w].add(x, mode="drop", wrap_negative_indices=False))
+    x = (rng.integers(-9, 9, (n, 2, 3)) if kind != "multiply" else rng.choice([-1, 1, 2, 0.5], (n, 2, 3))).astype("f4")
+    x = np.clip(x, -9, 1) if kind == "multiply" else x  # halves and signs alone: exact until they are 0
+    expected = np.ones((12, 3), np.float32)
+    at = {"add": np.add, "multiply": np.multiply, "max": np.maximum}[kind].at
+    at(expected, np.where(where < 0, 11, where), x)
+    way = pullback.jit(lambda x, w: getattr(jnp.ones((10, 3)).at[w], kind)(x, mode="drop", wrap_negative_indices=False))
     np.testing.assert_array_equal(way(x, where), expected[:10])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8", "uint16"])
+def test_products_by_threads_are_those_of_one(dtype):
+    rng = np.random.default_rng(2)
+    where = np.sort(rng.integers(0, 60, 40_001))
+    with pullback.enable_x64(True):
+        x = jnp.asarray(rng.choice([-1, 1], (40_001, 2)) if dtype[0] != "u" else rng.integers(1, 9, (40_001, 2)), dtype)
+        x = x.at[7].set(jnp.asarray([3, 0], dtype))
+        start = jnp.asarray(np.full((64, 2), 5), dtype)
+        way = pullback.jit(lambda s, x, w: s.at[w].multiply(x))
+        assert "part" in way.lower(start, x, where).as_text("loops")
+        expected = np.array(start)
+        np.multiply.at(expected, where, np.asarray(x))
+        np.testing.assert_array_equal(np.asarray(way(start, x, where)).astype(float), expected.astype(float))
+
+
+@pytest.mark.parametrize("kind", ["multiply", "min", "max"])
+def test_chains_of_products_and_of_larger_ones_are_in_streams(kind):
+    """A sequential loop with one update of each of four stretches, where places get several updates."""
+
+    def loops(n: int, places: int) -> str:
+        way = pullback.jit(lambda x, w: getattr(jnp.ones(places).at[w], kind)(x))
+        return way.lower(np.ones(n, np.float32), np.zeros(n, np.int32)).as_text("loops")
+
+    assert "750" in loops(1000, 100)  # where the last stretch begins
+    assert "750" not in loops(1000, 400)

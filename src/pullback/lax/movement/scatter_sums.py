@@ -1,4 +1,4 @@
-"""Many updates of few places by threads, as `scatter_add`, `segment_sum` and `segment_max` make them.
+"""Many updates of few places by threads and in streams, as `scatter_add`, `segment_sum` and `segment_max` make them.
 
 Each thread has the places for itself, and takes a share of the updates: two or four shares whatever the number of
 threads, so that results are the same. It is chosen by its price, as the places are filled and read once more for each.
@@ -14,7 +14,8 @@ each addition to a place waits for the one before it, and so four such are on th
 Measured: sums of 200,000 into 10 took 228 us where those of the threads were neighbours in a line, now 80 to 125.
 54,496 into 13,624 took 78 to 89 us by one thread, by two 60. Of sorted indices 50,000 into 1,000 took 58 us, in four
 streams 22, of random ones 20 and 14; in eight streams, whose code is longer, 23 and 23. A million rows of 8 at random
-into 100,000 took 1.8 ms, in streams 2.4.
+into 100,000 took 1.8 ms, in streams 2.4. Products of 50,000 sorted numbers 109 us, now 38, of 5,000 rows of 17 37 and
+17; largest of 5,000 sorted 7.7, now 3.8, of 2,000 rows of four 15 and 3.4.
 """
 
 from __future__ import annotations
@@ -44,11 +45,14 @@ _NUMPYS = {
     "float16": np.float64, "bfloat16": np.float64, "float32": np.float64, "float64": np.longdouble,
     "complex64": np.complex128, "complex128": np.clongdouble,
 }  # fmt: skip
+_OPS = ("add", "sub", "mul", "min", "max")
 _INTEGERS = {f"{kind}{width}" for kind in "iu" for width in (8, 16, 32, 64)}
 
 
 def _nothing(b: Any, dtype: str, loop_op: str) -> Any:
     """What leaves anything as it is that is brought to it."""
+    if loop_op == "mul":
+        return b.const(dtype, 1 if dtype in _INTEGERS else 1.0)
     if loop_op in ("add", "sub"):
         # Minus zero is the one that leaves zeros of both signs.
         if dtype in _INTEGERS:
@@ -91,12 +95,13 @@ def _crowded(out: Any, updates: Any, loop_op: str) -> bool:
 
 def shares(out: Any, updates: Any, shape: tuple[int, ...], loop_op: str | None) -> int:
     """In how many shares updates are collected, 0 where they change the result itself; `shape` is that of the indices.
+    One share is for wider sums, or for streams, which a chain of products or of larger ones waits less for.
 
     The order of additions hangs on it: so it is the nominal machine that says what pays, with two cores.
     """
     machine = _nominal()
     known = out.dtype in _INTEGERS or out.dtype in _SUMMED
-    if loop_op not in ("add", "sub", "min", "max") or not known or (out.dtype[0] == "c" and loop_op in ("min", "max")):
+    if loop_op not in _OPS or not known or (out.dtype[0] == "c" and loop_op not in ("add", "sub")):
         return 0
     crowded = _crowded(out, updates, loop_op)
     places = out.size * (2 if crowded else 1)
@@ -108,8 +113,9 @@ def shares(out: Any, updates: Any, shape: tuple[int, ...], loop_op: str | None) 
     def price(count: int) -> float:
         return time / 2 + count * places * _PLACE + machine.wake_ns / 2  # workers still look for work, as a rule
 
-    if max(shape, default=0) < 16 or price(2) > GAIN * time:
-        return int(crowded)
+    longest = max(shape, default=0)
+    if longest < 16 or price(2) > GAIN * time:
+        return int(crowded or (longest >= STREAMS * FEWEST and CROWD * out.size <= updates.size))
     return 4 if price(4) < LOSS * price(2) else 2
 
 

@@ -137,6 +137,31 @@ def test_a_product_of_a_cut_and_a_reduced_value_has_a_gradient_of_terms():
     np.testing.assert_array_equal(reshard(found, P()), 4 * np.ones((4, 4)))
 
 
+def test_products_give_terms_of_gradients_at_once():
+    """As JAX has it: nothing is summed before the one reshard at the end."""
+    x, w = jax.device_put(np.ones((8, 4), np.float32), P("y", None)), np.ones((4, 2), np.float32)
+
+    def loss(w):
+        w = reshard(w, R)
+        return jnp.sum(x @ w) + jnp.sum(2 * (w.T @ x.T))
+
+    made = jax.make_jaxpr(jax.grad(loss))(w)
+    terms = [(e.primitive.name, str(e.outvars[0].aval)) for e in made.eqns if "U:y" in str(e.outvars[0].aval)]
+    product = [("dot_general", "float32[2,4]{U:y}"), ("transpose", "float32[4,2]{U:y}")]
+    assert terms == [*product, *product, ("add_any", "float32[4,2]{U:y}")]
+    assert made.eqns[-1].primitive.name == "reshard" and str(made.out_avals[0]) == "float32[4,2]"
+    for grad in (jax.grad(loss), jax.jit(jax.grad(loss))):
+        np.testing.assert_array_equal(grad(w), np.full((4, 2), 24))
+
+
+def test_products_that_leave_their_sums_are_one_equation():
+    x, y = jax.device_put(X, P(None, "y")), jax.device_put(Y, P("y", None))
+    made = jax.make_jaxpr(partial(jnp.dot, out_sharding=U))(x, y)
+    assert [(e.primitive.name, str(e.outvars[0].aval)) for e in made.eqns] == [("dot_general", "float32[4,4]{U:y}")]
+    second = jax.grad(lambda y: jnp.sum(reshard(jnp.dot(x, y, out_sharding=U), P(None, None)) ** 2))
+    np.testing.assert_allclose(jax.jit(second)(y), 2 * X.T @ (X @ Y))
+
+
 def test_scalars_beside_what_is_reduced_are_reduced():
     made = jax.make_jaxpr(lambda w: 3.0 + w * 2)(reduced(np.ones((4, 4))))
     assert [eqn.primitive.name for eqn in made.eqns] == ["reshard", "mul", "reshard", "add"]

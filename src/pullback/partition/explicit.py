@@ -66,7 +66,8 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
         cuts = _cuts(name, in_avals, params, outs, mesh, primitive)
     except ShardingTypeError:
         if is_asked():
-            return [_as_asked(mesh, out) for out in outs]
+            terms = _terms_of(name, in_avals, params)
+            return [_as_asked(mesh, out, terms) for out in outs]
         raise
     return [_in_state(name, mesh, cut, state) for cut in cuts]
 
@@ -86,19 +87,35 @@ def _in_state(name: str, mesh: Any, cut: Cut, state: Any) -> Any:
     return NamedSharding(mesh, spec_in_full(cut, (unreduced, reduced))) if along or unreduced or reduced else None
 
 
-def _as_asked(mesh: Any, out: Any) -> Any:
-    """How an ambiguous result is cut: as the user says, if that fits, for so are its cotangents; else it is whole."""
+def _terms_of(name: str, in_avals: Sequence[Any], params: dict[str, Any]) -> frozenset:
+    """The axes along which a product has a term on each device: those that cut what it sums of both operands."""
+    if name != "dot_general":
+        return frozenset()
+    summed, _ = params["dimension_numbers"]
+    left, right = (
+        [names_of(part) for part in (a.placing.spec[d] for d in dims)] if a.placing is not None else []
+        for a, dims in zip(in_avals, summed, strict=True)
+    )
+    return frozenset(itertools.chain(*left)) if left == right else frozenset()
+
+
+def _as_asked(mesh: Any, out: Any, terms: frozenset) -> Any:
+    """How an ambiguous result is cut: as the user says, if that fits, for so are its cotangents; else it is whole. It
+    may be left to be summed over the axes along which devices have terms of it.
+    """
     spec = asked_for()
     if isinstance(spec, PartitionSpec) and len(spec) + 1 == len(out.shape) and types.is_of_rule():
         spec = spec.update(partitions=(types.mapped_part(), *spec))  # rules of vmap put the mapped axis first
-    if not isinstance(spec, PartitionSpec) or len(spec) != len(out.shape) or spec.unreduced or spec.reduced:
+    if not isinstance(spec, PartitionSpec) or len(spec) != len(out.shape) or spec.reduced:
+        return None
+    if spec.unreduced and spec.unreduced != terms:
         return None
     sizes, explicit = dict(mesh.shape), _explicit(mesh)
     cut = tuple(names_of(part) for part in spec)
     fits = all(n % extent(c, sizes) == 0 for n, c in zip(out.shape, cut))
     if not fits or any(a not in explicit for axes in cut for a in axes):
         return None
-    return NamedSharding(mesh, spec_in_full(cut)) if any(cut) else None
+    return NamedSharding(mesh, spec_in_full(cut, (spec.unreduced, frozenset()))) if any(cut) or spec.unreduced else None
 
 
 def _results_inside(primitive: Any, params: dict[str, Any]) -> list[Any] | None:

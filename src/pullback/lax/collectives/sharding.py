@@ -14,7 +14,7 @@ from pullback.core.avals import expect_places, typeof
 from pullback.core.lowering import Elementwise, Nest
 from pullback.core.primitive import registry
 from pullback.core.tracer import Tracer
-from pullback.core.types import CONSTRAINTS, cut_as, memory_of, resharded
+from pullback.core.types import CONSTRAINTS, cut_as, memory_of, place_of_type, resharded, type_on_mesh
 from pullback.lax.records.families import Case, Primitive, Samples
 from pullback.lax.records.nests import copy_into
 from pullback.lax.records.operands import as_array
@@ -183,7 +183,8 @@ def _reshard_transpose(bar: Any, x: Any, dst_sharding: Any, concrete_mesh: Any) 
         mesh = current_mesh()
         if mesh is not None and mesh.shape_tuple == dst_sharding.mesh.shape_tuple and not mesh.explicit_axes:
             return [put(bar, dst_sharding.update(mesh=mesh))]  # outside of explicit_axes, which this mesh was made for
-    return [resharded(bar, dst_sharding)]
+    lies = isinstance(dst_sharding, NamedSharding) and place_of_type(type_on_mesh(bar)) == dst_sharding.spec
+    return [bar if lies else resharded(bar, dst_sharding)]
 
 
 sharding_constraint_p.transpose = lambda bar, x, **params: [

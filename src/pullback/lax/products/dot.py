@@ -5,6 +5,7 @@ dot_general(x, y, ((cx, cy), (bx, by))): the result has the batch dimensions, th
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 import operator
@@ -13,6 +14,7 @@ from typing import Any
 
 import ml_dtypes
 
+from pullback.core.asked import asked
 from pullback.core.lowering import Nest
 from pullback.core.types import place_of_type, type_on_mesh
 from pullback.lax.collectives.sharding import out_placed
@@ -21,7 +23,7 @@ from pullback.lax.elementwise.complex import real
 from pullback.lax.records.families import *
 from pullback.lax.records.sums import product
 from pullback.sharding import PartitionSpec
-from pullback.sharding._specs import names_of
+from pullback.sharding._specs import names_of, of_cotangents, state_of
 from pullback.util import config
 from pullback.util.errors import ShardingTypeError
 from pullback.util.record import NamedTuple
@@ -299,13 +301,27 @@ def _transpose_lhs(out_bar, x_aval, y, dimension_numbers, precision, preferred_e
     kept = sorted(range(len(cy)), key=lambda k: cy[k])  # contracted dimensions of y come in y's order
     if out_bar.dtype != y.dtype and y.dtype.itemsize == 1 and dtypes.kind_of(y.dtype) == "f":
         y = convert(y, out_bar.dtype)  # which holds all values, and which small floats are not promoted to
-    grad = dot_general_p.bind(
-        out_bar, y, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred_element_type
-    )
     placed = (*bx, *free_x, *[cx[k] for k in kept])  # where each dimension of grad belongs
+    with _asked_terms(x_aval, placed):
+        grad = dot_general_p.bind(
+            out_bar, y, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred_element_type
+        )
     permutation = tuple(int(i) for i in np.argsort(placed))
     grad = grad if permutation == tuple(range(grad.ndim)) else lax.transpose_p.bind(grad, permutation=permutation)
     return convert(grad, x_aval.dtype) if grad.dtype != x_aval.dtype else grad
+
+
+def _asked_terms(aval: Any, order: Sequence[int]) -> Any:
+    """Inside, a cotangent of a value that is reduced over axes, with its dimensions in another order, is left to be
+    summed over them.
+    """
+    if not state_of(aval)[1]:
+        return _NOTHING
+    spec = of_cotangents(aval.placing.spec)
+    return asked(spec.update(partitions=[spec[d] for d in order]))
+
+
+_NOTHING = contextlib.nullcontext()
 
 
 def _dot_operations(eqn) -> int:

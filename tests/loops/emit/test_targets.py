@@ -98,3 +98,17 @@ def test_no_masked_stores_where_some_lanes_keep_what_they_had():
         b.store(y, i, b.select(b.load(c, i), b.load(x, i) + before, before))
     asm = _assembly(b.function("f"), Target("x86_64-unknown-linux-gnu", "haswell", "", 32))
     assert "ymm" in asm and "maskmov" not in asm
+
+
+@pytest.mark.parametrize("width, length, whole", [(32, 100, True), (64, 20, True), (64, 300, False)])
+def test_which_rows_that_keep_some_lanes_are_written_whole(width, length, whole):
+    """A step that reads what a masked store wrote waits for the cache; long rows are there by then."""
+    b = Builder()
+    x, y = b.input("x", "f32", 50 * length), b.output("y", "f32", length)
+    with b.loop(length, "vector") as i:
+        b.store(y, i, b.const("f32", 0))
+    with b.loop(50, "sequential") as step, b.loop(length, "vector") as i:
+        new = b.load(x, step * length + i)
+        b.store(y, i, b.select(b.lt(b.load(y, i), new), new, b.load(y, i)))
+    text = build_module(b.function("row"), {}, Target("x86_64-unknown-linux-gnu", "skylake-avx512", "", width)).text
+    assert ("store volatile" in text) == whole

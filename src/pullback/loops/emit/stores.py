@@ -6,6 +6,7 @@ fill the gaps, contiguous stores of shuffled vectors; else a scatter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pullback.loops.ir.ir import Buffer, Expr, Op, Store
@@ -18,13 +19,16 @@ from .types import LINE, alignment, memory_type, splat, suffix
 from .values import Value, broadcast
 
 
+SOON = 4  # vectors of a row that the next step may read while they are on their way to the cache
+
+
 def emit_store(ev: Evaluator, buffer: Buffer, index: Expr, expr: Expr) -> None:
     """Writes the value of `expr` at `index`, in every lane that runs."""
     value = ev.value(expr)
     if ev.vector is None:
         _scalar_store(ev, buffer, ev.address(buffer, index), value)
     else:
-        _vector_store(ev, buffer, index, value, ev.code.looks_up < 16 and _keeps_some(expr))
+        _vector_store(ev, buffer, index, value, _keeps_some(ev, expr))
     ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
 
 
@@ -61,14 +65,20 @@ def _scalar_store(ev: Evaluator, buffer: Buffer, pointer: str, value: Value) -> 
         ev.code.line(f"  store {kind} {ref}, ptr {at}, align {align}")
 
 
-def _keeps_some(expr: Expr) -> bool:
-    """Whether some lanes may get what they had.
+def _keeps_some(ev: Evaluator, expr: Expr) -> bool:
+    """Whether some lanes may get what they had, and should be written nevertheless.
 
     LLVM makes a masked store of that, unless it is told that all lanes count: with AVX2 such a one takes AMD's cores
     ten cycles and more. Measured (EPYC Genoa, AVX2): factors by Cholesky of 200, 300 and 1000 rows in 213, 549 and
-    15,860 us before, 94, 208 and 6,680 now.
+    15,860 us before, 94, 208 and 6,680 now. With AVX-512 masked stores are quick, but a load right after one waits until
+    it is in the cache: 1,000 steps of a perceptron, or of a walk that is at times refused, of 20 numbers took 19.1 and
+    33.6 us, now 17.1 and 30.6; of 300 they took 13.5 and would take 13.9.
     """
-    return isinstance(expr, Op) and expr.name == "select"
+    if not isinstance(expr, Op) or expr.name != "select":
+        return False
+    assert ev.vector is not None
+    last = ev.ranges.get(ev.vector.var, (0, math.inf))[1]
+    return ev.code.looks_up < 16 or last < SOON * ev.vector.lanes
 
 
 def _vector_store(ev: Evaluator, buffer: Buffer, index: Expr, value: Value, keeps_some: bool) -> None:

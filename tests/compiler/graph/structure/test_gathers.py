@@ -208,3 +208,39 @@ def test_pieces_beyond_the_end_are_those_of_places():
     places = 100 * np.arange(40)[:, None] + np.arange(50)
     got = jax.jit(lambda x: x[100 * jnp.arange(40)[:, None] + jnp.arange(50)])(x)
     np.testing.assert_array_equal(got, x[np.minimum(places, 2999)])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
+def test_places_of_several_arrays_are_counted_once(mode, dtype):
+    rng = np.random.default_rng(3)
+    low, high = (0, 20) if mode == "promise_in_bounds" else (-100 if dtype[0] == "i" else 0, 100)
+    with jax.enable_x64(dtype == "int64"):
+        i, j = rng.integers(low, high, (2, 17, 23)).astype(dtype)
+
+        def f(x, i, j):
+            return x.at[:, i, j].get(mode=mode)
+
+        def g(x, i, j):
+            return x.transpose(0, 2, 1).at[:, i, j].get(mode=mode)
+
+        for h, y in ((f, X), (g, X.transpose(0, 2, 1))):
+            assert "40,600]" in jaxpr(h, X, i, j)
+            assert "start_index_map=(1,)" in jaxpr(h, X, i, j)
+            a, b = i.astype("i8"), j.astype("i8")
+            inside = np.ones(a.shape, bool)
+            for k, n in ((0, y.shape[1]), (1, y.shape[2])):
+                at = (a, b)[k]
+                at = np.where(at < 0, at + n, at)
+                inside &= (at >= 0) & (at < n)
+                a, b = (np.clip(at, 0, n - 1), b) if k == 0 else (a, np.clip(at, 0, n - 1))
+            want = y[:, a, b]
+            want = np.where(inside, want, np.nan) if mode == "fill" else want
+            np.testing.assert_array_equal(jax.jit(h)(X, i, j), want)
+
+
+def test_places_of_one_array_or_along_axes_of_their_own_stay():
+    rng = np.random.default_rng(4)
+    i, j = rng.integers(0, 20, (2, 17, 23)).astype("i4")
+    for f in (lambda x, i, j: x[0, i, j], lambda x, i, j: x[:, i[:, :1], j[:1]], lambda x, i, j: x[i, j]):
+        assert "start_index_map=(1,)" not in jaxpr(f, X, i, j)

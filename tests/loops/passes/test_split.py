@@ -146,3 +146,21 @@ def test_ends_of_rows_and_columns_are_one_nest_where_all_channels_ask_alike(heig
     wide = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     want = sum(w[i, j] * wide[:, i : i + height, j : j + width] for i in range(3) for j in range(3))
     np.testing.assert_allclose(pullback.jit(depthwise)(x, w), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_rows_of_a_matrix_that_are_computed_differently_are_written_in_one_pass(dtype):
+    rng = np.random.default_rng(0)
+    q, v = rng.standard_normal((700, 3)).astype(dtype), rng.standard_normal((700, 3)).astype(dtype)
+
+    def turned(q, v):
+        x, y, z = jnp.sin(q.T)
+        matrix = jnp.array([[x, y * z, z], [x - y, y, x * z], [z, x + y, 1 - z]])
+        return jnp.einsum("ijn,nj->ni", matrix, v)
+
+    with pullback.enable_x64():
+        nests = re.split("vector|parallel|threads", pullback.jit(turned).lower(q, v).as_text("nests"))
+        assert [part.count("\n      y0[") + part.count("\n    y0[") for part in nests if " y0[" in part] == [3], nests
+        x, y, z = np.sin(q.T)
+        matrix = np.array([[x, y * z, z], [x - y, y, x * z], [z, x + y, 1 - z]])
+        np.testing.assert_allclose(pullback.jit(turned)(q, v), np.einsum("ijn,nj->ni", matrix, v), rtol=2e-5, atol=1e-5)

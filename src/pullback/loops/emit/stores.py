@@ -18,7 +18,6 @@ from .shuffles import interleave
 from .types import LINE, alignment, memory_type, splat, suffix
 from .values import Value, broadcast
 
-
 SOON = 4  # vectors of a row that the next step may read while they are on their way to the cache
 
 
@@ -70,9 +69,9 @@ def _keeps_some(ev: Evaluator, expr: Expr) -> bool:
 
     LLVM makes a masked store of that, unless it is told that all lanes count: with AVX2 such a one takes AMD's cores
     ten cycles and more. Measured (EPYC Genoa, AVX2): factors by Cholesky of 200, 300 and 1000 rows in 213, 549 and
-    15,860 us before, 94, 208 and 6,680 now. With AVX-512 masked stores are quick, but a load right after one waits until
-    it is in the cache: 1,000 steps of a perceptron, or of a walk that is at times refused, of 20 numbers took 19.1 and
-    33.6 us, now 17.1 and 30.6; of 300 they took 13.5 and would take 13.9.
+    15,860 us before, 94, 208 and 6,680 now. With AVX-512 masked stores are quick, but a load right after one waits
+    until it is in the cache: 1,000 steps of a perceptron, or of a walk that is at times refused, of 20 numbers took
+    19.1 and 33.6 us, now 17.1 and 30.6; of 300 they took 13.5 and would take 13.9.
     """
     if not isinstance(expr, Op) or expr.name != "select":
         return False

@@ -153,6 +153,9 @@ class _Split:
         assert isinstance(loop.extent, Const)
         if cuts.both:
             return self.both_ends(loop, cuts.rim)
+        if (rows := _between(loop)) is not None:
+            turned = Loop(loop.var, loop.extent, loop.role, rows.body, (), loop.attrs)
+            return [Loop(rows.var, rows.extent, rows.role, self.parts(turned, cuts), (), rows.attrs)]
         edges = [0, *cuts.points, loop.extent.value]
         result: list[Stmt] = []
         carry = [tuple(group.inits) for group in loop.carried]
@@ -282,6 +285,19 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
     if found and kept <= MOST_OPS and _steps(roots, parts[:0]) >= 2 * _steps(roots, parts):
         return _Cuts(found)
     return _NONE
+
+
+def _between(loop: Loop) -> Loop | None:
+    """The loop in a loop of a few iterations, whose results lie between each other: all are written in one pass."""
+    if len(loop.body) != 1 or loop.role != "parallel" or extent_of(loop) > TURNS:
+        return None
+    (rows,) = loop.body
+    if not isinstance(rows, Loop) or rows.role != "parallel" or loop.carried or rows.carried or local_uses((loop,)):
+        return None
+    written = [stmt for stmt in statements(rows.body) if isinstance(stmt, Store)]
+    few, many = Axis(loop), Axis(rows)
+    between = all(few.step(x.index) == 1 and (many.step(x.index) or 0) == extent_of(loop) for x in written)
+    return rows if written and between and isinstance(rows.extent, Const) and extent_of(rows) >= MANY else None
 
 
 def _all_lanes_alike(loop: Loop, loops: Sequence[Loop], order: Sequence[Expr]) -> bool:

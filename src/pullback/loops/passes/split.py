@@ -155,7 +155,7 @@ class _Split:
             return self.both_ends(loop, cuts.rim)
         if (rows := _between(loop)) is not None:
             turned = Loop(loop.var, loop.extent, loop.role, rows.body, (), loop.attrs)
-            return [Loop(rows.var, rows.extent, rows.role, self.parts(turned, cuts), (), rows.attrs)]
+            return [Loop(rows.var, rows.extent, rows.role, tuple(self.parts(turned, cuts)), (), rows.attrs)]
         edges = [0, *cuts.points, loop.extent.value]
         result: list[Stmt] = []
         carry = [tuple(group.inits) for group in loop.carried]

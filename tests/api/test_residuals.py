@@ -105,3 +105,79 @@ def test_programs_of_checkpoint_hold_literals():
     body = jaxpr.eqns[-1].params["jaxpr"].jaxpr
     assert not body.constvars and [eqn.primitive.name for eqn in body.eqns] == ["cos", "mul", "mul"]
     assert jaxpr.eqns[-1].params["differentiated"]
+
+
+W3, WS = jnp.eye(3) + 0.5, jnp.stack([jnp.eye(3), jnp.ones((3, 3)), jnp.eye(3) * 2])
+
+
+def layer(w, x):
+    return jnp.sin(checkpoint_name(jnp.sin(x @ w), "z"))
+
+
+BODIES = {
+    "jit": (lambda w, x: jax.jit(layer)(w, x).sum(), W3, "[3,3]"),
+    "checkpoint": (lambda w, x: jax.checkpoint(layer)(w, x).sum(), W3, "[3,3]"),
+    "scan": (lambda w, x: jax.lax.scan(lambda c, w: (layer(w, c), c[0]), x, w)[0].sum(), WS, "[3,3,3]"),
+    "backwards": (lambda w, x: jax.lax.scan(lambda c, w: (layer(w, c), c), x, w, reverse=True)[1].sum(), WS, "[3,3,3]"),
+    "scan in scan": (
+        lambda w, x: jax.lax.fori_loop(0, 2, lambda i, c: jax.lax.scan(lambda c, w: (layer(w, c), None), c, w)[0], x)
+        .sum(),
+        WS,
+        "[2,3,3,3]",
+    ),
+    "checkpoint in scan": (
+        lambda w, x: jax.lax.scan(lambda c, w: (jax.checkpoint(layer)(w, c), None), x, w)[0].sum(),
+        WS,
+        "[3,3,3]",
+    ),
+    "cond": (lambda w, x: jax.lax.cond(x[0, 0] > 0, layer, lambda w, x: x, w, x).sum(), W3, "[3,3]"),
+    "known": (
+        lambda w, x: (jax.lax.scan(lambda c, w: (layer(w, c), c), x, jax.lax.stop_gradient(w))[1] * w * x).sum(),
+        WS,
+        "[3,3,3]",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_policies_keep_what_they_name_in_bodies(body):
+    """As in JAX: a loop stacks what is kept of its iterations; derivatives are those without a policy."""
+    fun, w, kept = BODIES[body]
+    x = jnp.arange(9.0).reshape(3, 3) / 9 + 0.1
+    policies = jax.checkpoint_policies
+    want = jax.grad(fun, (0, 1))(w, x)
+    for policy, count in [
+        (policies.nothing_saveable, 0),
+        (policies.dots_saveable, 1),
+        (policies.save_only_these_names("z"), 1),
+        (policies.save_only_these_names("other"), 0),
+        (policies.save_from_both_policies(policies.dots_saveable, policies.save_only_these_names("z")), 2),
+    ]:
+        remade = jax.checkpoint(fun, policy=policy)
+        found = [aval.str_short() for aval, words in saved_residuals(remade, w, x) if "argument" not in words]
+        assert found == [f"float32{kept}"] * count
+        for run in (lambda f: f, jax.jit):
+            for bar, exact in zip(run(jax.grad(remade, (0, 1)))(w, x), want):
+                np.testing.assert_allclose(bar, exact, rtol=1e-5, atol=1e-6)
+
+
+def test_branches_share_the_places_of_what_they_keep():
+    """No more of a type than the branch that keeps most, also without a policy."""
+    branches = [
+        lambda x: jnp.sin(x @ W3),
+        lambda x: jnp.sin(jnp.sin(x @ W3[:, :2]) @ W3[:2]),
+        lambda x: jnp.sin(jnp.sin(jnp.sin(x))),
+    ]
+    x = jnp.ones((3, 3))
+
+    def kept(fun):
+        return sorted(aval.str_short() for aval, words in saved_residuals(fun, x) if "output" in words)
+
+    for n in range(3):
+        fun = lambda x, n=n: jax.lax.switch(n + 0 * x[0, 0].astype(int), branches, x).sum()
+        assert kept(jax.checkpoint(fun, policy=jax.checkpoint_policies.dots_saveable)) == [
+            "float32[3,2]",
+            "float32[3,3]",
+        ]
+        assert kept(fun).count("float32[3,3]") == 3  # the cosines of the last
+        np.testing.assert_allclose(jax.grad(fun)(x), jax.grad(lambda x, n=n: branches[n](x).sum())(x), rtol=1e-6)

@@ -49,3 +49,12 @@ def test_a_memory_that_is_not_there():
     policy = checkpoint_policies.offload_dot_with_no_batch_dims("device", "disk")
     with pytest.raises(ValueError, match="memory 'disk'"):
         jax.grad(jax.checkpoint(f, policy=policy))(W, X)
+
+
+def test_what_loops_keep_is_offloaded():
+    def h(w, x):
+        return jax.lax.scan(lambda c, _: (jnp.sin(w @ c), None), x, None, length=4)[0].sum()
+
+    g = jax.checkpoint(h, policy=DOTS)
+    assert "float32<host>[4,3]" in [aval.str_short() for aval, _ in saved_residuals(g, W, X)]
+    np.testing.assert_allclose(jax.jit(jax.grad(g))(W, X), jax.grad(h)(W, X), rtol=1e-6)

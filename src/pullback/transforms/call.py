@@ -10,19 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hooks
-from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.core.lowering import Inline
 from pullback.sharding._shardings import UNSPECIFIED
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.discharge import discharge_call, with_outer
 from pullback.transforms.jvp import jvp_jaxpr
-from pullback.transforms.partial_eval import (
-    dce_jaxpr,
-    partial_eval_by_splitting,
-    partial_eval_jaxpr,
-    used_inputs,
-)
+from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_by_splitting, used_inputs
 from pullback.transforms.places import with_places
+from pullback.transforms.policies import checkpoint_split
 from pullback.transforms.remembered import remembered_p
 from pullback.transforms.transpose import transpose_jaxpr
 
@@ -90,6 +85,14 @@ def call_dce(eqn, used: list[bool]):
     )
 
 
+def call_saving(eqn, unknown_in, _unknown_out, halves):
+    """What a policy saves of the body is further results of the call, and its first arguments."""
+    closed = eqn.params["jaxpr"]
+    giving, taking = halves(closed, unknown_in)
+    saved = giving.out_avals[len(eqn.outvars) :]
+    return _of_program(eqn.params, giving), _of_program(eqn.params, taking), saved, 0
+
+
 def places_said(ins: Sequence[Any], outs: Sequence[Any], mesh: Any) -> dict[str, Any]:
     """Parameters of `jit` that say where its arguments and results are to lie (None: not said), for who reads programs.
 
@@ -150,6 +153,7 @@ def _fill(primitive: Primitive) -> None:
     """The rules of a primitive that is its 'jaxpr' parameter."""
     primitive.abstract_eval = call_abstract_eval
     primitive.dce = call_dce
+    primitive.saving = call_saving
     primitive.jvp = functools.partial(call_jvp, primitive)
     primitive.transpose = functools.partial(call_transpose, primitive)
     primitive.batch_axis = functools.partial(call_batch, primitive)
@@ -202,7 +206,7 @@ def _checkpoint_partial_eval(interpreter, args, params):
         raise NotImplementedError(f"Effects not supported in partial-eval of `checkpoint`/`remat`: {bad}")
     unknown = tuple(map(interpreter.is_unknown, args))
     known, unknown_out, rest, kept = closed.cached(
-        ("checkpoint", unknown, params["policy"]), lambda: _checkpoint_split(closed, unknown, params["policy"])
+        ("checkpoint", unknown, params["policy"]), lambda: checkpoint_split(closed, unknown, params["policy"])
     )
     known_outs = eval_jaxpr(known.jaxpr, known.consts, *[a for a, unk in zip(args, unknown) if not unk])
     count = len(unknown_out) - sum(unknown_out)
@@ -212,63 +216,6 @@ def _checkpoint_partial_eval(interpreter, args, params):
     )
     results = iter(known_outs)
     return [next(recorded) if unk else next(results) for unk in unknown_out]
-
-
-def _checkpoint_split(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy):
-    """(known, unknown_out, rest, kept) of the body of a checkpoint.
-
-    known: known args -> known results + what of the saved is needed;   rest: that and those args that it needs ->
-    unknown results. `kept` says which args these are. A policy that answers with something that has `moves` says by
-    which equations the value is brought elsewhere, and back.
-    """
-    jaxpr = closed.jaxpr
-    unseen = {v for v, unk in zip(jaxpr.invars, unknown) if unk}
-    saved: list = []
-    moved: list = []
-    recomputed = []
-    for eqn in jaxpr.eqns:
-        unknown_in = [type(a) is not Literal and a in unseen for a in eqn.invars]
-        if any(unknown_in):
-            unseen.update(v for v, unk in zip(eqn.outvars, _unknown_results(eqn, unknown_in)) if unk)
-            recomputed.append(eqn)
-        elif policy is not None and (how := policy(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params)):
-            if not hasattr(how, "moves"):
-                saved.extend(eqn.outvars)
-                continue
-            for v in eqn.outvars:
-                there, back = how.moves(v)
-                moved.append(there)
-                recomputed.append(back)
-                saved.extend(there.outvars)
-        else:
-            recomputed.append(eqn)
-    widened = ClosedJaxpr(jaxpr.replace(eqns=[*jaxpr.eqns, *moved], outvars=[*jaxpr.outvars, *saved]), closed.consts)
-    known, _, unknown_all, _ = partial_eval_jaxpr(widened, unknown)
-    unknown_out = unknown_all[: len(jaxpr.outvars)]
-    count = len(unknown_all) - sum(unknown_all)
-    rest = dce_jaxpr(
-        jaxpr.replace(
-            invars=saved + jaxpr.invars,
-            eqns=recomputed,
-            outvars=[v for v, unk in zip(jaxpr.outvars, unknown_out) if unk],
-        )
-    )
-    kept = used_inputs(rest)
-    rest = rest.replace(invars=[v for v, k in zip(rest.invars, kept) if k])
-    # What follows the results and what is saved are residuals: they are recomputed instead.
-    needed = [*[True] * (count - len(saved)), *kept[: len(saved)]]
-    needed += [False] * (len(known.jaxpr.outvars) - count)
-    known = ClosedJaxpr(dce_jaxpr(known.jaxpr, needed), known.consts)
-    return known, unknown_out, ClosedJaxpr(rest, closed.consts), kept[len(saved) :]
-
-
-def _unknown_results(eqn, unknown_in: Sequence[bool]) -> Sequence[bool]:
-    """Which results of an equation are unknown: all, unless it has a body that may compute some from known values."""
-    if eqn.primitive.partial_eval is None:
-        return [True] * len(eqn.outvars)
-    unknown = {a: unk for a, unk in zip(eqn.invars, unknown_in) if type(a) is not Literal}
-    alone = Jaxpr([], list(unknown), eqn.outvars, [eqn], eqn.effects)
-    return partial_eval_jaxpr(ClosedJaxpr(alone, []), list(unknown.values()))[2]
 
 
 def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):

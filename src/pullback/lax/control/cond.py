@@ -325,24 +325,10 @@ def _partial_eval(interpreter, args, params):
     found = [partial_eval_jaxpr(b, unknown)[2] for b in branches]
     u_out = tuple(any(us) for us in zip(*found))
     parts = [partial_eval_jaxpr(b, unknown, u_out) for b in branches]
-    counts = [len(res_avals) for _, _, _, res_avals in parts]
-    all_avals = [a for _, _, _, res_avals in parts for a in res_avals]
     n_known_out = len(u_out) - sum(u_out)
-    known, rest, start = [], [], 0
-    for (known_k, rest_k, _, _), count in zip(parts, counts):
-        known.append(
-            known_k.cached(
-                ("cond_known", tuple(all_avals), start),
-                lambda k=known_k, s=start, c=count: _with_residual_slots(k, n_known_out, all_avals, s, c),
-            )
-        )
-        rest.append(
-            rest_k.cached(
-                ("cond_rest", tuple(all_avals), start),
-                lambda r=rest_k, s=start, c=count: _taking_residual_slots(r, all_avals, s, c),
-            )
-        )
-        start += count
+    slots, places = _shared_slots([res_avals for _, _, _, res_avals in parts])
+    known = [_giving_slots(k, n_known_out, slots, own) for (k, _, _, _), own in zip(parts, places)]
+    rest = [_taking_slots(r, slots, own) for (_, r, _, _), own in zip(parts, places)]
     outs = cond_p.bind(index, *(a for a, u in zip(operands, unknown) if not u), branches=tuple(known))
     known_outs, residuals = iter(outs[:n_known_out]), outs[n_known_out:]
     recorded = iter(
@@ -356,25 +342,59 @@ def _partial_eval(interpreter, args, params):
     return [next(recorded) if u else next(known_outs) for u in u_out]
 
 
-def _with_residual_slots(closed: ClosedJaxpr, n_known_out, all_avals, start, count) -> ClosedJaxpr:
-    """The known half of a branch, which leaves zeros in the residual slots of the other branches."""
+def _shared_slots(avals_of_branches) -> tuple[tuple, list[tuple[int, ...]]]:
+    """Types of the values that branches hand over, and where each branch has its own: no more of a type than one needs."""
+    slots: list[Any] = []
+    places = []
+    for avals in avals_of_branches:
+        free = list(range(len(slots)))
+        own = []
+        for aval in avals:
+            k = next((k for k in free if slots[k] is aval), None)
+            if k is None:
+                k = len(slots)
+                slots.append(aval)
+            else:
+                free.remove(k)
+            own.append(k)
+        places.append(tuple(own))
+    return tuple(slots), places
+
+
+def _giving_slots(closed: ClosedJaxpr, n_out: int, slots: tuple, own: tuple[int, ...]) -> ClosedJaxpr:
+    """A branch whose results from the n-th on are its own slots: all slots, with zeros in those of other branches."""
 
     def fun(*args):
         outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        own = outs[n_known_out:]
-        slots = [own[i - start] if start <= i < start + count else hooks.zeros(a) for i, a in enumerate(all_avals)]
-        return [*outs[:n_known_out], *slots]
+        given = dict(zip(own, outs[n_out:]))
+        return [*outs[:n_out], *[given[k] if k in given else hooks.zeros(a) for k, a in enumerate(slots)]]
 
-    return trace(fun, closed.in_avals, closed.jaxpr.debug_info)
+    return closed.cached(("giving", n_out, slots, own), lambda: trace(fun, closed.in_avals, closed.jaxpr.debug_info))
 
 
-def _taking_residual_slots(closed: ClosedJaxpr, all_avals, start, count) -> ClosedJaxpr:
-    """The unknown half of a branch, which ignores the residual slots of the other branches."""
-    invars = closed.jaxpr.invars
-    new = [invars[i - start] if start <= i < start + count else Var(a) for i, a in enumerate(all_avals)] + invars[
-        count:
-    ]
-    return ClosedJaxpr(closed.jaxpr.replace(invars=new), closed.consts)
+def _taking_slots(closed: ClosedJaxpr, slots: tuple, own: tuple[int, ...]) -> ClosedJaxpr:
+    """A branch whose first arguments are its own slots, with all slots as arguments."""
+
+    def make():
+        invars = closed.jaxpr.invars
+        given = dict(zip(own, invars))
+        new = [given[k] if k in given else Var(a) for k, a in enumerate(slots)]
+        return ClosedJaxpr(closed.jaxpr.replace(invars=new + invars[len(own) :]), closed.consts)
+
+    return closed.cached(("taking", slots, own), make)
+
+
+def _saving(eqn, unknown_in, _unknown_out, halves):
+    """What a policy saves of branches is further results of all, and the first arguments behind the index."""
+    branches = eqn.params["branches"]
+    if unknown_in[0]:
+        return eqn.params, eqn.params, [], 1
+    found = [halves(b, unknown_in[1:]) for b in branches]
+    n_out = len(eqn.outvars)
+    slots, places = _shared_slots([giving.out_avals[n_out:] for giving, _ in found])
+    giving = tuple([_giving_slots(g, n_out, slots, own) for (g, _), own in zip(found, places)])
+    taking = tuple([_taking_slots(t, slots, own) for (_, t), own in zip(found, places)])
+    return {"branches": giving}, {"branches": taking}, slots, 1
 
 
 def _transpose(outs_bar, index, *operands, branches):
@@ -540,6 +560,7 @@ cond_p = Primitive(
     batch_axis=_batch_axis,
     partial_eval=_partial_eval,
     dce=_dce,
+    saving=_saving,
     effects=_effects,
     discharge=_discharge,
     outer=_outer,

@@ -541,6 +541,21 @@ def _dce_body(jaxpr, n_consts, n_carry, used):
     return kept_in, carry_used + ys_used, ClosedJaxpr(inner, jaxpr.consts), sum(kept_in[:n_consts]), sum(carry_used)
 
 
+def _saving(eqn, unknown_in, unknown_out, halves):
+    """What a policy saves of an iteration is a further row of results, and of scanned arguments."""
+    params = eqn.params
+    n_consts, n_carry = _sizes(params)
+    consts_u, carry_u, xs_u = split_list(unknown_in, [n_consts, n_carry])
+    carry_u = [a or b for a, b in zip(carry_u, unknown_out)]  # what is unknown in some iteration is so in all
+    giving, taking = halves(params["jaxpr"], consts_u + carry_u + xs_u)
+    rows = giving.out_avals[len(eqn.outvars) :]
+    n, place = len(rows), n_consts + n_carry
+    order = [*range(n, n + place), *range(n), *range(n + place, n + len(eqn.invars))]
+    taking = taking.cached(("scan_order", tuple(order)), lambda: control.permute(taking, order))
+    saved = [a.update(shape=(params["length"], *a.shape)) for a in rows]
+    return params | {"jaxpr": giving}, params | {"jaxpr": taking}, saved, place
+
+
 def _lower(ctx):
     """A sequential loop; the carry lives in the results' memory, new carries in temporaries until the body is done."""
     params = ctx.params
@@ -601,6 +616,7 @@ scan_p = Primitive(
     batch_axis=_batch_axis,
     partial_eval=_partial_eval,
     dce=_dce,
+    saving=_saving,
     effects=call_effects,
     discharge=_discharge,
     outer=_outer,

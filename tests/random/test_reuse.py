@@ -131,3 +131,30 @@ def test_calls_of_one_function_and_its_results():
     assert uniform(raw) == uniform(raw)
     assert issubclass(KeyReuseError, TypeError)
     assert jax.make_jaxpr(random.clone)(key).eqns[1].primitive.name == "random_clone"
+
+
+@pytest.mark.parametrize("inner", [lambda f: f, jax.jit])
+@pytest.mark.parametrize("transform", [lambda f: f, jax.grad, jax.value_and_grad, jax.vmap])
+def test_checkpoints(inner, transform):
+    """One use for the function and for its derivative, which runs it again; two calls are two."""
+
+    def once(key):
+        x = jnp.ones(2) if transform is jax.vmap else 1.0
+        return transform(jax.checkpoint(inner(lambda x: x * jnp.sin(x * jax.random.normal(key)))))(x)
+
+    def twice(key):
+        return transform(jax.checkpoint(inner(lambda x: x * jax.random.normal(key) + jax.random.normal(key))))(1.0)
+
+    with jax.debug_key_reuse(True):
+        key, other = jax.random.split(jax.random.key(0))
+        once(key)
+        for again in (once, jax.random.normal, jax.random.split):
+            with pytest.raises(KeyReuseError):
+                again(key)
+        once(other)
+        if transform is not jax.vmap:
+            with pytest.raises(KeyReuseError):
+                twice(jax.random.key(1))
+        new = jax.checkpoint(jax.random.split)(jax.random.key(2))  # what it gives has not been used
+        once(new[0])
+        once(new[1])

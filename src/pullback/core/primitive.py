@@ -31,9 +31,9 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
     batch_axis(axis_data, args, dims, **params)                  as batch, and knows the size and name of the axis
     partial_eval(interpreter, args, params) -> outs              split into a known and an unknown part
     partial_eval_jaxpr / dce / typecheck ...                     see transforms/partial_eval.py
-    saving(eqn, unknown_in, unknown_out, halves) -> ...          what a policy of checkpoint keeps of bodies: params that
-                                                                 give it, params that take it, its avals, and before
-                                                                 which argument (transforms/policies.py)
+    saving(eqn, unknown_in, unknown_out, halves) -> ...          what a policy of checkpoint keeps of bodies: params
+                                                                 that give it, params that take it, its avals, before
+                                                                 which argument they come (transforms/policies.py)
     partition(eqn) -> Factors or None                            dimensions that are cut together (partition/rules)
     discharge(*args, **params) -> outs                           with references among args, or read and written inside:
                                                                  bind what works on values (transforms/discharge.py)

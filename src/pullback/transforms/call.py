@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, hooks
+from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, extended, hooks
 from pullback.core.lowering import Inline
 from pullback.sharding._shardings import UNSPECIFIED
 from pullback.transforms.batching import batch_jaxpr, to_front
@@ -20,6 +20,7 @@ from pullback.transforms.places import with_places
 from pullback.transforms.policies import checkpoint_split
 from pullback.transforms.remembered import remembered_p
 from pullback.transforms.transpose import transpose_jaxpr
+from pullback.util import config
 
 
 def call_abstract_eval(*_avals, jaxpr: ClosedJaxpr, **_params):
@@ -208,7 +209,11 @@ def _checkpoint_partial_eval(interpreter, args, params):
     known, unknown_out, rest, kept = closed.cached(
         ("checkpoint", unknown, params["policy"]), lambda: checkpoint_split(closed, unknown, params["policy"])
     )
-    known_outs = eval_jaxpr(known.jaxpr, known.consts, *[a for a, unk in zip(args, unknown) if not unk])
+    known_args = [a for a, unk in zip(args, unknown) if not unk]
+    if extended.checks_reuse():  # as one call, which knows what it does with keys
+        known_outs = checkpoint_p.bind(*known_args, **params | {"jaxpr": known})
+    else:
+        known_outs = eval_jaxpr(known.jaxpr, known.consts, *known_args)
     count = len(unknown_out) - sum(unknown_out)
     operands = [*known_outs[count:], *[a for a, k in zip(args, kept) if k]]
     recorded = iter(
@@ -224,10 +229,22 @@ def _checkpoint_transpose(outs_bar, *args, jaxpr, **params):
     return call_transpose(checkpoint_p, outs_bar, *args, jaxpr=jaxpr, with_residuals=True, **params)
 
 
+def _evaluate_checkpoint(*args, jaxpr: ClosedJaxpr, differentiated: bool, **_params):
+    """Run the jaxpr. What it does with keys is checked at once, and when it is run again it is the same use."""
+    if not extended.checks_reuse():
+        return call_reference(*args, jaxpr=jaxpr)
+    noted = None if differentiated else extended.reuse.called("checkpoint", jaxpr, args)
+    with config.debug_key_reuse(False):
+        outs = call_reference(*args, jaxpr=jaxpr)
+    if noted is not None:
+        extended.reuse.note_results(outs, noted)
+    return outs
+
+
 checkpoint_p = call_primitive(
     "remat2",
     "A function whose intermediate values are recomputed for its gradient.",
-    call_reference,
+    _evaluate_checkpoint,
     lower=Inline(),
 )
 checkpoint_p.partial_eval = _checkpoint_partial_eval

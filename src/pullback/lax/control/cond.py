@@ -343,7 +343,7 @@ def _partial_eval(interpreter, args, params):
 
 
 def _shared_slots(avals_of_branches) -> tuple[tuple, list[tuple[int, ...]]]:
-    """Types of the values that branches hand over, and where each branch has its own: no more of a type than one needs."""
+    """Types of what branches hand over, and where each branch has its own: no more of a type than one branch needs."""
     slots: list[Any] = []
     places = []
     for avals in avals_of_branches:

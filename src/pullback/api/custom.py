@@ -280,6 +280,12 @@ def _checked_pair(pair, name, out_tree):
             f"Custom JVP rule for function {name} must produce primal and tangent outputs with equal container "
             f"(pytree) structures, but got {tree} and {dot_tree} respectively."
         )
+    if out_tree and out_tree[0] != tree:
+        raise TypeError(
+            f"Custom JVP rule for function {name} must produce a pair (list or tuple of length two) where the first "
+            f"element represents the primal output with the function's container (pytree) structure: {out_tree[0]}, "
+            f"but got {tree}."
+        )
     out_tree[:] = [tree]
     new_dots = []
     for out, dot in zip(outs, dots):

@@ -233,7 +233,21 @@ def _call_transpose(outs_bar, *args, call_jaxpr, **_params):
 
 def _custom_jvp_jvp(primals, tangents, *, call_jaxpr, jvp, num_consts):
     outs, outs_dot = jvp(primals[num_consts:], tangents[num_consts:])
+    _expect_traced("JVP rule", jvp, outs, call_jaxpr)
     return outs, [symbolic(t) for t in outs_dot]
+
+
+def _expect_traced(kind, rule, outs, call_jaxpr):
+    """TypeError where a rule gives other types than the function has given to what was traced around it."""
+    want = [(a.shape, a.dtype) for a in call_jaxpr.out_avals]
+    have = [typeof(out) for out in outs]
+    if [(a.shape, a.dtype) for a in have] != want:
+        raise TypeError(
+            f"Custom {kind} {getattr(rule, '__name__', 'rule')} for function {call_jaxpr.jaxpr.debug_info.func_name} "
+            "must produce a pair (list or tuple of length two) where the first element represents the primal output, "
+            f"with the types of the function's output: {', '.join(a.short() for a in call_jaxpr.out_avals)}; "
+            f"but got {', '.join(a.short() for a in have)}."
+        )
 
 
 def _custom_jvp_batch(axis, args, dims, *, call_jaxpr, jvp, num_consts):
@@ -257,7 +271,9 @@ def _custom_vjp_jvp(primals, tangents, *, call_jaxpr, fwd, bwd, num_consts):
                 f"closed-over value of type {typeof(value).short()}, but fwd and bwd give the derivatives of arguments "
                 "alone. Make the value an argument, or use lax.stop_gradient of it if it is to count as a constant."
             )
-    return CustomVJP.linearize(fwd, bwd, primals[num_consts:], tangents[num_consts:])
+    outs, outs_dot = CustomVJP.linearize(fwd, bwd, primals[num_consts:], tangents[num_consts:])
+    _expect_traced("VJP fwd rule", fwd, outs, call_jaxpr)
+    return outs, outs_dot
 
 
 def _custom_vjp_batch(axis, args, dims, *, call_jaxpr, fwd, bwd, num_consts):

@@ -38,6 +38,8 @@ PROGRAMS = {
          "f32[- max(0, a - 3) + a,b]"),
         (lambda x: (x[::2], x[::-1], x[1::2], x[:3]), "f32[floordiv(a + 1, 2),b] f32[a,b] f32[floordiv(a, 2),b] "
          "f32[min(a, 3),b]"),
+        (lambda x: (x[:-3:2], x[2:-3:3], x[-7:-2:3][:0]), "f32[floordiv(max(0, a - 3) + 1, 2),b] "
+         "f32[floordiv(max(- min(a, 2) + max(0, a - 3), 0) + 2, 3),b] f32[0,b]"),
         (lambda x: (x[0], x[-1], x[3], x[:, None]), "f32[b] f32[b] f32[b] f32[a,1,b]"),
         (lambda x: x[jnp.arange(x.shape[0]), -1], "f32[a]"),
         (lambda x: x.at[jnp.arange(x.shape[0]), 0].set(0.0).at[1:].multiply(2.0).at[3].add(1.0), "f32[a,b]"),
@@ -84,6 +86,8 @@ PROGRAMS = {
     "a, a": [
         (lambda x: jnp.linalg.solve(x + 9 * jnp.eye(x.shape[0]), jnp.tril(x)), "f32[a,a]"),
         (lambda x: (jnp.trace(x), jnp.diag(x)), "f32[] f32[a]"),
+        (lambda x: x[jnp.tril_indices(x.shape[0])], "f32[floordiv(a^2 + a, 2)]"),
+        (lambda x: jnp.triu_indices_from(x), "i32[floordiv(a^2 + a, 2)] i32[floordiv(a^2 + a, 2)]"),
     ],
     "2*a, 3": [
         (lambda x: jnp.linspace(0, 1, x.shape[0]), "f32[2*a]"),

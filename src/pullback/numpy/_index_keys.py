@@ -43,6 +43,7 @@ class Slice:
     size: int
     step: int
     skips: bool = False  # whether the step that was asked for leaves elements out
+    reach: Any = None  # of symbolic ones: the number of places from start to where it ends, in steps of 1
 
 
 @record
@@ -218,8 +219,8 @@ def _slice(axis: int, length: int, item: slice, position: int) -> Slice:
         given = ":".join("" if p is None else repr(p) for p in (parts if item.step is not None else parts[:2]))
         raise TypeError(f"Slice entries must be integers, got {given} at position {position}") from None
     if any(isinstance(n, Dimension) for n in (start, stop, step, length)):
-        start, size, step = slice_of_symbolic(start, stop, step, length)
-        return Slice(axis, start, size, step, abs(step) > 1)
+        start, size, step, reach = slice_of_symbolic(start, stop, step, length)
+        return Slice(axis, start, size, step, abs(step) > 1, reach)
     start, stop, step = slice(start, stop, step).indices(length)
     size = len(range(start, stop, step))
     return Slice(axis, start if size else 0, size, step if size > 1 else 1, abs(step) > 1)

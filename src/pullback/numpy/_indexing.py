@@ -160,7 +160,10 @@ def _view(x: Any, entries: list[Entry], wrap: bool) -> Any:
                 starts[e.axis], strides[e.axis] = e.start, e.step
                 if isinstance(e.size, Dimension) and e.size == (x.shape[e.axis] - e.start + e.step - 1) // e.step:
                     continue  # to the end
-                limits[e.axis] = e.start + (max_dim((e.size - 1) * e.step + 1, 0) if e.size else 0)
+                if e.reach is not None:
+                    limits[e.axis] = e.start + e.reach
+                else:
+                    limits[e.axis] = e.start + ((e.size - 1) * e.step + 1 if e.size else 0)
             else:
                 last = e.start + (e.size - 1) * e.step
                 starts[e.axis], limits[e.axis], strides[e.axis] = last, e.start + 1, -e.step

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
-from pullback.core.dimensions import min_dim
+from pullback.core.dimensions import Dimension, min_dim
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -27,6 +27,7 @@ from pullback.numpy._arguments import (
     refuse_out,
     static_int,
 )
+from pullback.numpy._diagonals import tril, triu
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import Mode, index_get, normalize, rewriting_take
 from pullback.numpy._select import _INT32, clip, index_dtype, nonzero, unravel
@@ -416,6 +417,10 @@ def _triangle(name: str, find: Callable[..., Any], n: Any, k: Any, m: Any) -> tu
     if n < 0 or m < 0:
         raise TypeError(f"{name}: arguments 'n' and 'm' must not be negative, got {n} and {m}")
     dtype = index_dtype()
+    if isinstance(n, Dimension) and n == m and k == 0:
+        mask = (tril if find is np.tril_indices else triu)(lax.full((n, n), True, np.bool_))
+        rows, columns = nonzero(mask, size=n * (n + 1) // 2)
+        return rows, columns
     rows, columns = find(n, k, m)
     return make_array(rows.astype(dtype), dtype), make_array(columns.astype(dtype), dtype)
 

@@ -501,8 +501,9 @@ def is_at_least(x: Expression, y: Expression) -> bool:
 
 def slice_of_symbolic(
     start: Expression | None, stop: Expression | None, step: Expression | None, length: Expression
-) -> tuple[Any, Any, int]:
-    """(first place, number of places, step) of a slice of an axis, cut off at its ends as Python does it.
+) -> tuple[Any, Any, int, Any]:
+    """(first place, number of places, step, how far it reaches) of a slice of an axis, cut off at its ends as Python
+    does it.
 
     InconclusiveDimensionOperation for a step that is symbolic, or a start or stop of unknown sign.
     """
@@ -517,4 +518,4 @@ def slice_of_symbolic(
     first = (low if by > 0 else high) if start is None else place(start)
     end = (high if by > 0 else low) if stop is None else place(stop)
     distance = end - first if by > 0 else first - end
-    return first, max_dim((distance + abs(by) - 1) // abs(by), 0), by
+    return first, max_dim((distance + abs(by) - 1) // abs(by), 0), by, max_dim(distance, 0)

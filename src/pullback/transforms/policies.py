@@ -98,5 +98,5 @@ def _unknown_results(eqn: JaxprEqn, unknown_in: Sequence[bool]) -> Sequence[bool
     if eqn.primitive.partial_eval is None or not any(unknown_in):
         return [any(unknown_in)] * len(eqn.outvars)
     unknown = {a: unk for a, unk in zip(eqn.invars, unknown_in) if type(a) is not Literal}
-    alone = Jaxpr([], list(unknown), eqn.outvars, [eqn], eqn.effects)
+    alone = Jaxpr([], list(unknown), eqn.outvars, [eqn], eqn.effects)  # type: ignore[arg-type]
     return partial_eval_jaxpr(ClosedJaxpr(alone, []), list(unknown.values()))[2]

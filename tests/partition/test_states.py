@@ -162,6 +162,49 @@ def test_products_that_leave_their_sums_are_one_equation():
     np.testing.assert_allclose(jax.jit(second)(y), 2 * X.T @ (X @ Y))
 
 
+def exchanged(fun, *args):
+    """(the collectives of a program, their bytes for each device)."""
+    last = jax.jit(fun).lower(*args).as_text("partitioned").strip().splitlines()[-1].split()
+    return int(last[6]), int(last[3])
+
+
+TERMS = {  # what is done to terms, and how often they are summed
+    "one after the other": (lambda z: reshard(z() + z().T, P(None, None)), 1, 64),
+    "dealt out": (lambda z: reshard(z(), P("y", None)), 1, 32),
+    "a part": (lambda z: reshard(z()[1:3], P(None, None)), 1, 32),
+    "padded": (lambda z: reshard(lax.pad(z()[1:3], 0.0, [(1, 1, 0), (0, 0, 0)]), P(None, None)), 1, 64),
+    "padded by ones": (lambda z: reshard(lax.pad(z()[1:3], 1.0, [(1, 1, 0), (0, 0, 0)]), P(None, None)), 1, 32),
+    "repeated": (lambda z: reshard(lax.broadcast(z()[1:3], (5,)), P(None, None, None)), 1, 32),
+    "beside what is whole": (lambda z: reshard(z() + reshard(jnp.ones((4, 4)), U), P(None, None)), 1, 64),
+    "in a loop": (
+        lambda z: reshard(lax.scan(lambda c, _: (c + z(), z().sum(0)), z(), None, length=3)[0], P(None, None)),
+        1,
+        64,
+    ),
+    "of steps": (
+        lambda z: reshard(lax.scan(lambda c, _: (c, z()[0]), 0.0, None, length=3)[1], P(None, None)),
+        1,
+        48,
+    ),
+    "times what is reduced": (lambda z: reshard(z() * reshard(2 * jnp.eye(4), R), P(None, None)), 1, 64),
+    "rounded": (lambda z: reshard((z() + z()).astype(jnp.float16), P(None, None)), 1, 64),
+    "in another type": (lambda z: reshard(z().astype(jnp.bfloat16).astype(jnp.float32), P(None, None)), 1, 64),
+}
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_terms_are_summed_where_the_sum_is_wanted(name):
+    fun, count, size = TERMS[name]
+    x, y = jax.device_put(X, P(None, "y")), jax.device_put(Y, P("y", None))
+
+    def program(x, y):
+        return fun(lambda: jnp.dot(x, y, out_sharding=U))
+
+    found = jax.jit(program)(x, y)
+    np.testing.assert_array_equal(found, program(x, y))
+    assert exchanged(program, x, y) == (count, size)
+
+
 def test_scalars_beside_what_is_reduced_are_reduced():
     made = jax.make_jaxpr(lambda w: 3.0 + w * 2)(reduced(np.ones((4, 4))))
     assert [eqn.primitive.name for eqn in made.eqns] == ["reshard", "mul", "reshard", "add"]

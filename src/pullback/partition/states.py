@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from pullback.core.jaxpr import Literal
 from pullback.sharding._specs import State, state_of
 from pullback.util import dtypes
 from pullback.util.errors import ShardingTypeError
@@ -64,6 +67,28 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
     return (next(iter(unreduced)) if unreduced else frozenset(), next(iter(reduced)) if reduced else frozenset())
 
 
+def linear_in(eqn: Any) -> range | tuple[int, ...] | None:
+    """Of an equation that gives terms of terms, the operands that are terms; None where the sum has to be there first,
+    for numbers that are rounded or a value that is put beside it, or is smaller there.
+    """
+    name, count = eqn.primitive.name, len(eqn.invars)
+    if name == "mul":
+        return tuple(k for k, a in enumerate(eqn.invars) if state_of(a.aval)[0])
+    if name not in _LINEAR or name in ("reduce_precision", "reduce_scatter"):
+        return None
+    if name in ("broadcast_in_dim", "tile") and eqn.outvars[0].aval.size > eqn.invars[0].aval.size:
+        return None
+    if name == "convert_element_type" and not _holds(eqn.outvars[0].aval.dtype, eqn.invars[0].aval.dtype):
+        return None
+    if name == "pad" and not (isinstance(eqn.invars[1], Literal) and eqn.invars[1].val == 0):
+        return None
+    return range(count)[_COUNTED.get(name, slice(None))]
+
+
+def _holds(wide: Any, dtype: Any) -> bool:
+    return np.promote_types(wide, dtype) == wide
+
+
 def _of_product(in_avals: Sequence[Any], states: Sequence[State], shown: str) -> State:
     (left, left_reduced), (right, right_reduced) = states
     if left and right:
@@ -97,4 +122,4 @@ def _check_reduced(name: str, in_avals: Sequence[Any], states: Sequence[State], 
         )
 
 
-__all__ = ["result_state"]
+__all__ = ["linear_in", "result_state"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,9 @@ from pullback.partition.propagate import (
     scan_cuts,
     while_cuts,
 )
+from pullback.partition.states import linear_in
 from pullback.sharding import NamedSharding
+from pullback.sharding._specs import state_of
 from pullback.util.dtypes import is_extended
 from pullback.util.logs import PROGRAMS, warn
 from pullback.util.record import frozen_record
@@ -63,26 +66,61 @@ class Partitioned:
 
 
 class _Value:
-    """One device's part of a value: `part`, of an array of type `aval` that is cut so."""
+    """One device's part of a value: `part`, of an array of type `aval` that is cut so.
 
-    __slots__ = ("_others", "aval", "cut", "part")
+    `terms`: axes along which each device has a term of the part, of which they make the sum when it is first asked for.
+    """
 
-    def __init__(self, part: Any, cut: Cut, aval: Any) -> None:
-        self.part, self.cut, self.aval = part, cut, aval
-        self._others: dict[Cut, Any] = {}
+    __slots__ = ("_others", "aval", "cut", "term", "terms")
+
+    def __init__(self, part: Any, cut: Cut, aval: Any, terms: Axes = ()) -> None:
+        self.term, self.cut, self.aval, self.terms = part, cut, aval, terms
+        self._others: dict[Cut, Any] = {} if terms else {cut: part}
+
+    @property
+    def part(self) -> Any:
+        if self.cut not in self._others:
+            self._others[self.cut], _ = combine(self.term, "sum", self.terms, self.cut, None, {})
+        return self._others[self.cut]
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether the part is there: nothing has to be summed any more."""
+        return self.cut in self._others
 
     def moved(self, wanted: Cut, mesh: Sizes) -> Any:
         """The part, where the array is cut otherwise; it is moved once."""
         if wanted == self.cut:
             return self.part
         if wanted not in self._others:
-            self._others[wanted] = move(self.part, self.cut, wanted, mesh)
+            y, cut = self.term, self.cut
+            if self.is_summed:
+                y = self.part
+            else:
+                y, cut = combine(y, "sum", self.terms, cut, wanted, mesh)
+            self._others[wanted] = move(y, cut, wanted, mesh)
         return self._others[wanted]
 
     def price(self, wanted: Cut, mesh: Sizes) -> int:
         """The bytes that a device receives to have it cut otherwise: none where it has that already."""
         there = wanted in self._others or whole(len(wanted)) in self._others
-        return 0 if there else price(self.aval, self.cut, wanted, mesh)
+        if there or self.is_summed:
+            return 0 if there else price(self.aval, self.cut, wanted, mesh)
+        bytes_, cut = combine_price(self.aval, "sum", self.terms, self.cut, wanted, mesh)
+        return bytes_ + price(self.aval, cut, wanted, mesh)
+
+    def as_terms(self, terms: Axes, wanted: Cut, mesh: Sizes) -> Any:
+        """A term of the part for each device along axes, where the array is cut as wanted; of what has none, the first
+        device has it, others zeros.
+        """
+        if self.terms and set(self.terms) <= set(terms):
+            y, rest = move(self.term, self.cut, wanted, mesh), tuple(a for a in terms if a not in self.terms)
+        else:
+            y, rest = self.moved(wanted, mesh), terms
+        for axis in rest:
+            first = lax.eq(lax.axis_index(axis), np.int32(0))
+            y = lax.select(lax.broadcast_in_dim(first, y.shape, ()), y, lax.full_like(y, 0))
+        return y
 
 
 def local_aval(aval: Any, cut: Cut, mesh: Sizes) -> Any:
@@ -163,26 +201,43 @@ def result_cuts(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, 
     return [cut[: len(a.shape)] for cut, a in zip(found, flat.out_avals, strict=True)]
 
 
-def _traced(closed: ClosedJaxpr, cuts: Sequence[Cut], wanted: Sequence[Cut], mesh: Sizes) -> ClosedJaxpr:
-    """One device's program of a loop's body or a branch, whose results are cut as wanted."""
+def _traced(
+    closed: ClosedJaxpr,
+    cuts: Sequence[Cut],
+    wanted: Sequence[Cut],
+    mesh: Sizes,
+    terms: tuple[Sequence[Axes], Sequence[Axes]] = ((), ()),
+) -> ClosedJaxpr:
+    """One device's program of a loop's body or a branch, whose results are cut as wanted; `terms` as of `_written`."""
     known = propagate(closed.jaxpr, cuts, mesh)
-    found = _written(closed, cuts, wanted, mesh, known)
+    found = _written(closed, cuts, wanted, mesh, known, terms)
     other = with_halos(closed, known, mesh)
-    if other is not closed:
+    if other is not closed and not any(map(any, terms)):
         second = _written(other, cuts, wanted, mesh, propagate(other.jaxpr, cuts, mesh))
         if bytes_of_program(second.jaxpr, dict(mesh)) < bytes_of_program(found.jaxpr, dict(mesh)):
             return second
     return found
 
 
-def _written(closed: ClosedJaxpr, cuts: Sequence[Cut], wanted: Sequence[Cut], mesh: Sizes, known: Known) -> ClosedJaxpr:
-    """One device's program of a flat one, of whose values that is known, and whose results are cut as wanted."""
+def _written(
+    closed: ClosedJaxpr,
+    cuts: Sequence[Cut],
+    wanted: Sequence[Cut],
+    mesh: Sizes,
+    known: Known,
+    terms: tuple[Sequence[Axes], Sequence[Axes]] = ((), ()),
+) -> ClosedJaxpr:
+    """One device's program of a flat one, of whose values that is known, and whose results are cut as wanted.
+
+    `terms`: of arguments and results, the axes along which devices have a term each; of those that are left out, none.
+    """
     avals = closed.in_avals
 
     def part(*parts: Any) -> list[Any]:
-        values = [_Value(x, cut, aval) for x, cut, aval in zip(parts, cuts, avals, strict=True)]
-        outs = _Writer(mesh, known).run(closed, values)
-        return [y.moved(cut, mesh) for y, cut in zip(outs, wanted, strict=True)]
+        given = zip_longest(zip(parts, cuts, avals, strict=True), terms[0], fillvalue=())
+        outs = _Writer(mesh, known).run(closed, [_Value(*x, axes) for x, axes in given])
+        pairs = zip_longest(zip(outs, wanted, strict=True), terms[1], fillvalue=())
+        return [y.as_terms(axes, cut, mesh) if axes else y.moved(cut, mesh) for (y, cut), axes in pairs]
 
     local = [local_aval(aval, cut, mesh) for aval, cut in zip(avals, cuts, strict=True)]
     with asked(mesh):  # types of parts say nothing of the mesh
@@ -191,6 +246,11 @@ def _written(closed: ClosedJaxpr, cuts: Sequence[Cut], wanted: Sequence[Cut], me
 
 def _rotated(x: _Value, axis: int, shift: int, mesh: Sizes) -> _Value:
     return _Value(rotated(x.part, x.cut[axis], axis, shift, mesh), x.cut, x.aval)
+
+
+def _keeps(eqn: Any, terms: Axes) -> bool:
+    """Whether the results of an equation are of types that are still to be summed over these axes."""
+    return all(set(terms) <= state_of(v.aval)[0] for v in eqn.outvars)
 
 
 class _Writer:
@@ -226,7 +286,12 @@ class _Writer:
         if name in CONSTRAINTS:
             (x,) = operands
             cut = constraint(eqn, x.cut, self.mesh)
-            return [_Value(x.moved(x.cut if cut is None else cut, self.mesh), cut or x.cut, x.aval)]
+            cut = x.cut if cut is None else cut
+            if x.terms and not x.is_summed and _keeps(eqn, x.terms):
+                return [_Value(x.as_terms(x.terms, cut, self.mesh), cut, eqn.outvars[0].aval, x.terms)]
+            return [_Value(x.moved(cut, self.mesh), cut, x.aval)]
+        if (found := self.of_terms(eqn, operands, wishes)) is not None:
+            return found
         if name == "shard_map":
             return self.mapped(eqn, operands)
         if name == "rotate":
@@ -235,15 +300,26 @@ class _Writer:
             return [self.accumulated(eqn, operands[0])]
         if name in CONTROL:
             return getattr(self, "_" + name)(eqn, operands, wishes)
-        found = self.at_places(eqn, operands, wishes) or self.in_windows(eqn, operands, wishes)
-        if found is not None:
-            return [found]
+        if (one := self.at_places(eqn, operands, wishes) or self.in_windows(eqn, operands, wishes)) is not None:
+            return [one]
         factors = factors_of(eqn)
         if factors is None:
             return self.by_all(eqn, operands)
         return self.by_parts(eqn, operands, wishes, factors)
 
     # ---- operations
+
+    def of_terms(self, eqn: Any, operands: Sequence[_Value], wishes: Sequence[Cut | None]) -> list[_Value] | None:
+        """What is linear in operands of which devices have terms, done to the terms; None for all else."""
+        waiting = [x.terms for x in operands if x.terms and not x.is_summed]
+        if not waiting or not _keeps(eqn, waiting[0]):
+            return None
+        of = linear_in(eqn)
+        if of is None or not any(operands[k].terms for k in of):
+            return None
+        terms, mesh = tuple(a for a in self.mesh if a in state_of(eqn.outvars[0].aval)[0]), self.mesh
+        each = [_Value(x.as_terms(terms, x.cut, mesh), x.cut, x.aval) if k in of else x for k, x in enumerate(operands)]
+        return [_Value(y.part, y.cut, y.aval, terms) for y in self.equation(eqn, each, wishes)]
 
     def accumulated(self, eqn: Any, x: _Value) -> _Value:
         """Running sums along a dimension that is cut."""
@@ -399,9 +475,13 @@ class _Writer:
                     f"partitioning {eqn.primitive.name}: a part of {var.aval.short()} cut by {cut} has shape "
                     f"{y.shape}: {eqn}"
                 )
+            terms: Axes = ()
             for kind, left in self.left(factors, axes):
-                y, cut = combine(y, kind, left, cut, wish, mesh)
-            found.append(_Value(y, cut, var.aval))
+                if kind == "sum" and _keeps(eqn, left):
+                    terms = left
+                else:
+                    y, cut = combine(y, kind, left, cut, wish, mesh)
+            found.append(_Value(y, cut, var.aval, terms))
         return found
 
     def chosen(
@@ -453,8 +533,9 @@ class _Writer:
         for var, dims, wish in zip(eqn.outvars, factors.results, wishes, strict=True):
             cut = factors.cut_of(axes, dims)
             for kind, left in self.left(factors, axes):
-                bytes_, cut = combine_price(var.aval, kind, left, cut, wish, mesh)
-                moved += bytes_
+                if kind != "sum" or not _keeps(eqn, left):
+                    bytes_, cut = combine_price(var.aval, kind, left, cut, wish, mesh)
+                    moved += bytes_
             if wish is not None:
                 moved += price(var.aval, cut, wish, mesh)
         return moved
@@ -470,12 +551,18 @@ class _Writer:
         xs = [x.cut[1:] for x in operands[n + m :]]
         ys = [cut_or_whole(rows(c), a.aval) for c, a in zip(outs[m:], body.jaxpr.outvars[m:])]
         ins: list[Cut] = [*[x.cut for x in operands[:n]], *carry, *xs]
-        inner = _traced(body, ins, [*carry, *ys], mesh)
+        # What is to be summed is summed after the loop.
+        left = [tuple(a for a in mesh if a in state_of(v.aval)[0]) for v in eqn.outvars]
+        given = [*[x.terms for x in operands[:n]], *left[:m], *[x.terms for x in operands[n + m :]]]
+        inner = _traced(body, ins, [*carry, *ys], mesh, (given, left))
         full: list[Cut] = [*ins[: n + m], *[((), *c) for c in xs]]
-        inputs = [x.moved(cut, mesh) for x, cut in zip(operands, full, strict=True)]
+        inputs = [
+            x.as_terms(t, cut, mesh) if t else x.moved(cut, mesh)
+            for x, cut, t in zip(operands, full, given, strict=True)
+        ]
         results = self.bound(eqn, inputs, {**p, "jaxpr": inner})
         cuts: list[Cut] = [*carry, *[((), *c) for c in ys]]
-        return [_Value(y, c, v.aval) for y, c, v in zip(results, cuts, eqn.outvars, strict=True)]
+        return [_Value(y, c, v.aval, t) for y, c, v, t in zip(results, cuts, eqn.outvars, left, strict=True)]
 
     def _while(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
         mesh, p = self.mesh, eqn.params

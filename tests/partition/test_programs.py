@@ -215,6 +215,15 @@ def test_donated_arguments_are_gone():
     np.testing.assert_array_equal(y, A + 1)
 
 
+@pytest.mark.parametrize(("ins", "outs", "gone"), [("x", (None, "x"), True), ("x", (), False), ((), "x", False)])
+def test_donated_arguments_are_gone_if_parts_of_results_are_as_large(ins, outs, gone):
+    """As in JAX, however the parts are cut."""
+    x = jax.device_put(A, NamedSharding(MESH, P(*ins)))
+    y = jax.jit(lambda x: x + 1, donate_argnums=0, out_shardings=NamedSharding(MESH, P(*outs)))(x)
+    assert x.is_deleted() == gone
+    np.testing.assert_array_equal(y, A + 1)
+
+
 def test_other_types():
     for dtype in ("bfloat16", "int8", "bool", "complex64", "uint32"):
         x = jax.device_put(jnp.asarray(A * 3).astype(dtype), NamedSharding(MESH, P("x", "y")))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -234,10 +233,14 @@ def _written(
     avals = closed.in_avals
 
     def part(*parts: Any) -> list[Any]:
-        given = zip_longest(zip(parts, cuts, avals, strict=True), terms[0], fillvalue=())
-        outs = _Writer(mesh, known).run(closed, [_Value(*x, axes) for x, axes in given])
-        pairs = zip_longest(zip(outs, wanted, strict=True), terms[1], fillvalue=())
-        return [y.as_terms(axes, cut, mesh) if axes else y.moved(cut, mesh) for (y, cut), axes in pairs]
+        given = terms[0] or [()] * len(avals)
+        values = [_Value(x, cut, aval, axes) for x, cut, aval, axes in zip(parts, cuts, avals, given, strict=True)]
+        outs = _Writer(mesh, known).run(closed, values)
+        left = terms[1] or [()] * len(outs)
+        return [
+            y.as_terms(axes, cut, mesh) if axes else y.moved(cut, mesh)
+            for y, cut, axes in zip(outs, wanted, left, strict=True)
+        ]
 
     local = [local_aval(aval, cut, mesh) for aval, cut in zip(avals, cuts, strict=True)]
     with asked(mesh):  # types of parts say nothing of the mesh

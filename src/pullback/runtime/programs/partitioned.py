@@ -5,6 +5,7 @@ Arrays are whole in the memory of the machine; devices get their parts as `stack
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -279,6 +280,12 @@ class _Run:
 
 
 def _is_taken_over(given: Stack, outs: Sequence[Stack]) -> bool:
-    """Whether results may have the memory of a donated argument: not if those of its type are cut otherwise."""
+    """Whether results may have the memory of a donated argument: not if parts of those of its type are of other
+    sizes.
+    """
     alike = [y for y in outs if (y.aval.shape, y.aval.dtype) == (given.aval.shape, given.aval.dtype)]
-    return not alike or any(y.cut == given.cut for y in alike)
+    return not alike or any(_parts(y) == _parts(given) for y in alike)
+
+
+def _parts(stack: Stack) -> int:
+    return math.prod(extent(axes, stack.sizes) for axes in stack.cut)

@@ -174,3 +174,14 @@ def test_axes_of_other_types_stay_cut_where_types_say_nothing_of_them():
         auto = jax.sharding.auto_axes(lambda x: jnp.sin(x), axes=("x",), out_sharding=P("x", None))
         for function in (auto, lambda x: jax.sharding.reshard(x, P("x", None))):
             assert function(x).sharding == jax.jit(function)(x).sharding == x.sharding
+
+
+@pytest.mark.parametrize(("axes", "spec"), [("x", P(None, None)), (("x", "y"), P(None, None)), ("y", P("y", None))])
+def test_results_of_auto_axes_lie_as_told_beside_axes_of_other_types(axes, spec):
+    mesh = jax.make_mesh((2, 2, 1), ("x", "y", "z"), axis_types=(AxisType.Explicit, AxisType.Explicit, AxisType.Auto))
+    with jax.set_mesh(mesh):
+        x = jax.device_put(np.ones((4, 4), np.float32), P("x", "y"))
+        double = jax.sharding.auto_axes(lambda x: x * 2, axes=axes, out_sharding=spec)
+        for found in (double(x), jax.jit(double)(x)):
+            assert tuple(found.sharding.spec) == tuple(jax.typeof(found).sharding.spec) == tuple(spec)
+            np.testing.assert_array_equal(found, np.full((4, 4), 2))

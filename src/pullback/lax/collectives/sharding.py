@@ -29,7 +29,7 @@ from pullback.sharding._current import (
 )
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import ArrayCopySemantics, MemorySpace
-from pullback.sharding._specs import all_names_of, in_short, names_of, of_cotangents
+from pullback.sharding._specs import all_names_of, in_short, names_of, of_cotangents, spec_in_full
 from pullback.transforms import places
 from pullback.transforms.batching import BatchTracer
 from pullback.util.errors import class_shown
@@ -332,12 +332,15 @@ def _closed(sharding: NamedSharding, x: Any) -> PartitionSpec:
     lies: tuple[Any, ...] = (None,) * x.ndim
     if isinstance(have, NamedSharding) and _is_retyped(have.mesh, sharding.mesh):
         lies = (*have.spec, *lies)
+    kinds = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    if AxisType.Auto in kinds.values():  # of the others, types say all
+        lies = tuple(spec_in_full([tuple(a for a in names_of(n) if kinds.get(a) is AxisType.Auto) for n in lies]))
     used = set(all_names_of(sharding.spec))
     parts: list[Any] = []
     for part, here in zip(sharding.spec, lies, strict=False):
         is_open = part is PartitionSpec.UNCONSTRAINED
         parts.append(part if not is_open else here if not used.intersection(names_of(here)) else None)
-    return in_short(PartitionSpec(*parts))
+    return PartitionSpec(*parts) if sharding.mesh.explicit_axes else in_short(PartitionSpec(*parts))
 
 
 def _is_retyped(mesh: Any, other: Any) -> bool:

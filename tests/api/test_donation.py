@@ -269,9 +269,10 @@ def test_what_no_result_can_take_over_stays(name, ahead):
 
 
 def test_arrays_over_a_mesh():
-    """What lies elsewhere is copied to the mesh, and stays; so does that of which results have parts of another size."""
+    """What lies elsewhere is copied to the mesh, and stays; so does what has parts of another size than results."""
     mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
-    rows, columns, whole = (jax.NamedSharding(mesh, jax.P(*spec)) for spec in (("x",), (None, "x"), ()))
+    rows, columns = (jax.NamedSharding(mesh, jax.P(*spec)) for spec in (("x",), (None, "x")))
+    everywhere = jax.NamedSharding(mesh, jax.P())
     x = np.arange(32.0, dtype=np.float32).reshape(8, 4)
 
     def is_taken(given, out=None, f=lambda x: x + 1, **kwargs):
@@ -279,7 +280,7 @@ def test_arrays_over_a_mesh():
         return given.is_deleted()
 
     assert is_taken(jax.device_put(x, rows)) and is_taken(jax.device_put(x, rows), f=lambda x: x.reshape(4, 8))
-    assert is_taken(jax.device_put(x, rows), columns) and not is_taken(jax.device_put(x, rows), whole)
+    assert is_taken(jax.device_put(x, rows), columns) and not is_taken(jax.device_put(x, rows), everywhere)
     assert not is_taken(jnp.asarray(x), rows, in_shardings=rows)
 
 

@@ -30,6 +30,11 @@ def outside(shape, index, axis=0):
     )
 
 
+def of_part(x, i):
+    part = x[:1]
+    return part[0, i]
+
+
 @pytest.mark.parametrize(
     ("f", "args", "message"),
     [
@@ -44,6 +49,10 @@ def outside(shape, index, axis=0):
         (lambda x: x[5], (jnp.arange(3),), outside((3,), 5)),
         (lambda x: x.at[5].get(mode="clip"), (jnp.arange(3),), None),
         (lambda x: x[:, 7], (jnp.ones((2, 3)),), outside((2, 3), 7, 1)),
+        (lambda x: x[1, 7], (jnp.ones((2, 3)),), outside((2, 3), 7, 1)),
+        (lambda x: x[7, 1], (jnp.ones((2, 3)),), outside((2, 3), 7, 0)),
+        (lambda x, i: x[0, 1:2, i], (jnp.ones((2, 3, 4)), 5), outside((2, 3, 4), 5, 2)),
+        (of_part, (jnp.ones((2, 3)), 5), outside((1, 3), 5, 1)),
         (jax.jit(lambda x: x.at[7].add(1)), (jnp.arange(3),), outside((3,), 7)),
         (jax.vmap(lambda i: jnp.arange(3)[i]), (np.array([5, 1]),), outside((3,), 5)),
         (jax.vmap(lambda x: x[5]), (jnp.ones((2, 3)),), outside((2, 3), 5, 1)),

@@ -529,3 +529,12 @@ def test_put_and_take_by_narrow_and_boolean_numbers():
     mask = jnp.array([True, False, True])
     assert jnp.put(jnp.zeros((2, 2)), mask, 9.0, inplace=False).tolist() == [[9, 9], [0, 0]]
     assert lax.index_take(jnp.arange(3.0), (mask,), (0,)).tolist() == [1, 0, 1]
+
+
+def test_traced_rows_are_recorded_when_they_are_asked_for():
+    def count(f):
+        return len(pullback.make_jaxpr(f)(jnp.ones((5, 2))).eqns)
+
+    assert count(lambda x: next(iter(x))) == count(lambda x: x[0]) < count(list)
+    names = [eqn.primitive.name for eqn in pullback.make_jaxpr(sum)(jnp.ones(3)).eqns]
+    assert names == ["slice", "squeeze", "add"] * 3

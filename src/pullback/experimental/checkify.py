@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,6 +165,9 @@ def _verify_format(msg: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Non
 
 # --------------------------------------------------------------------------------------------------- functionalization
 
+_Check = tuple[Any, _Message, tuple[ShapedArray, ...]]  # what it is found by, what it says, types of what that shows
+_NONE: Mapping[Any, Any] = {}
+
 
 class _State:
     """The value that goes through: code of the first failure, and for each site what its message shows."""
@@ -193,16 +196,17 @@ class _Functionalizer:
     # First pass: number all sites, so that the state has one type everywhere.
 
     def collect(self, jaxpr: Any) -> None:
+        makers = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
         for eqn in jaxpr.eqns:
-            for key, message, avals in self._checks_of(eqn):
+            for key, message, avals in self._checks_of(eqn, makers):
                 if key not in self.numbers:
                     self.numbers[key] = len(self.sites)
                     self.sites.append(_Site(message, avals))
             for inner in _bodies(eqn):
                 self.collect(inner)
 
-    def _checks_of(self, eqn: Any) -> list[tuple[Any, _Message, tuple[ShapedArray, ...]]]:
-        found: list[tuple[Any, _Message, tuple[ShapedArray, ...]]] = []
+    def _checks_of(self, eqn: Any, makers: Mapping[Any, Any] = _NONE) -> list[_Check]:
+        found: list[_Check] = []
         if eqn.primitive is check_p:
             if FailedCheckError in self.errors:
                 avals = tuple(a.aval.strip_weak_type() for a in eqn.invars[1:])
@@ -213,7 +217,7 @@ class _Functionalizer:
         empty = tree_util.tree_structure(((), {}))
         if OOBError in self.errors and starts_of(eqn) is not None:
             three = tree_util.tree_structure(((0, 0, 0), {}))
-            text = f"out-of-bounds indexing for array of shape {eqn.invars[0].aval.shape}: index "
+            text = f"out-of-bounds indexing for array of shape {_indexed_shape(eqn, makers)}: index "
             text = _literal(text) + "{} is out of bounds for axis {} with size {}. "
             number = ShapedArray((), np.dtype(np.int32))
             found.append(((id(eqn), "index"), _Message(text, three, OOBError), (number,) * 3))
@@ -477,6 +481,20 @@ def starts_of(eqn: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ..
     window = iter(numbers.update_window_dims)
     sizes = [1 if axis in gone else eqn.invars[2].aval.shape[next(window)] for axis in every]
     return (1,), axes, tuple(sizes[axis] for axis in axes)
+
+
+def _indexed_shape(eqn: Any, makers: Mapping[Any, Any]) -> tuple[int, ...]:
+    """The shape of the array that the user indexes: places that are known are taken by a slice first, on that line."""
+    operand, (numbers, axes, _) = eqn.invars[0], starts_of(eqn) or ((), (), ())
+    maker = None if isinstance(operand, Literal) else makers.get(operand)
+    if maker is None or maker.primitive.name != "slice" or eqn.source is None or maker.source is None:
+        return operand.aval.shape
+    shape, params = maker.invars[0].aval.shape, maker.params
+    starts = [eqn.invars[k] for k in numbers]
+    if len(starts) == len(axes):
+        axes = tuple(k for k, at in zip(axes, starts) if not (isinstance(at, Literal) and np.all(at.val == 0)))
+    whole = all(params["start_indices"][k] == 0 and operand.aval.shape[k] == shape[k] for k in axes)
+    return shape if whole and maker.source.in_full == eqn.source.in_full else operand.aval.shape
 
 
 # Beside what moves values: what chooses among them, or casts them.

@@ -137,6 +137,8 @@ _COMPARISONS = {
 def _iterate(self: Any) -> Any:
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
+    if isinstance(self, Tracer):  # a row is recorded when it is asked for
+        return (lax.index_in_dim(self, k, 0, keepdims=False) for k in range(self.shape[0]))
     cut = type(self) is _core.Array and self._device is not None
     cut = cut and not self.is_fully_replicated and self.is_fully_addressable
     whole = _core.with_aval(self, self._aval) if cut else self

@@ -128,6 +128,12 @@ def test_a_process_that_leaves_early():
     assert "the end of the program" in found[0] and "all_reduce" in found[0]
 
 
+def test_the_status_of_a_process_that_leaves_early_is_seen():
+    line = [sys.executable, "-m", "pullback", "launch", "-n", "2", str(HERE / "programs" / "faults.py"), "leaves", "3"]
+    done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 3, done.stdout + done.stderr  # of the other it is 1; MPICH joins their bits
+
+
 def test_a_process_that_never_joins():
     done = launch(2, "faults.py", "absent")
     assert done.returncode != 0 and "not all of the 2 processes have come within 2 s" in done.stderr

@@ -19,6 +19,7 @@ from pullback._ext import _core
 from pullback.util.switches import switches
 
 _status: list[int] = []  # the exit status after an exception that nobody caught
+_asked: list[int] = []  # that of the last call of sys.exit, where it says that something is wrong
 _watched: list[Callable[[], Any]] = []
 _PATIENCE = 20.0  # seconds that a failed process waits for the others' messages, at least
 
@@ -36,8 +37,14 @@ def watch(rank: int, leave: Callable[[], Any]) -> None:
         inner_thread(given)
         _tell(rank, given.exc_type, given.exc_value)
 
+    def asked_exit(status: Any = None, /) -> NoReturn:
+        """As sys.exit, of which nothing is left to be read when the program ends."""
+        _asked[:] = [status & 255] if isinstance(status, int) and status & 255 else []
+        inner_exit(status)
+
     sys.excepthook, threading.excepthook = hook, thread_hook
     if not _watched:
+        inner_exit, sys.exit = sys.exit, asked_exit
         atexit.register(_at_exit)
     _watched[:] = [leave]
 
@@ -57,18 +64,18 @@ def _at_exit() -> None:
         return
     leave = _watched[0]
     if _status or _core.process_failure() is not None:
-        end_after_failure(None, _status[0] if _status else 1)
+        end_after_failure(None)
     leave()
 
 
-def end_after_failure(message: str | None, status: int = 1) -> NoReturn:
-    """Give the others time to say what has happened, and end."""
+def end_after_failure(message: str | None) -> NoReturn:
+    """Give the others time to say what has happened, and end, with the status that the program has asked for."""
     if message is not None:
         print(message, file=sys.stderr)
     _flush()
     with contextlib.suppress(KeyboardInterrupt):
         _core.part_processes(max(_PATIENCE, switches.comm_timeout))
-    os._exit(status)
+    os._exit((*_status, *_asked, 1)[0])
 
 
 def end_at_once(message: str) -> NoReturn:

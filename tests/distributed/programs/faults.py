@@ -100,7 +100,7 @@ try:
             time.sleep(0.5 * last)
             step()
     if what == "leaves" and last:
-        sys.exit(0)
+        sys.exit(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     if what == "after shutdown":
         jax.distributed.shutdown()
         try:

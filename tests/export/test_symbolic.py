@@ -38,6 +38,8 @@ PROGRAMS = {
          "f32[- max(0, a - 3) + a,b]"),
         (lambda x: (x[::2], x[::-1], x[1::2], x[:3]), "f32[floordiv(a + 1, 2),b] f32[a,b] f32[floordiv(a, 2),b] "
          "f32[min(a, 3),b]"),
+        (lambda x: (x[::-2], x[-2::-1], x[x.shape[0] - 1 : 0 : -2]), "f32[floordiv(a + 1, 2),b] "
+         "f32[a - 1,b] f32[floordiv(a, 2),b]"),
         (lambda x: (x[:-3:2], x[2:-3:3], x[-7:-2:3][:0]), "f32[floordiv(max(0, a - 3) + 1, 2),b] "
          "f32[floordiv(max(- min(a, 2) + max(0, a - 3), 0) + 2, 3),b] f32[0,b]"),
         (lambda x: (x[0], x[-1], x[3], x[:, None]), "f32[b] f32[b] f32[b] f32[a,1,b]"),

@@ -156,14 +156,17 @@ def _view(x: Any, entries: list[Entry], wrap: bool) -> Any:
     starts, limits, strides, reversed_axes = [0] * rank, list(x.shape), [1] * rank, []
     for e in entries:
         if isinstance(e, Slice):
-            if e.step > 0:
-                starts[e.axis], strides[e.axis] = e.start, e.step
-                if isinstance(e.size, Dimension) and e.size == (x.shape[e.axis] - e.start + e.step - 1) // e.step:
+            start, step = e.start, e.step
+            if step < 0 and e.reach is not None:  # which place is the last is not known: from the other end
+                x, start, step = lax.rev(x, (e.axis,)), x.shape[e.axis] - 1 - start, -step
+            if step > 0:
+                starts[e.axis], strides[e.axis] = start, step
+                if isinstance(e.size, Dimension) and e.size == (x.shape[e.axis] - start + step - 1) // step:
                     continue  # to the end
                 if e.reach is not None:
-                    limits[e.axis] = e.start + e.reach
+                    limits[e.axis] = start + e.reach
                 else:
-                    limits[e.axis] = e.start + ((e.size - 1) * e.step + 1 if e.size else 0)
+                    limits[e.axis] = start + ((e.size - 1) * step + 1 if e.size else 0)
             else:
                 last = e.start + (e.size - 1) * e.step
                 starts[e.axis], limits[e.axis], strides[e.axis] = last, e.start + 1, -e.step

@@ -146,3 +146,16 @@ def test_elementwise_steps_that_use_their_index_are_interchanged():
     with pb.disable_jit():
         want = lax.fori_loop(0, 50, lambda i, y: jnp.sin(y) + i, x)
     np.testing.assert_allclose(f(x), want, rtol=1e-4)
+
+
+def test_an_index_that_only_its_step_reads_is_not_stored():
+    def f(x):
+        return lax.fori_loop(1, 9, lambda i, y: y.at[i - 1].set(y[i] + 1), x)
+
+    x = np.arange(10, dtype="f4")
+    text = pb.jit(f).lower(x).as_text("nests")
+    assert "if " not in text and not [line for line in text.splitlines() if "temporary" in line and "i32" in line], text
+    want = x.copy()
+    for i in range(1, 9):
+        want[i - 1] = want[i] + 1
+    np.testing.assert_array_equal(pb.jit(f)(x), want)

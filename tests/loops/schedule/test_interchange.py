@@ -322,3 +322,29 @@ def test_lanes_do_not_hold_many_math_functions(function, count):
     for k in range(5):
         want = np.asarray(function(want)) + x[k]
     np.testing.assert_allclose(f(x)[0], want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("place", [lambda i: i, lambda i: 49 - i, lambda i: 2 * i, lambda i: 3 * i - 20])
+@pytest.mark.parametrize("lanes", [16, 40])
+def test_lanes_whose_steps_write_rows_of_their_own(place, lanes):
+    """An array that each lane sets step by step, as `vmap` of a `fori_loop` has it; what lies outside is left out."""
+    x = np.random.default_rng(0).standard_normal((lanes, 50)).astype("f4")
+
+    def filtered(x):
+        def step(i, state):
+            y, out = state
+            return y * np.float32(0.5) + x[i], out.at[place(i)].set(y)
+
+        return lax.fori_loop(0, 50, step, (jnp.float32(0), jnp.zeros(100)))[1]
+
+    want, y = np.zeros((lanes, 100), "f4"), np.zeros(lanes, "f4")
+    for i in range(50):
+        at = place(i) + 100 if place(i) < 0 else place(i)
+        if at < 100:
+            want[:, at] = y
+        y = y * np.float32(0.5) + x[:, i]
+    program = pb.jit(pb.vmap(filtered))
+    np.testing.assert_array_equal(program(x), want)
+    if place(49) == 49:
+        text = program.lower(x).as_text("nests")
+        assert text.index("lane") < text.index("sequential"), text

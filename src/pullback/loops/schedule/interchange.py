@@ -31,7 +31,7 @@ finds must be near (128 KB): far ones wait together only in rows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -197,7 +197,7 @@ class _Interchange:
         size, left = divmod(n, count)
         block = self.new.var(Var("block", "i64"))
         first = make("mul", (Read(block), const("i64", size)))
-        inside = self.around(loop, lanes, block, first, size, kept, True)
+        inside = self.around(loop, lanes, block, first, size, kept, True, count)
         rest = self.around(loop, lanes, None, const("i64", n - left), left, kept, True) if left and inside else []
         if inside is None or rest is None:
             return None
@@ -206,7 +206,15 @@ class _Interchange:
         return [Loop(block, const("i64", count), "sequential", tuple(inside), (), counted), *rest]
 
     def around(
-        self, loop: Loop, lanes: _Lanes, block: Var | None, first: Expr, count: int, kept: set[Buffer], nested: bool
+        self,
+        loop: Loop,
+        lanes: _Lanes,
+        block: Var | None,
+        first: Expr,
+        count: int,
+        kept: set[Buffer],
+        nested: bool,
+        blocks: int = 1,
     ) -> list[Stmt] | None:
         """The loop over lanes around `count` steps of `loop` from `first`, which may depend on `block`.
 
@@ -217,7 +225,7 @@ class _Interchange:
         state = _State(self.new, lane, lanes, straight_code(own.block(_one_lane(loop.body, lanes, lane))))
         attrs = tuple(attr for attr in loop.attrs if attr[0] != STEPS)  # the blocks are counted
         steps = Loop(step, const("i64", count), "sequential", (), (), attrs)
-        return state.loop(steps, kept, nested) if state.fits((step, block)) else None
+        return state.loop(steps, kept, nested) if state.fits((step, block), {step: count, block: blocks}) else None
 
 
 class _State:
@@ -231,7 +239,7 @@ class _State:
         self._places: dict[int, tuple[Buffer, int] | None] = {}  # of Loads and Stores, by identity; None: in memory
         self._moving: dict[int, tuple[Buffer, int]] = {}  # of those in memory of which one step reads what it wrote
 
-    def fits(self, steps: tuple[Var | None, ...]) -> bool:
+    def fits(self, steps: tuple[Var | None, ...], extents: Mapping[Var | None, int]) -> bool:
         """Whether all that is written belongs to the lane, and what changes is little; `steps` number the steps."""
         written = stored(self._straight)
         in_memory: set[Buffer] = set()
@@ -253,9 +261,14 @@ class _State:
                 period = weight * self._lanes.extent
                 if factors is None or not weight or factors.pop(self._lane, 0) != weight:
                     return False
-                if any(var not in steps or factor % period for var, factor in factors.items()):
+                if any(var not in steps for var in factors):
                     return False
-                if offset % period >= weight:
+                if any(factor % period for factor in factors.values()):
+                    # Not from one row of lanes to the next: then within what each lane has to itself.
+                    last = offset + sum(factor * (extents[var] - 1) for var, factor in factors.items())
+                    if min(offset, *factors.values()) < 0 or last >= weight:
+                        return False
+                elif offset % period >= weight:
                     return False
                 found.append((access, offset, moves))
                 walks.setdefault(access.buffer, set()).add(frozenset(factors.items()))

@@ -185,3 +185,13 @@ def test_results_of_auto_axes_lie_as_told_beside_axes_of_other_types(axes, spec)
         for found in (double(x), jax.jit(double)(x)):
             assert tuple(found.sharding.spec) == tuple(jax.typeof(found).sharding.spec) == tuple(spec)
             np.testing.assert_array_equal(found, np.full((4, 4), 2))
+
+
+@pytest.mark.parametrize(("lies", "found"), [(P(None, None), P(None, "y")), (P("x", None), P("x", "y"))])
+def test_reshard_under_a_map_leaves_the_mapped_axis_as_it_is(lies, found):
+    """Whatever spmd_axis_name says: along explicit axes types decide."""
+    with jax.set_mesh(jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)):
+        x = jax.device_put(np.ones((4, 4), np.float32), lies)
+        along = jax.vmap(lambda row: jax.sharding.reshard(row, P("y")), spmd_axis_name="x")
+        for out in (along(x), jax.jit(along)(x)):
+            assert out.sharding.spec == jax.typeof(out).sharding.spec == found

@@ -126,10 +126,13 @@ reshard_p = _identity(
 )
 
 
-def _mapped_sharding(axis: Any, sharding: Any, dim: int, ndim: int, unsaid: Any) -> Any:
-    """A sharding of values with another axis at `dim`, which is `unsaid` where nobody says how it is cut."""
+def _mapped_sharding(axis: Any, sharding: Any, dim: int, ndim: int, unsaid: Any, typed: bool = False) -> Any:
+    """A sharding of values with another axis at `dim`, which is `unsaid` where nobody says how it is cut.
+
+    `typed`: types alone say how the mapped axis is cut, not `spmd_axis_name`.
+    """
     if isinstance(sharding, NamedSharding):
-        mapped = () if axis is None or axis.spmd is None else axis.spmd
+        mapped = () if typed or axis is None or axis.spmd is None else axis.spmd
         spmd = mapped if isinstance(mapped, tuple) else (mapped,)
         used = set(all_names_of(sharding.spec))
         if unsaid is None and not spmd and axis is not None and axis.placing is not None:
@@ -172,7 +175,7 @@ def _laid_out_transpose(bar, x, *, sharding, argument):
 
 def _reshard_batch(axis, args, dims, *, dst_sharding, concrete_mesh):
     (x,), (dim,) = args, dims
-    return resharded(x, _mapped_sharding(axis, dst_sharding, dim, x.ndim, None)), dim
+    return resharded(x, _mapped_sharding(axis, dst_sharding, dim, x.ndim, None, typed=True)), dim
 
 
 def _reshard_transpose(bar: Any, x: Any, dst_sharding: Any, concrete_mesh: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import functools
+import gc
 import pickle
 import threading
 
@@ -83,6 +84,15 @@ def test_eval_shape_and_jit_share_traces():
     jax.clear_caches()
     jax.eval_shape(f, X)
     assert len(runs) == 4
+
+
+def test_clear_caches_forgets_traces_of_functions_that_are_jitted_no_more():
+    f, runs = counted()
+    jax.jit(f)(X)
+    gc.collect()  # the jitted function is gone
+    jax.clear_caches()
+    jax.jit(f)(X)
+    assert len(runs) == 2
 
 
 def test_what_eval_shape_closes_over_is_not_shared():

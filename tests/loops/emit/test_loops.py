@@ -532,6 +532,23 @@ def test_lanes_are_no_more_than_the_last_ones_leave_worth(turns, registers):
         same(got, want)
 
 
+@pytest.mark.parametrize("terms, registers", [(1, 2), (9, 1)])
+def test_three_registers_are_one_at_a_time_where_steps_have_enough_to_do(terms, registers):
+    """Steps of a sum wait for each other by one addition alone."""
+    lanes = host_target().vector_bytes // 4
+    b = Builder()
+    x, y = b.input("x", "f32", 3 * lanes * (5 + terms)), b.output("y", "f32", 3 * lanes)
+    with b.loop(3 * lanes, "vector") as i:
+        with b.carried_loop(5, [((b.const("f32", 0.0),), None)], "reduce") as step:
+            value = step.var
+            for k in range(terms):
+                value = value + b.load(x, i + (step.i + k) * (3 * lanes))
+            step.update(value)
+        b.store(y, i, step.result)
+    function = b.function("f")
+    assert lane_count(function.body[0], host_target()) == registers * lanes
+
+
 @pytest.mark.parametrize("dtype, registers", [("u32", 2), ("u16", 4), ("u8", 4)])
 def test_long_bodies_have_at_most_four_registers_a_value(dtype, registers):
     """Computed in 32 bits, however short what is stored."""

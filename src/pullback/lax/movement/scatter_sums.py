@@ -115,7 +115,8 @@ def shares(out: Any, updates: Any, shape: tuple[int, ...], loop_op: str | None) 
 
     longest = max(shape, default=0)
     if longest < 16 or price(2) > GAIN * time:
-        return int(crowded or (longest >= STREAMS * FEWEST and CROWD * out.size <= updates.size))
+        chains = out.dtype in _INTEGERS or loop_op not in ("add", "sub")  # other sums are crowded or far
+        return int(crowded or (chains and not far and longest >= STREAMS * FEWEST and CROWD * out.size <= updates.size))
     return 4 if price(4) < LOSS * price(2) else 2
 
 

@@ -97,6 +97,6 @@ def _unknown_results(eqn: JaxprEqn, unknown_in: Sequence[bool]) -> Sequence[bool
     """Which results of an equation are unknown: all, unless it has a body that may compute some from known values."""
     if eqn.primitive.partial_eval is None or not any(unknown_in):
         return [any(unknown_in)] * len(eqn.outvars)
-    unknown = {a: unk for a, unk in zip(eqn.invars, unknown_in) if type(a) is not Literal}
-    alone = Jaxpr([], list(unknown), eqn.outvars, [eqn], eqn.effects)  # type: ignore[arg-type]
+    unknown = {a: unk for a, unk in zip(eqn.invars, unknown_in) if isinstance(a, Var)}
+    alone = Jaxpr([], list(unknown), eqn.outvars, [eqn], eqn.effects)
     return partial_eval_jaxpr(ClosedJaxpr(alone, []), list(unknown.values()))[2]

@@ -182,7 +182,7 @@ def _side_by_side(loop: Loop, work: int) -> int:
     if len(steps) != 1 or steps[0].role != "sequential" or not steps[0].carried:
         return 1
     updates = [update for group in steps[0].carried for update in group.updates]
-    alone = operations(steps[0].body, updates) / max(depth(steps[0].body, updates), 1)
+    alone = _independent(loop)
     times = 1
     while 2 * times * max(alone * MANY / AT_ONCE, work, len(updates) * MANY / STATE) <= MANY:
         times *= 2

@@ -303,8 +303,9 @@ class _State:
             memo: dict[int, Expr] = {}
             for expr in subexpressions((root,)):
                 place = places.get(id(expr))
-                if (known := written.get(moving.get(id(expr)))) is not None:  # type: ignore[arg-type]
-                    memo[id(expr)] = known
+                there = moving.get(id(expr))
+                if there is not None and there in written:
+                    memo[id(expr)] = written[there]
                     continue
                 if place is None:
                     memo[id(expr)] = rebuilt(expr, tuple(memo[id(x)] for x in operands(expr)))

@@ -1,7 +1,7 @@
 """Names of JAX's private modules, with what libraries do with them."""
 
-import inspect
 import importlib
+import inspect
 import subprocess
 import sys
 

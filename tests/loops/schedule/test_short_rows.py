@@ -137,3 +137,18 @@ def test_longer_rows_that_are_not_copied_have_a_row_in_each_lane():
     args = [a.astype("f4") for a in (x, c, r)]
     assert "vector j" in nests_of(nearest, *args)
     np.testing.assert_allclose(jax.jit(nearest)(*args), nearest(*map(jnp.asarray, args)), rtol=1e-5)
+
+
+def test_loops_that_go_along_what_all_rows_share():
+    """Draws by Gumbel's numbers as zeros and ones: one of the loops reads no array, and strips had no room for it."""
+    scores = jnp.arange(3) / 3
+
+    def draws(bits):
+        noise = -jnp.log(bits.astype("f4") + 0.5)
+        return jax.nn.one_hot((scores - noise).argmax(1), 3).mean(0)
+
+    bits = np.random.default_rng(0).integers(0, 9, (1000, 3))
+    np.testing.assert_allclose(jax.jit(draws)(bits), draws(jnp.asarray(bits)), rtol=1e-6)
+    drawn = jax.jit(lambda keys: jax.vmap(lambda k: jax.nn.one_hot(jax.random.categorical(k, scores), 3))(keys).mean(0))
+    keys = jax.random.split(jax.random.key(0), 1000)
+    np.testing.assert_allclose(drawn(keys).sum(), 1, rtol=1e-6)

@@ -135,7 +135,8 @@ class _Strip:
         height = max(known_extent(loop) for loop in loops)
         across = vector_of(self.column)
         walked = {b for b, index in accessed(loops) if b in self.scratch or across.step(index) != 0}
-        width = self.room // (height * sum(ITEMSIZE[b.dtype] for b in walked))
+        # Loops that go along what all columns share walk nothing: they have the whole room.
+        width = self.room // max(height * sum(ITEMSIZE[b.dtype] for b in walked), 1)
         width = min([width, *(SCRATCH // (b.size * ITEMSIZE[b.dtype]) for b in self.scratch)])
         if self.outer < CORES:
             width = min(width, -(-self.total // -(-CORES // self.outer)))

@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = os.path.join(PACKAGE, "_ext")
 BUILT = ("x86-64-v4", "x86-64-v3")  # the best first
-# All that says what each kind of kernels computes. Of functions that is what expands them: other code for the same
-# operations would be no reason to compile all of them again, in a checkout that is being worked on.
+# All that says what each kind of kernels computes: what writes products, what expands functions. Other code for the
+# same operations would be no reason to compile all of them again, in a checkout that is being worked on; make does.
 SOURCES = {
-    "products": ("loops", "compiler/products", "util/cpu_levels.py"),
+    "products": (
+        *("loops/ir", "compiler/products/kernels.py", "compiler/products/symbols.py"),
+        *("compiler/products/tile_kernels.py", "util/cpu_levels.py"),
+    ),
     "functions": (
         *("loops/ir", "loops/math", "loops/passes/expand_math.py", "lax/elementwise"),
         *("compiler/lower/functions.py", "util/cpu_levels.py"),

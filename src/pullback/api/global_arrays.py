@@ -16,6 +16,7 @@ from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import process_count
 from pullback.runtime.arrays.placement import place_of
+from pullback.runtime.arrays.terms import along, is_unreduced, sizes_of, sum_of, without_terms
 from pullback.sharding import Sharding
 from pullback.util import dtypes
 from pullback.util.pytree import tree_flatten, tree_unflatten
@@ -33,6 +34,8 @@ def _sharding(name: str, given: Any) -> Sharding:
 def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any], Any], dtype: Any) -> Any:
     """The array of the parts that parts(device, index) gives."""
     shape = tuple(operator.index(n) for n in shape)
+    terms = sharding if is_unreduced(sharding) and sharding.is_fully_addressable else None  # which have these parts
+    sharding = sharding if terms is None else without_terms(terms)
     here = sharding.addressable_devices_indices_map(shape)
     if not here:
         raise ValueError(f"{name}: none of the devices of {sharding} belongs to this process")
@@ -62,9 +65,12 @@ def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any
     aval = ShapedArray(shape, dtypes.canonicalize_dtype(first.dtype))
     if not sharding.is_fully_addressable and not _cover(here, sharding.devices_indices_map(shape)):
         return hooks.array_of_parts(aval, sharding, lambda device, _: found[device])
-    whole = np.empty(shape, aval.dtype)
+    sizes, at = ([], {}) if terms is None else (sizes_of(terms), along(terms))
+    whole = np.empty((*sizes, *shape), aval.dtype)
     for device, index in reversed(here.items()):  # of copies that differ the first one counts
-        whole[index] = found[device]
+        whole[at.get(device, ()) + index] = found[device]
+    if terms is not None:
+        return sum_of(asarray(whole), aval, place_of(terms))
     return asarray(whole, device=place_of(sharding))
 
 
@@ -100,6 +106,8 @@ def make_array_from_callback(
     Array([1., 2.], dtype=float32)
     """
     sharding = _sharding("make_array_from_callback", sharding)
+    if is_unreduced(sharding):
+        sharding.devices_indices_map(shape)  # which says that there is none
     if not callable(data_callback):
         raise TypeError(f"make_array_from_callback: argument 'data_callback' must be a function, got {data_callback!r}")
     whole: list[Any] = []

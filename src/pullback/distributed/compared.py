@@ -78,9 +78,22 @@ class Compared:
         return f". They part where process {processes[first]} has {shown[0]!r}, process {processes[other]} {shown[1]!r}"
 
 
+_EXACT = 1 << 20  # bytes up to which every one of them counts
+_RUN = 1 << 16
+
+
 def _digest(value: Any) -> str:
-    array = np.ascontiguousarray(np.asarray(value))
-    return hashlib.blake2b(array.tobytes(), digest_size=8).hexdigest()
+    """Of large values it is that of the sums of the words of each run of 64 kB, which are there in a thirtieth of the
+    time: what differs only in the order of words within a run, or adds up to the same there, is taken to be equal.
+    """
+    data = np.ascontiguousarray(np.asarray(value)).reshape(-1).view(np.uint8)
+    found = hashlib.blake2b(digest_size=8)
+    if data.size > _EXACT:
+        runs = data.size - data.size % _RUN
+        found.update(np.add.reduce(data[:runs].view(np.uint64).reshape(-1, _RUN // 8), axis=1).data)
+        data = data[runs:]
+    found.update(data.data)
+    return found.hexdigest()
 
 
 __all__ = ["Compared"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.asked import asked
 from pullback.core.explain import shown
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.products.dot import check_terms
@@ -214,9 +215,11 @@ def einsum(
         if step.numbers is None:
             result = taken[0]
         else:
-            if len(taken) == len(values):
+            if expected == 2:
                 check_terms(taken[0], taken[1], step.numbers[0], out_sharding)
-            result = _dot_general(*taken, step.numbers, precision=precision, preferred_element_type=wanted)
+            is_last = len(taken) == len(values)
+            with asked(out_sharding if is_last or out_sharding is None else True):  # of other products nothing is said
+                result = _dot_general(*taken, step.numbers, precision=precision, preferred_element_type=wanted)
         if step.permutation is not None:
             result = lax.transpose(result, step.permutation)
         values = [x for k, x in enumerate(values) if k not in step.positions]

@@ -17,6 +17,7 @@ from pullback.core.asked import asked_for, is_asked
 from pullback.core.avals import ShapedArray, typed
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.core.types import LOOPS
+from pullback.lax.products.dot import terms_of_product
 from pullback.partition.factors import Axes, Cut, Sizes, extent, fitting, whole
 from pullback.partition.propagate import factors_of
 from pullback.partition.states import result_state
@@ -66,7 +67,9 @@ def placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], ou
         cuts = _cuts(name, in_avals, params, outs, mesh, primitive)
     except ShardingTypeError:
         if is_asked():
-            terms = _terms_of(name, in_avals, params)
+            terms: frozenset = frozenset()
+            if name == "dot_general":
+                terms = terms_of_product(in_avals[0], in_avals[1], params["dimension_numbers"][0])
             return [_as_asked(mesh, out, terms) for out in outs]
         raise
     return [_in_state(name, mesh, cut, state) for cut in cuts]
@@ -87,18 +90,6 @@ def _in_state(name: str, mesh: Any, cut: Cut, state: Any) -> Any:
     return NamedSharding(mesh, spec_in_full(cut, (unreduced, reduced))) if along or unreduced or reduced else None
 
 
-def _terms_of(name: str, in_avals: Sequence[Any], params: dict[str, Any]) -> frozenset:
-    """The axes along which a product has a term on each device: those that cut what it sums of both operands."""
-    if name != "dot_general":
-        return frozenset()
-    summed, _ = params["dimension_numbers"]
-    left, right = (
-        [names_of(part) for part in (a.placing.spec[d] for d in dims)] if a.placing is not None else []
-        for a, dims in zip(in_avals, summed, strict=True)
-    )
-    return frozenset(itertools.chain(*left)) if left == right else frozenset()
-
-
 def _as_asked(mesh: Any, out: Any, terms: frozenset) -> Any:
     """How an ambiguous result is cut: as the user says, if that fits, for so are its cotangents; else it is whole. It
     may be left to be summed over the axes along which devices have terms of it.
@@ -106,6 +97,8 @@ def _as_asked(mesh: Any, out: Any, terms: frozenset) -> Any:
     spec = asked_for()
     if isinstance(spec, PartitionSpec) and len(spec) + 1 == len(out.shape) and types.is_of_rule():
         spec = spec.update(partitions=(types.mapped_part(), *spec))  # rules of vmap put the mapped axis first
+    if isinstance(spec, PartitionSpec) and spec.unreduced == terms and terms:
+        spec = spec.update(partitions=(*spec, *[None] * (len(out.shape) - len(spec))))
     if not isinstance(spec, PartitionSpec) or len(spec) != len(out.shape) or spec.reduced:
         return None
     if spec.unreduced and spec.unreduced != terms:

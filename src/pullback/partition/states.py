@@ -47,7 +47,9 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
     shown = ", ".join(aval.short() for aval in in_avals)
     if name == "dot_general":
         if any(unreduced for unreduced, _ in states):
-            raise ShardingTypeError(f"dot_general: operands must not be unreduced, got {shown}; use reshard on them")
+            raise ShardingTypeError(
+                f"dot_general: lhs and rhs passed to dot_general cannot be unreduced, got {shown}; use reshard on them"
+            )
         return _NONE
     if name == "mul" and any(unreduced for unreduced, _ in states):
         return _of_product(in_avals, states, shown)
@@ -92,12 +94,12 @@ def _holds(wide: Any, dtype: Any) -> bool:
 def _of_product(in_avals: Sequence[Any], states: Sequence[State], shown: str) -> State:
     (left, left_reduced), (right, right_reduced) = states
     if left and right:
-        raise ShardingTypeError(f"mul: one operand at most may be unreduced, got {shown}")
+        raise ShardingTypeError(f"lhs and rhs to `mul` cannot be unreduced since mul is bilinear, got {shown}")
     terms, other = (left, right_reduced) if left else (right, left_reduced)
     if terms != other:
         raise ShardingTypeError(
-            f"mul: the other operand must be reduced over the axes that one is unreduced over, got {shown}; use "
-            "jax.sharding.reshard on it"
+            f"mul: {'RHS' if left else 'LHS'} should be reduced along the same axes {'LHS' if left else 'RHS'} is "
+            f"unreduced on, got {shown}; use jax.sharding.reshard on it"
         )
     return terms, frozenset()
 
@@ -105,10 +107,14 @@ def _of_product(in_avals: Sequence[Any], states: Sequence[State], shown: str) ->
 def _check_terms(name: str, in_avals: Sequence[Any], states: Sequence[State], shown: str) -> None:
     """ShardingTypeError unless all operands that count are unreduced over the same axes."""
     counted = _COUNTED.get(name, slice(None))
-    if len({unreduced for unreduced, _ in states[counted]}) > 1:
+    found = [unreduced for unreduced, _ in states[counted]]
+    if len(set(found)) > 1:
+        which = ""
+        if len(found) == 2 and not all(found):
+            which = f"{'lhs' if found[0] else 'rhs'} is unreduced while {'rhs' if found[0] else 'lhs'} is not: "
         raise ShardingTypeError(
-            f"{name}: all operands must be unreduced over the same axes, as anything else would need communication, "
-            f"got {shown}; use jax.sharding.reshard on them"
+            f"{name}: {which}all operands must be unreduced over the same axes, as anything else would need "
+            f"communication, got {shown}; use jax.sharding.reshard on them"
         )
 
 

@@ -2,6 +2,7 @@
 
 Partitioned.closed      the program of one device; its collectives name axes of the mesh
 Partitioned.ins, outs   how arguments and results are cut
+Partitioned.terms       of arguments and of results, the axes along which each device has a term
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Partitioned:
     ins: tuple[Cut, ...]
     outs: tuple[Cut, ...]
     mesh: dict[Any, int]
+    terms: tuple[tuple[Axes, ...], tuple[Axes, ...]]
 
 
 class _Value:
@@ -149,13 +151,14 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
     known = propagate(jaxpr, given, mesh)
     cuts = [cut_or_whole(known.get(v), v.aval) for v in jaxpr.invars]
     wanted = _results(jaxpr, known)
+    terms = tuple(_terms(v, mesh) for v in jaxpr.invars), tuple(_terms(v, mesh) for v in jaxpr.outvars)
     with axes_of(mesh):
-        found = _written(whole_program, cuts, wanted, mesh, known)
+        found = _written(whole_program, cuts, wanted, mesh, known, terms)
         other = with_halos(whole_program, known, mesh)
         if other is not whole_program:
             known = propagate(other.jaxpr, cuts, mesh)
             of_other = _results(other.jaxpr, known)
-            second = _written(other, cuts, of_other, mesh, known)
+            second = _written(other, cuts, of_other, mesh, known, terms)
             more = sum(  # that each device holds of results that the other program cuts
                 bytes_of(aval, cut, mesh) - bytes_of(aval, finer, mesh)
                 for aval, cut, finer in zip(whole_program.out_avals, wanted, of_other, strict=True)
@@ -166,7 +169,13 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
             cuts = [cut[: a.ndim] for cut, a in zip(cuts, flat.in_avals, strict=True)]
             wanted = [cut[: a.ndim] for cut, a in zip(wanted, flat.out_avals, strict=True)]
             found = _of_keys(found, flat, cuts, mesh)
-    return Partitioned(found, tuple(cuts), tuple(wanted), mesh)
+    return Partitioned(found, tuple(cuts), tuple(wanted), mesh, terms)
+
+
+def _terms(atom: Any, mesh: Sizes) -> Axes:
+    """The axes over which a value is still to be summed, by its type, in the order of the mesh."""
+    unreduced = state_of(atom.aval)[0]
+    return tuple(a for a in mesh if a in unreduced)
 
 
 def _results(jaxpr: Jaxpr, known: Known) -> list[Cut]:
@@ -211,8 +220,8 @@ def _traced(
     known = propagate(closed.jaxpr, cuts, mesh)
     found = _written(closed, cuts, wanted, mesh, known, terms)
     other = with_halos(closed, known, mesh)
-    if other is not closed and not any(map(any, terms)):
-        second = _written(other, cuts, wanted, mesh, propagate(other.jaxpr, cuts, mesh))
+    if other is not closed:
+        second = _written(other, cuts, wanted, mesh, propagate(other.jaxpr, cuts, mesh), terms)
         if bytes_of_program(second.jaxpr, dict(mesh)) < bytes_of_program(found.jaxpr, dict(mesh)):
             return second
     return found
@@ -320,7 +329,8 @@ class _Writer:
         of = linear_in(eqn)
         if of is None or not any(operands[k].terms for k in of):
             return None
-        terms, mesh = tuple(a for a in self.mesh if a in state_of(eqn.outvars[0].aval)[0]), self.mesh
+        mesh = self.mesh
+        terms = _terms(eqn.outvars[0], mesh)
         each = [_Value(x.as_terms(terms, x.cut, mesh), x.cut, x.aval) if k in of else x for k, x in enumerate(operands)]
         return [_Value(y.part, y.cut, y.aval, terms) for y in self.equation(eqn, each, wishes)]
 
@@ -555,14 +565,11 @@ class _Writer:
         ys = [cut_or_whole(rows(c), a.aval) for c, a in zip(outs[m:], body.jaxpr.outvars[m:])]
         ins: list[Cut] = [*[x.cut for x in operands[:n]], *carry, *xs]
         # What is to be summed is summed after the loop.
-        left = [tuple(a for a in mesh if a in state_of(v.aval)[0]) for v in eqn.outvars]
+        left = [_terms(v, mesh) for v in eqn.outvars]
         given = [*[x.terms for x in operands[:n]], *left[:m], *[x.terms for x in operands[n + m :]]]
         inner = _traced(body, ins, [*carry, *ys], mesh, (given, left))
         full: list[Cut] = [*ins[: n + m], *[((), *c) for c in xs]]
-        inputs = [
-            x.as_terms(t, cut, mesh) if t else x.moved(cut, mesh)
-            for x, cut, t in zip(operands, full, given, strict=True)
-        ]
+        inputs = self.inputs(operands, full, given)
         results = self.bound(eqn, inputs, {**p, "jaxpr": inner})
         cuts: list[Cut] = [*carry, *[((), *c) for c in ys]]
         return [_Value(y, c, v.aval, t) for y, c, v, t in zip(results, cuts, eqn.outvars, left, strict=True)]
@@ -573,11 +580,13 @@ class _Writer:
         cuts = [x.cut for x in operands]
         found = while_cuts(eqn, cuts, mesh)
         carry = [cut_or_whole(c, v.aval) for c, v in zip(found, eqn.outvars)]
-        condition = _traced(p["cond_jaxpr"], [*cuts[:a], *carry], [()], mesh)
-        body = _traced(p["body_jaxpr"], [*cuts[a : a + b], *carry], carry, mesh)
-        inputs = [x.moved(cut, mesh) for x, cut in zip(operands, [*cuts[: a + b], *carry], strict=True)]
+        left = [_terms(v, mesh) for v in eqn.outvars]
+        given = [*[x.terms for x in operands[: a + b]], *left]
+        condition = _traced(p["cond_jaxpr"], [*cuts[:a], *carry], [()], mesh, ([*given[:a], *left], ()))
+        body = _traced(p["body_jaxpr"], [*cuts[a : a + b], *carry], carry, mesh, (given[a:], left))
+        inputs = self.inputs(operands, [*cuts[: a + b], *carry], given)
         results = self.bound(eqn, inputs, {**p, "cond_jaxpr": condition, "body_jaxpr": body})
-        return [_Value(y, c, v.aval) for y, c, v in zip(results, carry, eqn.outvars, strict=True)]
+        return [_Value(y, c, v.aval, t) for y, c, v, t in zip(results, carry, eqn.outvars, left, strict=True)]
 
     def _cond(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
         mesh, branches = self.mesh, eqn.params["branches"]
@@ -586,7 +595,15 @@ class _Writer:
         outs = []
         for v, group in zip(eqn.outvars, zip(*each), strict=True):
             outs.append(joined(group) if any(c is not None for c in group) else whole(len(v.aval.shape)))
-        inner = tuple(_traced(b, cuts[1:], outs, mesh) for b in branches)
-        inputs = [operands[0].moved(whole(len(cuts[0])), mesh), *[x.part for x in operands[1:]]]
+        given, left = [x.terms for x in operands], [_terms(v, mesh) for v in eqn.outvars]
+        inner = tuple(_traced(b, cuts[1:], outs, mesh, (given[1:], left)) for b in branches)
+        inputs = self.inputs(operands, [whole(len(cuts[0])), *cuts[1:]], given)
         results = self.bound(eqn, inputs, {**eqn.params, "branches": inner})
-        return [_Value(y, c, v.aval) for y, c, v in zip(results, outs, eqn.outvars, strict=True)]
+        return [_Value(y, c, v.aval, t) for y, c, v, t in zip(results, outs, eqn.outvars, left, strict=True)]
+
+    def inputs(self, operands: Sequence[_Value], cuts: Sequence[Cut], terms: Sequence[Axes]) -> list[Any]:
+        """What a loop or a branch takes, cut so: of values that have terms along axes, the terms."""
+        return [
+            x.as_terms(axes, cut, self.mesh) if axes else x.moved(cut, self.mesh)
+            for x, cut, axes in zip(operands, cuts, terms, strict=True)
+        ]

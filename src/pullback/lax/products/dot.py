@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -472,14 +473,21 @@ def check_terms(lhs: Any, rhs: Any, contracting: Any, out_sharding: Any) -> None
     unreduced = spec.unreduced if isinstance(spec, PartitionSpec) else frozenset()
     if not unreduced:
         return
-    for x, dims in zip((lhs, rhs), contracting):
-        spec = place_of_type(type_on_mesh(x)) or ()
-        if {name for d in dims if d < len(spec) for name in names_of(spec[d])} != unreduced:
-            raise ShardingTypeError(
-                f"dot_general: out_sharding is unreduced over {sorted(map(str, unreduced))}, which must be the axes "
-                f"that cut the contracting dimensions of both operands, got {type_on_mesh(lhs).short()} and "
-                f"{type_on_mesh(rhs).short()}"
-            )
+    if terms_of_product(type_on_mesh(lhs), type_on_mesh(rhs), contracting) != unreduced:
+        raise ShardingTypeError(
+            f"dot_general: out_sharding is unreduced over {sorted(map(str, unreduced))}, which must be the axes that "
+            f"cut the contracting dimensions of both operands, got {type_on_mesh(lhs).short()} and "
+            f"{type_on_mesh(rhs).short()}"
+        )
+
+
+def terms_of_product(lhs: Any, rhs: Any, contracting: Any) -> frozenset:
+    """The axes along which each device has a term of a product of such types: those that cut what it sums of both."""
+    cuts = []
+    for aval, dims in zip((lhs, rhs), contracting, strict=True):
+        spec = place_of_type(aval) or ()
+        cuts.append([names_of(spec[d]) if d < len(spec) else () for d in dims])
+    return frozenset(itertools.chain(*cuts[0])) if cuts[0] == cuts[1] else frozenset()
 
 
 def _ints(axes):

@@ -17,7 +17,8 @@ from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.layouts import format_of, layout_of, with_layout
 from pullback.runtime.arrays.placement import place_of, placement_of
-from pullback.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from pullback.runtime.arrays.terms import along, is_unreduced, terms_of, without_terms
+from pullback.sharding import Sharding, SingleDeviceSharding
 from pullback.sharding._mesh import is_local
 from pullback.util.errors import JaxRuntimeError
 from pullback.util.notebooks import array_html, shown_by
@@ -142,10 +143,10 @@ def shards_of(self: Any) -> list[Shard]:
     """
     _check_there(self)
     sharding = self.sharding
-    holders = None
-    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        holders = _first_along(sharding.mesh, sharding.spec.unreduced)
-        sharding = sharding.update(spec=sharding.spec.update(unreduced=frozenset()))
+    terms = None
+    if is_unreduced(sharding):
+        terms = np.asarray(terms_of(self)), along(sharding)
+        sharding = without_terms(sharding)
     places = sharding.devices_indices_map(self.shape)
     if len(places) == 1:
         return [Shard(next(iter(places)), (slice(None),) * self.ndim, 0, self)]
@@ -155,21 +156,14 @@ def shards_of(self: Any) -> list[Shard]:
         key = tuple((s.start, s.stop) for s in index)
         number = copies[key] = copies.get(key, -1) + 1
         here = is_local(device)
-        part = _part_at(self, index, device) if here else None
-        if part is not None and holders is not None and device not in holders:
-            part = _core.from_numpy(np.zeros(part.shape, part.dtype), part.aval, device, True)
+        of = self if terms is None else terms[0][terms[1][device]]
+        part = _part_at(of, index, device, sharding.memory_kind) if here else None
         shards.append(Shard(device, index, number, part if part is None else with_layout(part, layout_of(self))))
     return shards
 
 
-def _first_along(mesh: Any, names: Any) -> set[Any]:
-    """The devices that are the first along these axes: of what is still to be summed over them, they hold the values,
-    and all others zeros."""
-    return set(mesh.devices[tuple(slice(0, 1) if n in names else slice(None) for n in mesh.axis_names)].flat)
-
-
-def _part_at(x: Any, index: tuple[slice, ...], device: Any) -> Any:
-    part, kind = np.asarray(np.asarray(x)[index]), x.sharding.memory_kind
+def _part_at(x: Any, index: tuple[slice, ...], device: Any, kind: str) -> Any:
+    part = np.asarray(np.asarray(x)[index])
     if kind != "device":
         device = place_of(SingleDeviceSharding(device, memory_kind=kind))
     return _core.from_numpy(part, ShapedArray(part.shape, x.dtype), device, True)
@@ -242,7 +236,7 @@ def _text_of(plain: Callable[[Any], str]) -> Callable[[Any], str]:
     @api_boundary
     def text(self: Any) -> str:
         place = self._device
-        if isinstance(place, NamedSharding) and place.spec.unreduced:
+        if is_unreduced(place):
             return f"Array(shape={self.shape}, dtype={self.dtype.name}, sharding={place})"
         return plain(self)
 

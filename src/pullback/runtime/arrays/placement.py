@@ -24,6 +24,7 @@ from pullback.core.types import CONSTRAINTS, said_by
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device, default_device
 from pullback.runtime.arrays.layouts import with_layout
+from pullback.runtime.arrays.terms import is_unreduced, terms_of, with_terms
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, retypings, typings
 from pullback.sharding._layout import Format, Layout
@@ -90,7 +91,8 @@ def copied(x: Any) -> Any:
     """`x` with memory of its own."""
     if hasattr(x, "_base_array"):
         return type(x)(x._impl, copied(x._base_array))
-    return _core.from_numpy(np.asarray(x), x._aval, x._device, True)
+    found = _core.from_numpy(np.asarray(x), x._aval, x._device, True)
+    return with_terms(found, terms_of(x)) if is_unreduced(x._device) else found
 
 
 def devices_of(place: Any) -> frozenset[Any]:

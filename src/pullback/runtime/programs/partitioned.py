@@ -91,7 +91,7 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any], committed: Sequence[An
         for p, aval in zip(places, closed.in_avals, strict=True)
     )
     cut_anywhere = any(axes for cut in cuts for axes in cut or ()) or any(
-        not s.is_fully_replicated for s in said if isinstance(s, NamedSharding)
+        not s.is_fully_replicated for s in (*said, *places) if isinstance(s, NamedSharding)
     )
     given = tuple(
         p if isinstance(p, NamedSharding) and r else None for p, r in zip(committed or places, read, strict=True)
@@ -155,8 +155,9 @@ def compile_partitioned(
     program = compile_for_devices(made.closed, layout.sizes, (), name)
     kept = program.kept
     numbers = tuple(range(len(made.ins))) if kept is None else kept
-    ins = [Stack(closed.in_avals[k], made.ins[k], layout.sizes) for k in numbers]
-    outs = [Stack(aval, cut, layout.sizes) for aval, cut in zip(closed.out_avals, made.outs, strict=True)]
+    terms_in, terms_out = made.terms
+    ins = [Stack(closed.in_avals[k], made.ins[k], layout.sizes, terms_in[k]) for k in numbers]
+    outs = [Stack(a, cut, layout.sizes, terms) for a, cut, terms in zip(closed.out_avals, made.outs, terms_out)]
     shardings = [place_of(s) for s in result_shardings(closed, made, layout)]
     run = program.on_devices(
         layout.mesh.size,
@@ -186,7 +187,8 @@ def on_one_device(closed: ClosedJaxpr, layout: Layout, arrays: Sequence[Any]) ->
     from pullback.compiler.graph.simplify.collectives import exchange_collectives
 
     made = partitioned(closed, layout)
-    stacks = [Stack(aval, cut, layout.sizes) for aval, cut in zip(closed.in_avals, made.ins, strict=True)]
+    each = zip(closed.in_avals, made.ins, made.terms[0], strict=True)
+    stacks = [Stack(aval, cut, layout.sizes, terms) for aval, cut, terms in each]
     inputs = [stack.of(words_of(x)) for stack, x in zip(stacks, arrays, strict=True)]
     mapped = tuple(stack.is_mapped for stack in stacks)
     return OneDevice(

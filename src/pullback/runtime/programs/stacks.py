@@ -21,9 +21,10 @@ from pullback.core import ShapedArray
 from pullback.core.jaxpr import DebugInfo
 from pullback.core.staging import trace
 from pullback.partition import Cut
-from pullback.partition.factors import extent
+from pullback.partition.factors import Axes, extent
 from pullback.partition.write import local_aval
 from pullback.runtime.arrays.arrays import physical
+from pullback.runtime.arrays.terms import sum_of, terms_of
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util import config
 
@@ -32,11 +33,18 @@ _OFTEN = 4  # copies after which a program, which takes some milliseconds to mak
 
 
 class Stack:
-    """The parts of an array, or of the words of keys, by how it is cut over a mesh (axis -> size)."""
+    """The parts of an array, or of the words of keys, by how it is cut over a mesh (axis -> size).
 
-    def __init__(self, aval: Any, cut: Cut, sizes: Mapping[Any, int]) -> None:
-        self.aval, self.sizes = physical(aval), sizes
-        self.cut = cut = (*cut, *[()] * (len(self.aval.shape) - len(cut)))
+    Of an array that is still to be summed over the axes `terms`, the parts are those of its terms, an array with a
+    dimension for each of these axes before its own.
+    """
+
+    def __init__(self, aval: Any, cut: Cut, sizes: Mapping[Any, int], terms: Axes = ()) -> None:
+        self.aval, self.sizes, self.terms = physical(aval), sizes, terms
+        self._sum = self.aval
+        self.cut = cut = (*[(a,) for a in terms], *cut, *[()] * (len(self.aval.shape) - len(cut)))
+        if terms:
+            self.aval = ShapedArray((*[sizes[a] for a in terms], *self.aval.shape), self.aval.dtype)
         self.is_mapped = any(extent(axes, sizes) > 1 for axes in cut)
         leading = bool(cut) and cut[0] == tuple(a for a in sizes if sizes[a] > 1)
         self.lies_so = not self.is_mapped or (leading and not any(cut[1:]))  # the parts are where they are
@@ -47,7 +55,7 @@ class Stack:
         """The number of each device's part, where these lie one after the other in the array, though several devices
         may have the same; None where they do not.
         """
-        if not self.is_mapped or any(extent(axes, self.sizes) > 1 for axes in self.cut[1:]):
+        if self.terms or not self.is_mapped or any(extent(axes, self.sizes) > 1 for axes in self.cut[1:]):
             return None
         shape = tuple(self.sizes.values())
         at = dict(zip(self.sizes, np.unravel_index(np.arange(math.prod(shape)), shape), strict=True))
@@ -60,7 +68,13 @@ class Stack:
     def stacked(self) -> Any:
         """The type of the stack."""
         part = local_aval(self.aval, self.cut, self.sizes)
-        return part.update(shape=(np.prod(list(self.sizes.values()), dtype=int), *part.shape))
+        shape = part.shape[len(self.terms) :]
+        return part.update(shape=(np.prod(list(self.sizes.values()), dtype=int), *shape))
+
+    @property
+    def _part(self) -> tuple[int, ...]:
+        """The shape of one device's part, with the dimensions of the terms, of which it has one each."""
+        return (*[1] * len(self.terms), *self.stacked.shape[1:])
 
     @functools.cached_property
     def pieces(self) -> tuple[list[int], list[int], list[Any]]:
@@ -81,6 +95,8 @@ class Stack:
 
     def of(self, x: Any) -> Any:
         """The stack of an array's parts."""
+        if self.terms:
+            x = terms_of(x)
         if self.lies_so:
             return x
         if self._pays():
@@ -93,12 +109,17 @@ class Stack:
 
     def joined(self, y: Any, sharding: Any) -> Any:
         """The array that a stack has the parts of."""
+        if self.terms:
+            return sum_of(self._joined(y, None), self._sum, sharding)
+        return self._joined(y, sharding)
+
+    def _joined(self, y: Any, sharding: Any) -> Any:
         if self.lies_so:
             return y
         if self._pays():
             return self._joining(y, sharding)
         _, order, used = self.pieces
-        parts = np.asarray(y).reshape(*self.sizes.values(), *self.stacked.shape[1:])
+        parts = np.asarray(y).reshape(*self.sizes.values(), *self._part)
         parts = parts[tuple(slice(None) if a in used else 0 for a in self.sizes)]
         whole = np.ascontiguousarray(parts.transpose(np.argsort(order))).reshape(self.aval.shape)
         return _core.from_numpy(whole, self.aval, sharding, False)
@@ -110,7 +131,7 @@ class Stack:
     @functools.cached_property
     def _stacking(self) -> Callable[..., Any]:
         shape, order, used = self.pieces
-        full = (*self.sizes.values(), *self.stacked.shape[1:])
+        full = (*self.sizes.values(), *self._part)
         dims = tuple(k for k in range(len(full)) if k >= len(self.sizes) or list(self.sizes)[k] in used)
 
         def stack(x: Any) -> list[Any]:
@@ -122,7 +143,7 @@ class Stack:
     @functools.cached_property
     def _joining(self) -> Callable[..., Any]:
         shape, order, used = self.pieces
-        full = (*self.sizes.values(), *self.stacked.shape[1:])
+        full = (*self.sizes.values(), *self._part)
         first = [n if k >= len(self.sizes) or list(self.sizes)[k] in used else 1 for k, n in enumerate(full)]
 
         def join(y: Any) -> list[Any]:

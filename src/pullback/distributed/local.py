@@ -112,7 +112,7 @@ def _partitioned(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], me
     cuts = [
         whole(len(a.shape)) if p is None else cut_by(p, a, sizes) for a, p in zip(closed.in_avals, places, strict=True)
     ]
-    made = partition(closed, cuts, sizes)
+    made = partition(closed, cuts, sizes, in_terms=False)  # arrays of several processes are their sums
     found = [NamedSharding(mesh, spec_of(cut, len(cut), mesh)) for cut in made.outs]
     local = numbered(inline(mesh_collectives(made.closed, sizes)))
     return Local(local, [None if p.is_fully_replicated else p for p in found], mesh)

@@ -138,8 +138,11 @@ def axes_of(mesh: Sizes) -> Iterator[None]:
         yield
 
 
-def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, int]) -> Partitioned:
-    """The program of one device of the mesh, for arguments that are cut so (None: as suits).
+def partition(
+    closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, int], in_terms: bool = True
+) -> Partitioned:
+    """The program of one device of the mesh, for arguments that are cut so (None: as suits). Arguments and results that
+    are still to be summed are terms, or, if not `in_terms`, the sums.
 
     Keys are cut as their words, whose last axis is whole.
     """
@@ -151,7 +154,10 @@ def partition(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, in
     known = propagate(jaxpr, given, mesh)
     cuts = [cut_or_whole(known.get(v), v.aval) for v in jaxpr.invars]
     wanted = _results(jaxpr, known)
-    terms = tuple(_terms(v, mesh) for v in jaxpr.invars), tuple(_terms(v, mesh) for v in jaxpr.outvars)
+    terms_in, terms_out = (
+        tuple(_terms(v, mesh) if in_terms else () for v in vs) for vs in (jaxpr.invars, jaxpr.outvars)
+    )
+    terms = terms_in, terms_out
     with axes_of(mesh):
         found = _written(whole_program, cuts, wanted, mesh, known, terms)
         other = with_halos(whole_program, known, mesh)

@@ -57,3 +57,37 @@ def test_gradients():
     f = lambda x, w: (SPELLINGS["segments"](x @ w) ** 2).sum()
     for got, want in zip(pb.jit(pb.grad(f, (0, 1)))(X, W), pb.grad(f, (0, 1))(X, W)):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_of_a_loop_are_turned_in_it():
+    z = RNG.normal(size=(7, 2, 30)).astype("f4")
+
+    def paths(noise):
+        def step(carry, x):
+            s, v = carry
+            return (s + v * x[0], 0.9 * v + x[1]), s
+
+        return pb.lax.scan(step, (0.0, 0.04), noise)
+
+    f = pb.vmap(paths, 2)
+    eqns = optimize_jaxpr(pb.make_jaxpr(f)(z)).jaxpr.eqns
+    assert not any(eqn.primitive.name == "transpose" and eqn.invars[0].aval.size == z.size for eqn in eqns)
+    got = pb.jit(f)(z)
+    s, v, seen = np.zeros(30, "f4"), np.full(30, 0.04, "f4"), []
+    for x in z:
+        seen.append(s)
+        s, v = s + v * x[0], np.float32(0.9) * v + x[1]
+    np.testing.assert_allclose(got[0][0], s, rtol=1e-5)
+    np.testing.assert_allclose(got[1], np.stack(seen, 1), rtol=1e-5)
+
+
+def test_rows_that_others_read_turned_are_turned_once():
+    z = RNG.normal(size=(7, 2, 30)).astype("f4")
+
+    def f(x):
+        turned = x.transpose(0, 2, 1)
+        return pb.lax.scan(lambda c, row: (c + row @ W[:2, :2], None), jnp.zeros((30, 2)), turned)[0], turned
+
+    got, turned = pb.jit(f)(z)
+    np.testing.assert_allclose(got, sum(row.T @ W[:2, :2] for row in z), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(turned, z.transpose(0, 2, 1))

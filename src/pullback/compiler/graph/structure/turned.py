@@ -6,7 +6,12 @@
 So a graph convolution that is mapped over features, `vmap(lambda c: zeros.at[t].add(c[s]), 1, 1)(x @ w)`, moves rows of
 features, as one that is written for all of them does. Turned arrays go down until something undoes them (`axes.py`).
 
-Measured (Zen 4): 32 features of 2,000 nodes and 10,000 edges 400 us, now 140.
+    scan(f, c, x.transpose(0, 2, 1))      =>   scan over x, whose body turns its rows
+
+A row that the body turns costs nothing where it is read; a turned copy of all rows is written and read once more.
+
+Measured (Zen 4): 32 features of 2,000 nodes and 10,000 edges 400 us, now 140. 50 steps of 2,003 paths, mapped along
+the last axis of their two sources of noise, 47 us, now 25.
 """
 
 from __future__ import annotations
@@ -14,7 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.core.jaxpr import JaxprEqn
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
+from pullback.core.primitive import registry
 from pullback.lax.movement.gather import GatherDimensionNumbers
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
 
@@ -71,5 +77,39 @@ def _scatter(r: Rewriter, eqn: JaxprEqn) -> Any:
     return r.emit("transpose", rows, permutation=(*(k + 1 for k in of_operand), 0))
 
 
+def _scan(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Rows that were turned before the loop, and are read by it alone."""
+    params = eqn.params
+    first = params["num_consts"] + params["num_carry"]
+    found: dict[int, JaxprEqn] = {}
+    for k, x in enumerate(eqn.invars[first:], first):
+        turned = None if isinstance(x, Literal) or r.uses[x] > 1 else r.definition(x, "transpose")
+        if turned is not None and turned.params["permutation"][0] == 0:
+            found[k] = turned
+    if not found:
+        return None
+    operands = [found[k].invars[0] if k in found else atom for k, atom in enumerate(eqn.invars)]
+    orders = {k: tuple(axis - 1 for axis in turned.params["permutation"][1:]) for k, turned in found.items()}
+    return r.emit(eqn.primitive, *operands, **params | {"jaxpr": _turning(params["jaxpr"], orders)})
+
+
+def _turning(body: ClosedJaxpr, orders: dict[int, tuple[int, ...]]) -> ClosedJaxpr:
+    """A body that gets some of its arguments as they lie, and turns them itself."""
+    jaxpr = body.jaxpr
+    invars, turns = list(jaxpr.invars), []
+    for k, order in orders.items():
+        turned = invars[k]
+        shape = [0] * len(order)
+        for axis, size in zip(order, turned.aval.shape):
+            shape[axis] = size
+        invars[k] = Var(turned.aval.update(shape=tuple(shape)))
+        turns.append(JaxprEqn([invars[k]], [turned], registry["transpose"], {"permutation": order}))
+    return ClosedJaxpr(jaxpr.replace(invars=invars, eqns=[*turns, *jaxpr.eqns]), body.consts)
+
+
 _SCATTERS = ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
-TURNED_RULES: dict[str, tuple[Rule, ...]] = {"gather": (_gather,), **dict.fromkeys(_SCATTERS, (_scatter,))}
+TURNED_RULES: dict[str, tuple[Rule, ...]] = {
+    "gather": (_gather,),
+    "scan": (_scan,),
+    **dict.fromkeys(_SCATTERS, (_scatter,)),
+}

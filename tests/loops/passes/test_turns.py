@@ -249,3 +249,20 @@ def test_reductions_of_rows_whose_places_are_divided_are_taken_apart(part):
         nests = pullback.jit(f).lower(a, b).as_text("nests")
         assert "floordiv" not in nests and "floormod" not in nests
         np.testing.assert_allclose(pullback.jit(f)(a, b), f(a.astype("f8"), b.astype("f8")), rtol=1e-5)
+
+
+def sorted_by_exchanges(x):
+    """A row in order, by exchanges of neighbours that are set in place."""
+    for turn in range(x.shape[0]):
+        for k in range(turn % 2, x.shape[0] - 1, 2):
+            a, b = x[k], x[k + 1]
+            x = x.at[k].set(jnp.minimum(a, b)).at[k + 1].set(jnp.maximum(a, b))
+    return x
+
+
+@pytest.mark.parametrize("last", [9, 10, 16, 20])
+def test_what_all_elements_of_a_row_need_is_computed_in_lanes_of_rows(last):
+    x = rows(501, last)
+    text = nests(pullback.vmap(sorted_by_exchanges), x)
+    assert f"< {last}" not in text
+    np.testing.assert_array_equal(pullback.jit(pullback.vmap(sorted_by_exchanges))(x), np.sort(x, 1))

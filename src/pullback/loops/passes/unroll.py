@@ -20,7 +20,8 @@ Measured: the mean of a stack of 16 slices chose among 16 at each element, 0.44 
 by Runge-Kutta went from 52 to 16 ns a step, a 3 x 3 product from 12 to 5. A product of an image of 600 x 800 x 3 with a
 factor for each colour: 440 us, now 70; differences of 800 and 700 points 445, now 110. 40,000 rows of three times the
 unit matrix 137 us, now 24, repeated three times 60 and 22; 10,000 inverses of 3 x 3 135, now 98. Four floats of each
-row of 16 compile in 5 ms as rows, in 16 by lanes, and take as long; of 9 they take 0.6 to 0.85 of it.
+row of 16 compile in 5 ms as rows, in 16 by lanes, and take as long; of 9 they take 0.6 to 0.85 of it. Rows of 10
+to 32 that are ordered by exchanges, 2,003 of them, took 128 to 1,691 us as rows, each of which did everything, now 10 to 92.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ MAX_OPS = 96  # after unrolling
 MAX_BITS = 256  # operations after unrolling where bits are moved, most of which are moved together then
 MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
 MAX_AXIS = 16  # elements of an axis of which lanes take many at once
+MAX_COMPUTED = 32  # the same where a price says what is better
 MAX_MOVED = 12  # the same where they are only moved; beyond that rows by themselves are as quick
 FEW = 4  # elements, of which each may be read by itself
 LEAST_GAIN = 1.33  # of straight code of more
@@ -294,17 +296,19 @@ def _is_short_axis(loop: Loop, body: Sequence[Stmt]) -> bool:
     by side or in turns."""
     if loop.role != "parallel" or not isinstance(loop.extent, Const) or loop.extent.value < LANES:
         return False
-    along = Axis(loop)
-    whole = _are_moves(body) and all(map(_fills_lanes, body))  # rows that are as well moved by themselves
-    stores = _stores_of_one(body, FEW if whole else MAX_AXIS)
-    if stores is not None and _lie_together(along, stores):
+    along, moves = Axis(loop), _are_moves(body)
+    whole = moves and all(map(_fills_lanes, body))  # rows that are as well moved by themselves
+    stores = _stores_of_one(body, FEW if whole else MAX_AXIS if moves else MAX_COMPUTED)
+    if stores is not None and _lie_together(along, stores, not moves):
         return not any(_is_row(store, times) and not _takes_turns(along, store) for times, store in stores)
     stores = None if whole else _moves_of_some(body)
     return stores is not None and _lie_together(along, stores) and all(_takes_turns(along, s) for _, s in stores)
 
 
-def _lie_together(along: Axis, stores: Sequence[tuple[int, Store]]) -> bool:
-    """Whether (how many, store) fill stretches of memory, side by side or in turns."""
+def _lie_together(along: Axis, stores: Sequence[tuple[int, Store]], one_by_one: bool = False) -> bool:
+    """Whether (how many, store) fill stretches of memory, side by side or in turns, which are shuffled unless lanes may
+    store `one_by_one`.
+    """
     counts: Counter[Buffer] = Counter()
     for times, store in stores:
         counts[store.buffer] += times
@@ -312,7 +316,9 @@ def _lie_together(along: Axis, stores: Sequence[tuple[int, Store]]) -> bool:
         step = along.step(store.index)
         if step in (1, -1):
             continue
-        if step is None or (step not in INTERLEAVED and step not in WIDE_STORED) or counts[store.buffer] % step:
+        if not step or step < 0 or counts[store.buffer] % step:
+            return False
+        if not one_by_one and step not in INTERLEAVED and step not in WIDE_STORED:
             return False
     return True
 
@@ -479,10 +485,33 @@ def _is_of(condition: Op, var: Var) -> bool:
 
 
 def is_little(loop: Loop, times: int) -> bool:
-    """Whether straight code of so many iterations of a loop is short enough."""
+    """Whether straight code of so many iterations of a loop is short enough. What is the same in all of them is not
+    repeated, and which side of a choice an iteration takes is known if its number tells.
+    """
     if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
         return False
-    work = sum(isinstance(expr, Op) for expr in subexpressions(_roots((*loop.body, loop))))
+    varying = {loop.var, *(var for group in loop.carried for var in group.vars)}
+    by_number: set[Expr] = set()  # comparisons of the iteration's number
+    differ: set[Expr] = set()
+    work = 0
+    for stmt in (*loop.body, loop):
+        for expr in subexpressions(expressions(stmt)):
+            if isinstance(expr, Read):
+                different = expr.var in varying
+            elif isinstance(expr, Load):
+                different = expr.index in differ
+            else:
+                different = isinstance(expr, Op) and not differ.isdisjoint(expr.args)
+            if not different:
+                continue
+            if isinstance(expr, Op) and expr not in differ:
+                if expr.name in COMPARES and _is_of(expr, loop.var):
+                    by_number.add(expr)
+                elif expr.name != "select" or expr.args[0] not in by_number:
+                    work += 1
+            differ.add(expr)
+        if isinstance(stmt, Let) and stmt.value in differ:
+            varying.add(stmt.var)
     return work * times <= MAX_OPS
 
 

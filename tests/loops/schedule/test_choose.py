@@ -41,6 +41,19 @@ def test_columns_that_no_cache_holds_are_walked_by_each_loop_alone():
     assert [form for form, _ in forms_of(lambda x: x.max(0), zeros(100_000, 10))] == ["folded"]
 
 
+def test_parts_of_a_nest_do_not_find_in_a_cache_what_others_drove_out():
+    def joined(x, y):
+        return jnp.roll(jnp.concatenate([x, y], 1), 5, 1)
+
+    halves = zeros(1500, 1500), zeros(1500, 1500)  # 9 MB each, and 18 of the result; the last cache has 32
+    with watching() as watch:
+        pipelines.optimize_loops(pipelines.order_loops(jax.jit(joined).lower(*halves).compiler_ir("loops")))
+    choice = max((nest.choice for nest in watch.nests), key=lambda choice: choice.ns)
+    other = next(each for each in choice.others if each.form == FISSION)
+    assert choice.form == WRITTEN
+    assert min(other.price.moved["memory"], choice.price.moved["memory"]) > 35e6
+
+
 def test_longer_nests_must_be_able_to_save_more(monkeypatch):
     function = pipelines.order_loops(jax.jit(standard).lower(zeros(4096, 1024)).compiler_ir("loops"))
     looked_at = []

@@ -41,7 +41,7 @@ from pullback.util.switches import switches
 
 from .cost import cost, nanoseconds
 from .machine import NOMINAL
-from .price import Price, least, price
+from .price import Price, Touched, between, least, price, touched
 from .sketch import Form
 from .space import UNKNOWN_EXTENT, chain_of, extent_of
 
@@ -232,26 +232,31 @@ class _Chooser:
             body = [s for stmt in body for s in (parallelize(self.new, stmt) if isinstance(stmt, Loop) else [stmt])]
         return list(body)
 
-    def priced(self, body: Sequence[Stmt]) -> Price:
-        """What statements are expected to take."""
-        return sum((price(stmt, NOMINAL) for stmt in body), start=Price())
+    def priced(self, body: Sequence[Stmt], others: Sequence[Touched] = ()) -> Price:
+        """What statements are expected to take, among others that run before them in turns."""
+        if len(body) + len(others) == 1:
+            return price(body[0], NOMINAL)
+        parts = [*(touched(stmt, NOMINAL) for stmt in body), *others]
+        return sum((price(stmt, NOMINAL, between(parts, k)) for k, stmt in enumerate(body)), start=Price())
 
-    def written(self, loop: Loop) -> Found:
+    def written(self, loop: Loop, others: Sequence[Touched] = ()) -> Found:
         """A nest as it is written."""
         body = self.walked(loop)
-        return Found(lambda: body, Choice(WRITTEN, self.priced(body)))
+        return Found(lambda: body, Choice(WRITTEN, self.priced(body, others)))
 
-    def forms(self, chain: Sequence[Loop], kinds: Sequence[Kind] = FORMS) -> Iterator[Found]:
+    def forms(
+        self, chain: Sequence[Loop], kinds: Sequence[Kind] = FORMS, others: Sequence[Touched] = ()
+    ) -> Iterator[Found]:
         """The nest in each form of some kinds that it has."""
         for kind in kinds:
             form = None if kind.name in switches.skip else kind.of(self.new, chain)
             if form is None:
                 continue
             if form.sketch is not None:
-                yield Found(partial(self.built, form), Choice(kind.name, self.priced(form.sketch)))
+                yield Found(partial(self.built, form), Choice(kind.name, self.priced(form.sketch, others)))
             else:
                 body = self.built(form)
-                yield Found(partial(list, body), Choice(kind.name, self.priced(body)))
+                yield Found(partial(list, body), Choice(kind.name, self.priced(body, others)))
 
     def built(self, form: Form) -> list[Stmt]:
         """What a form consists of, with lanes, tiles and threads."""
@@ -264,13 +269,16 @@ class _Chooser:
         longest = LONGEST if effort >= LONGEST * count else 1
         if count < 2 or effort < count:
             return
+        alone = [fission.nest(k, k + 1) for k in range(count)]
+        units = [touched(nest, NOMINAL) for nest in alone]
         rest: dict[int, tuple[Price, list[Found], tuple[int, ...]]] = {count: (Price(), [], ())}
         for first in reversed(range(count)):
             options = []
             for last in range(first + 1, min(first + longest, count - (first == 0)) + 1):
-                nest = chain_of(fission.nest(first, last))
+                nest = chain_of(alone[first] if last == first + 1 else fission.nest(first, last))
                 assert nest is not None
-                part = _cheapest([self.written(nest[0]), *self.forms(nest)])
+                others = (*units[last:], *units[:first])
+                part = _cheapest([self.written(nest[0], others), *self.forms(nest, FORMS, others)])
                 after, parts, cuts = rest[last]
                 options.append((part.choice.price + after, [part, *parts], (first, *cuts)))
             rest[first] = min(options, key=lambda option: option[0].total)

@@ -252,6 +252,32 @@ def test_windows_with_a_start_value_have_derivatives_and_maps():
     np.testing.assert_allclose(found, x.sum() + 6 * starts, rtol=1e-5)
 
 
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize(
+    "strides, pads, base, dilation",
+    [
+        ((1, 1), "VALID", (1, 1), (1, 1)),
+        ((2, 3), ((1, 2), (0, 3)), (1, 2), (2, 1)),
+        ((1, 1), ((-1, 0), (0, -2)), (1, 1), (1, 1)),
+        ((1, 1), ((9, 0), (0, 0)), (1, 1), (1, 1)),  # some windows have nothing but padding
+    ],
+)
+def test_windows_of_any_computation_have_derivatives(wrap, strides, pads, base, dilation):
+    x, dx, init = f32(4, 5), f32(4, 5), np.float32(1.5)
+
+    def products(x, init):
+        return wrap(lambda *a: lax.reduce_window(*a, lax.mul, (2, 3), strides, pads, base, dilation))(x, init)
+
+    out, found = pullback.jvp(products, (x, init), (dx, np.float32(0.25)))
+    near = [np.asarray(products(x + e * dx, init + e * np.float32(0.25)), "f8") for e in (-1e-2, 1e-2)]
+    np.testing.assert_array_equal(out, products(x, init))
+    np.testing.assert_allclose(found, (near[1] - near[0]) / 2e-2, atol=2e-2)
+    weights = f32(*out.shape)
+    _, pull = pullback.vjp(products, x, init)
+    x_bar, init_bar = pull(weights)
+    np.testing.assert_allclose((x_bar * dx).sum() + init_bar * 0.25, (weights * found).sum(), rtol=1e-4, atol=1e-4)
+
+
 def test_start_values_have_the_types_of_what_is_folded_unless_they_are_neutral():
     x = np.ones(3, np.uint8)
     for wrong in (1.5, 2, 1j, np.int32(1)):

@@ -227,6 +227,20 @@ def _reduce_batch(args, dims, computation, jaxpr, dimensions):
     return outs, [0] * n
 
 
+def halved(rows: Sequence[Any], combine: Callable[..., Sequence[Any]]) -> Sequence[Any]:
+    """Arrays folded along their first axis to a length of one (or none) by halvings, in their order: `combine` takes
+    the left parts of all arrays and then the right ones.
+    """
+    while (size := rows[0].shape[0]) > 1:
+        half = size // 2
+        left = [lax.slice_in_dim(x, 0, 2 * half, 2) for x in rows]
+        right = [lax.slice_in_dim(x, 1, 2 * half, 2) for x in rows]
+        merged = combine(*left, *right)
+        last = [] if size % 2 == 0 else [lax.slice_in_dim(x, size - 1, size) for x in rows]
+        rows = [lax.concatenate([m, x], 0) for m, x in zip(merged, last)] if last else merged
+    return rows
+
+
 def _reduce_tree(args, jaxpr, dimensions):
     """The fold as halvings in operations that can be differentiated; the computation is elementwise on arrays too."""
     from pullback.core import eval_jaxpr
@@ -240,20 +254,9 @@ def _reduce_tree(args, jaxpr, dimensions):
         lax.reshape(lax.transpose(x, (*dimensions, *kept)), (math.prod(x.shape[d] for d in dimensions), *shape))
         for x in operands
     ]
-    size = rows[0].shape[0]
-    while size > 1:
-        half = size // 2
-        left = [lax.slice_in_dim(x, 0, 2 * half, 2) for x in rows]
-        right = [lax.slice_in_dim(x, 1, 2 * half, 2) for x in rows]
-        merged = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *left, *right)
-        rows = (
-            merged
-            if size % 2 == 0
-            else [lax.concatenate([m, lax.slice_in_dim(x, size - 1, size)], 0) for m, x in zip(merged, rows)]
-        )
-        size = rows[0].shape[0]
+    rows = halved(rows, lambda *pairs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *pairs))
     inits = [lax.broadcast_in_dim(i, shape, ()) for i in inits]
-    if size == 0:
+    if rows[0].shape[0] == 0:
         return inits
     return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *inits, *[lax.squeeze(x, (0,)) for x in rows])
 
@@ -261,7 +264,8 @@ def _reduce_tree(args, jaxpr, dimensions):
 def _reduce_jvp(primals, tangents, computation, jaxpr, dimensions):
     from pullback.transforms.jvp import jvp_flat
 
-    return jvp_flat(lambda *args: _reduce_tree(args, jaxpr, dimensions), primals, tangents)
+    _, slopes = jvp_flat(lambda *args: _reduce_tree(args, jaxpr, dimensions), primals, tangents)
+    return reduce_p.bind(*primals, computation=computation, jaxpr=jaxpr, dimensions=dimensions), slopes
 
 
 reduce_p = Primitive(

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from pullback.lax.records.families import *
 from pullback.lax.records.nests import fold, loops
 from pullback.lax.reductions.computations import (
     evaluate_reference,
+    halved,
     is_elementwise,
     monoid_of,
     of_operands_types,
@@ -277,6 +279,52 @@ def _general_batch(args, dims, **params):
     return outs, [0] * n
 
 
+def _general_tree(args, jaxpr, consts=(), **params):
+    """The folds as halvings of all elements of the windows, in operations that can be differentiated."""
+    from pullback.core import eval_jaxpr
+
+    n = len(args) // 2
+    operands, inits = args[:n], args[n:]
+    shape = window_shape("reduce_window", operands[0].shape, **params)
+    outside = ~view(np.ones(operands[0].shape, np.bool_), np.False_, **params)
+    begin = [lax.broadcast_in_dim(init, shape, ()) for init in inits]
+    if outside.size == 0 or outside.all():
+        return begin
+    rows = [_elements(x, init, shape, **params) for x, init in zip(operands, inits)]
+    if not outside.any():
+        rows = halved(rows, lambda *pairs: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *pairs))
+        return eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *begin, *[lax.squeeze(x, (0,)) for x in rows])
+
+    def combine(*pairs):
+        """Where one side is padding the other stays as it is."""
+        (*left, no_left), (*right, no_right) = pairs[: n + 1], pairs[n + 1 :]
+        both = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *left, *right)
+        kept = [lax.select(no_left, b, lax.select(no_right, a, c)) for a, b, c in zip(left, right, both)]
+        return [*kept, lax.bitwise_and(no_left, no_right)]
+
+    rows = halved([*rows, np.moveaxis(outside, -1, 0)], combine)
+    return combine(*begin, lax.full(shape, np.False_), *[lax.squeeze(x, (0,)) for x in rows])[:n]
+
+
+def _elements(x, fill, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation):
+    """(window flattened, *shape): the elements of all windows, by slices along one axis after another."""
+    x = lax.pad(x, fill, [(low, high, by - 1) for (low, high), by in zip(padding, base_dilation)])
+    for d, (k, n) in enumerate(zip(window_dimensions, shape)):
+        step, axis = window_strides[d], 2 * d
+        starts = [j * window_dilation[d] for j in range(k)]
+        slices = [lax.slice_in_dim(x, start, start + (n - 1) * step + 1, step, axis) for start in starts]
+        x = lax.concatenate([lax.expand_dims(each, (axis,)) for each in slices], axis)
+    x = lax.transpose(x, (*range(0, x.ndim, 2), *range(1, x.ndim, 2)))
+    return lax.reshape(x, (math.prod(window_dimensions), *shape))
+
+
+def _general_jvp(primals, tangents, **params):
+    from pullback.transforms.jvp import jvp_flat
+
+    _, slopes = jvp_flat(lambda *args: _general_tree(args, **params), primals, tangents)
+    return reduce_window_p.bind(*primals, **params), slopes
+
+
 reduce_window_p = Primitive(
     "reduce_window",
     doc="Folds over sliding windows by any computation.",
@@ -285,7 +333,7 @@ reduce_window_p = Primitive(
     multiple_results=True,
     transpose=NOT_LINEAR,
     batch=_general_batch,
-    jvp=NoRule("only sums, maxima and minima over windows have one; write the fold with scan or slices"),
+    jvp=_general_jvp,
     lower=Nest(_general_emit),
     samples=Samples(cases=lambda rng: []),
 )

@@ -244,3 +244,16 @@ def test_places_of_one_array_or_along_axes_of_their_own_stay():
     i, j = rng.integers(0, 20, (2, 17, 23)).astype("i4")
     for f in (lambda x, i, j: x[0, i, j], lambda x, i, j: x[:, i[:, :1], j[:1]], lambda x, i, j: x[i, j]):
         assert "start_index_map=(1,)" not in jaxpr(f, X, i, j)
+
+
+def test_places_without_components():
+    """Every slice lies at the beginning."""
+    numbers = jax.lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=())
+    x, places = X[:, :, 0], np.zeros((3, 0), np.int32)
+    found = jax.jit(lambda x: jax.lax.gather(x, places, numbers, (1, 4), mode="clip"))(x)
+    np.testing.assert_array_equal(found, np.tile(x[0, :4], (3, 1)))
+    adding = jax.lax.ScatterDimensionNumbers((), (0,), ())
+    total = jax.jit(lambda x, u: jax.lax.scatter_add(x, places, u, adding))
+    grad = jax.grad(lambda x, u: total(x, u).sum(), 1)
+    np.testing.assert_allclose(total(x[:, 0], x[0, :3]), x[:, 0] + (np.arange(40) == 0) * x[0, :3].sum(), rtol=1e-6)
+    np.testing.assert_array_equal(grad(x[:, 0], x[0, :3]), np.ones(3))

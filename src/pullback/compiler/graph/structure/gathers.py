@@ -158,8 +158,11 @@ def _one_place(r: Rewriter, eqn: JaxprEqn) -> Any:
     operand, indices = eqn.invars
     n, shape, out = eqn.params["dimension_numbers"], operand.aval.shape, eqn.outvars[0].aval
     axes = sorted(n.start_index_map)
-    first, count = axes[0], len(axes)
-    if count < 2 or axes != list(range(first, first + count)) or n.operand_batching_dims:
+    count = len(axes)
+    if count < 2 or n.operand_batching_dims:
+        return None
+    first = axes[0]
+    if axes != list(range(first, first + count)):
         return None
     if tuple(n.collapsed_slice_dims) != tuple(axes) or not n.offset_dims or n.offset_dims[0] != 0:
         return None

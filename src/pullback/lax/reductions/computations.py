@@ -227,7 +227,7 @@ def _reduce_batch(args, dims, computation, jaxpr, dimensions):
     return outs, [0] * n
 
 
-def halved(rows: Sequence[Any], combine: Callable[..., Sequence[Any]]) -> Sequence[Any]:
+def halved(rows: list[Any], combine: Callable[..., list[Any]]) -> list[Any]:
     """Arrays folded along their first axis to a length of one (or none) by halvings, in their order: `combine` takes
     the left parts of all arrays and then the right ones.
     """

@@ -213,7 +213,7 @@ def test_more_devices_than_exist():
         jax.pmap(lambda x, y: x)(np.ones(3), np.ones(2))
     with pytest.raises(ValueError, match="rank should be at least 1"):
         jax.pmap(lambda x: x)(1.0)
-    with pytest.raises(ValueError, match="in_axes has 1 entries"):
+    with pytest.raises(ValueError, match="different lengths of tuple at key path\n    pmap in_axes"):
         jax.pmap(lambda x, y: x, in_axes=(0,))(X, X)
 
 
@@ -380,5 +380,5 @@ def test_static_arguments_at_the_end_need_no_axis():
         f = jax.pmap(lambda x, y, n: x * y * n, in_axes=in_axes, static_broadcasted_argnums=2)
         assert f(x, 2.0, 3).tolist() == (6 * x).tolist()
         assert jax.jit(lambda x, f=f: f(x, 2.0, 3))(x).tolist() == (6 * x).tolist()
-    with pytest.raises(ValueError, match="in_axes has 1 entries, but 3 arguments"):
+    with pytest.raises(ValueError, match=r"pmap in_axes\[0\]\n.*length 1.*length 3"):
         jax.pmap(lambda x, y, n: x, in_axes=(0,), static_broadcasted_argnums=2)(x, 2.0, 3)

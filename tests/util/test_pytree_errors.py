@@ -162,9 +162,17 @@ def test_flatten_axes_errors(tupled):
         flatten_axes("vmap in_axes", tree_structure(((0, 0), 0)), ((0, 1, 2), {"a": 1}), tupled_args=tupled)
     text = str(caught.value)
     assert text.startswith("vmap in_axes specification must be a tree prefix of the corresponding value")
-    assert ("should always be wrapped in a tuple" in text) == tupled
     assert "Mismatch details (2 found)" in text and "vmap in_axes[0]" in text and "vmap in_axes[1]" in text
     assert "a leaf" in text and "_Leaf" not in text
+
+
+@pytest.mark.parametrize(
+    "given, found",
+    [({"a": 0}, "not a tuple: got <class 'dict'>"), ((0,), "the wrong length: got a tuple or list of length 1 for")],
+)
+def test_flatten_axes_of_arguments_that_are_no_tuple_of_entries(given, found):
+    with pytest.raises(ValueError, match=f"must be a tree prefix of the positional arguments tuple.*{found}"):
+        flatten_axes("pjit in_shardings", tree_structure((0, 0)), given, tupled_args=True)
 
 
 def test_flatten_axes_never_builds_users_objects_unless_it_fails():

@@ -21,7 +21,15 @@ from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, 
 from pullback.sharding._current import current_mesh, on_current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import UNSPECIFIED
-from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map
+from pullback.util.pytree import (
+    flatten_axes,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
 
 
 def _without_layout(given: Any) -> Any:
@@ -151,9 +159,18 @@ class Wanted:
         if single is not None or self.outs is None:
             return [single] * len(outs)
         given = flatten_axes("pjit out_shardings", tree, self.outs)
+
+        def what(k: int) -> Callable[[], str]:
+            return lambda: f"pjit outputs with pytree key path result{keystr(_paths(tree)[k])}"
+
         return [
-            _meant(s, self.api, "out_shardings", x, lambda: "pjit outputs") for s, x in zip(given, outs, strict=True)
+            _meant(s, self.api, "out_shardings", x, what(k)) for k, (s, x) in enumerate(zip(given, outs, strict=True))
         ]
+
+
+def _paths(tree: Any) -> list[Any]:
+    """The key path of each leaf."""
+    return [path for path, _ in tree_flatten_with_path(tree_unflatten(tree, [0] * tree.num_leaves))[0]]
 
 
 def _meant(given: Any, api: str, argument: str, x: Any, what: Callable[[], str]) -> Any:

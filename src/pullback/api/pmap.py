@@ -43,7 +43,7 @@ from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._mesh import is_local
 from pullback.util import config, dtypes
 from pullback.util.memory import forgetful, make_room
-from pullback.util.pytree import flatten_axes, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from pullback.util.pytree import flatten_axes, prefix_errors, tree_flatten, tree_leaves, tree_map, tree_unflatten
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary
 
@@ -339,6 +339,14 @@ class _Pmap:
 
     # Arguments.
 
+    def check_prefix(self, axes: tuple, args: tuple) -> None:
+        """ValueError for in_axes that are no prefix of the arguments, which form the first element of a pair."""
+        for make in prefix_errors((axes,), (args,), _is_none):
+            raise ValueError(
+                f"{make('pmap in_axes')}\nin_axes must be a tree prefix of the tuple of positional arguments of "
+                f"{self.label}"
+            )
+
     def size(self, args: tuple, kwargs: dict, fixed: dict[int, Any]) -> int:
         """The size of the mapped axis; ValueError if there is none or arguments disagree."""
         axes = self.in_axes if isinstance(self.in_axes, tuple) else (self.in_axes,) * len(args)
@@ -346,13 +354,15 @@ class _Pmap:
         if all(i in fixed for i in missing):  # static arguments at the end need no entry
             axes += (None,) * len(missing)
         if len(axes) != len(args):
-            raise ValueError(
-                f"pmap of {self.label}: in_axes has {len(axes)} entries, but {len(args)} arguments were given"
-            )
+            self.check_prefix(axes, args)
         found = {} if self.axis_size is None else {"axis_size": {self.axis_size}}
         for i, (arg, axis) in enumerate(zip(args, axes, strict=True)):
             if i not in fixed and axis is not None:
-                found[f"argument {i}"] = _sizes(arg, axis)
+                try:
+                    found[f"argument {i}"] = _sizes(arg, axis)
+                except ValueError:
+                    self.check_prefix(axes, args)
+                    raise
         found.update({f"argument '{name}'": _sizes(arg, 0) for name, arg in kwargs.items()})
         if not set().union(*[some for where, some in found.items() if where != "axis_size"]):
             raise ValueError(f"pmap requires at least one argument with a mapped axis. pmap of {self.label} has none.")

@@ -45,7 +45,15 @@ from pullback.transforms.batching import BatchTracer
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import JVPTracer
 from pullback.util import config
-from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from pullback.util.pytree import (
+    broadcast_prefix,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
 from pullback.util.tracebacks import api_boundary
 
 
@@ -159,7 +167,7 @@ def _run(
         for spec in tree_leaves(out_specs, is_leaf=_is_spec):  # before the function runs
             _checked_spec("shard_map out_specs", spec, axes)
     _check_types(leaves, specs, mesh, axes, name)
-    _check_shapes(leaves, specs, mesh, name)
+    _check_shapes(leaves, specs, mesh, name, lambda: _passed(function, args, name))
     if isinstance(mesh, Mesh):
         for number, x in enumerate(() if mesh.is_multi_process else leaves):
             _check_devices(x, mesh, name, number)
@@ -192,12 +200,13 @@ def _run(
         said = out_specs.made() if hasattr(out_specs, "made") else out_specs
         found = _specs("shard_map out_specs", said, out, axes)
         result[:] = out_tree, [_without_state(spec) for spec in found], found
-        for y, spec in zip(outs, result[1], strict=True):
+        for (path, _), y, spec in zip(tree_flatten_with_path(out)[0], outs, result[1], strict=True):
             if len(spec) > y.ndim:
                 raise ValueError(
                     f"shard_map applied to the function '{name}' was given an out_specs entry which is too long to be "
-                    f"compatible with the corresponding output value from the function: out_specs has {spec} for a "
-                    f"result of shape {y.shape}"
+                    f"compatible with the corresponding output value from the function: out_specs is {spec} which has "
+                    f"length {len(spec)}, but {name}(*args){keystr(path)} has shape "
+                    f"{typeof(y).untyped.str_short()}, {_of_rank(y, spec)}"
                 )
         _check_states(outs, found, mesh, check, name)
         outs = [left(y, spec) for y, spec in zip(outs, found, strict=True)]
@@ -347,23 +356,48 @@ def _mesh_of(leaves: Sequence[Any], mesh: AbstractMesh) -> Mesh | AbstractMesh:
     return mesh
 
 
-def _check_shapes(leaves: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, name: str) -> None:
-    """ValueError for a spec that does not fit its array."""
+def _check_shapes(
+    leaves: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, name: str, passed: Callable[[], Sequence[str]]
+) -> None:
+    """ValueError for a spec that does not fit its array; `passed` gives what the arrays are called."""
     sizes = dict(mesh.shape)
     for number, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
         if len(spec) > x.ndim:
             raise ValueError(
                 f"shard_map applied to the function '{name}' was given an in_specs entry which is too long to be "
-                f"compatible with the corresponding input value: in_specs has {spec} for array {number} of shape "
-                f"{x.shape}, which has only {x.ndim} dimensions"
+                f"compatible with the corresponding input value from the function: in_specs is {spec} which has length "
+                f"{len(spec)}, but the passed {passed()[number]} has shape {typeof(x).str_short()}, {_of_rank(x, spec)}"
             )
         for d, names in enumerate(parts_of(spec, x.ndim)):
             if x.shape[d] % (pieces := math.prod(sizes[n] for n in names)):
                 raise ValueError(
                     f"shard_map applied to the function '{name}' was given argument arrays with axis sizes that are "
-                    f"not evenly divisible by the corresponding mesh axis sizes: array {number} has shape {x.shape}, "
-                    f"whose dimension {d} is cut into {pieces} parts by mesh axes {names}"
+                    f"not evenly divisible by the corresponding mesh axis sizes: the passed "
+                    f"{passed()[number]} of shape "
+                    f"{typeof(x).str_short()} corresponds to in_specs of value {spec}, which maps array axis {d} (of "
+                    f"size {x.shape[d]}) to mesh {_named(names)} (of size {pieces}), but {pieces} does not evenly "
+                    f"divide {x.shape[d]}"
                 )
+
+
+def _passed(function: Callable, args: tuple, name: str) -> list[str]:
+    """What each array is called: as an element of the arguments, and by its parameter."""
+    parameters = arguments.leaf_paths(function, [0] * len(args), {})
+    found = []
+    for path, _ in tree_flatten_with_path(args)[0]:
+        argument = f"args{keystr(path[:1])}"
+        found.append(f"args{keystr(path)}")
+        if (parameter := parameters[path[0].idx]) != argument:
+            found[-1] += f", where {argument} is bound to {name}'s parameter {parameter!r},"
+    return found
+
+
+def _of_rank(x: Any, spec: PartitionSpec) -> str:
+    return f"which has rank {x.ndim} (and {x.ndim} < {len(spec)})"
+
+
+def _named(axes: Sequence[Any]) -> str:
+    return f"axis {axes[0]!r}" if len(axes) == 1 else f"axes {tuple(axes)}"
 
 
 def _check_results(avals: Sequence[Any], specs: Sequence[PartitionSpec], axes: Sequence[Any], name: str) -> None:
@@ -374,9 +408,10 @@ def _check_results(avals: Sequence[Any], specs: Sequence[PartitionSpec], axes: S
             if axis in vma_of(aval) and axis not in named:
                 raise ValueError(
                     f"shard_map applied to the function '{name}' was given out_specs which require replication which "
-                    f"can't be statically inferred given the mesh: {spec} says that a result is the same along mesh "
-                    f"axis {axis!r}, but it depends on the device. Name {axis!r} in the spec, or combine the parts "
-                    "(lax.psum, ...); if they are known to be the same, pass check_vma=False"
+                    f"can't be statically inferred given the mesh: out_specs is {spec} which implies that the "
+                    f"corresponding output value is replicated across mesh axis {axis!r}, but could not infer "
+                    f"replication over any axes: it depends on the device. Name {axis!r} in the spec, or combine the "
+                    "parts (lax.psum, ...); if they are known to be the same, pass check_vma=False"
                 )
 
 
@@ -450,7 +485,8 @@ def _restricted(spec: PartitionSpec, axes: frozenset) -> PartitionSpec:
 
 def _specs(what: str, specs: Any, tree: Any, axes: Sequence[Any]) -> list[PartitionSpec]:
     """A spec for each leaf of the tree."""
-    given = broadcast_prefix(specs, tree, is_leaf=_is_spec, name=what)
+    is_leaf = _is_spec if what.endswith("in_specs") else lambda x: isinstance(x, PartitionSpec)
+    given = broadcast_prefix(specs, tree, is_leaf=is_leaf, name=what)
     return [_checked_spec(what, spec, axes) for spec in given]
 
 

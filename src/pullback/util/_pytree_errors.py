@@ -170,14 +170,9 @@ class _Leaf:
 
 def flatten_axes_error(name: str, treedef: Any, axis_tree: Any, tupled_args: bool) -> ValueError:
     """The error of `flatten_axes`: all places where `axis_tree` is no prefix of `treedef`, and the usual causes."""
+    if tupled_args and not (isinstance(axis_tree, tuple) and len(axis_tree) == len(treedef.children())):
+        return _of_arguments(name, len(treedef.children()), axis_tree)
     lines = [f"{name} specification must be a tree prefix of the corresponding value."]
-    if tupled_args:
-        lines.append(
-            f"Note that {name} that are non-trivial pytrees should always be wrapped in a tuple representing the "
-            "argument list."
-        )
-        if treedef.num_nodes > 1 and len(treedef.children()) == 1:
-            lines.append(f"The argument list has one element: perhaps {name}=({axis_tree!r},) was meant.")
     try:
         full_tree = treedef.unflatten([_Leaf()] * treedef.num_leaves)
         errors = [make(name) for make in find_prefix_errors((), axis_tree, full_tree, lambda tree: tree is None)]
@@ -188,5 +183,17 @@ def flatten_axes_error(name: str, treedef: Any, axis_tree: Any, tupled_args: boo
         lines.append(f"Got {axis_tree!r} for a value of structure {treedef}.")
     else:
         lines.append(f"Mismatch details ({len(errors)} found):")
-        lines += [str(error).replace("\n", "\n  ") for error in errors]
+        lines += map(str, errors)
     return ValueError("\n".join(lines))
+
+
+def _of_arguments(name: str, count: int, axis_tree: Any) -> ValueError:
+    """The error for what has not an entry for each of so many positional arguments."""
+    found = f"not a tuple: got {type(axis_tree)} instead"
+    if isinstance(axis_tree, (tuple, list)):
+        found = f"the wrong length: got a tuple or list of length {len(axis_tree)} for an args tuple of length {count}"
+    hint = f" Perhaps {name}=({axis_tree!r},) was meant." if count == 1 else ""
+    return ValueError(
+        f"{name} specification must be a tree prefix of the positional arguments tuple: one sharding or PartitionSpec "
+        f"for all, or a tuple with an entry for each argument. But {name} is {found}.{hint}"
+    )

@@ -270,7 +270,7 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
         different = {
             "shapes": a.shape != b.shape,
             "dtypes": a.dtype != b.dtype,
-            "axes along which values vary": types.vma_of(a) != types.vma_of(b),
+            "manual axis types": types.vma_of(a) != types.vma_of(b),
             "shardings": types.place_of_type(a) != types.place_of_type(b),
             "memories": types.memory_of(a) is not types.memory_of(b),
         }
@@ -281,7 +281,10 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
                 f"carry component has type {b.short()}, so the {what} do not match"
             )
             if more := sorted(map(str, types.vma_of(b) - types.vma_of(a))):
-                lines.append(f"  (jax.lax.pcast(..., {tuple(more)}, to='varying') makes the input carry vary)")
+                lines.append(
+                    f"  This might be fixed by applying `jax.lax.pcast(..., {tuple(more)}, to='varying')`, to the "
+                    f"initial carry value corresponding to the input carry component {carry}{path}"
+                )
     return TypeError(
         f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
         "but they differ:\n" + "\n".join(lines) + "\nRevise the function so that all output types match the "

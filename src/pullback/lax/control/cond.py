@@ -184,7 +184,7 @@ def _choose(name, index, branches, operands, labels):
             example = tree_unflatten(out_tree, range(len(these)))
             paths = [keystr(path) for path, _ in tree_flatten_with_path(example)[0]]
             bad = [
-                f"output{path} is {a.short()} in {labels[0]} and {b.short()} in {label}"
+                f"output{path} is {a.short()} in {labels[0]} and {b.short()} in {label}{_told(a, b)}"
                 for path, a, b in zip(paths, outs[0], these)
                 if not control.same_types([a], [b])
             ]
@@ -208,6 +208,14 @@ def _choose(name, index, branches, operands, labels):
         closed_branches = [_with_outputs(c, left) for c in closed_branches]
     chosen = iter(cond_p.bind(index, *values, branches=tuple(closed_branches)))
     return tree_unflatten(out_tree, [next(chosen) if n is None else values[n] for n in same])
+
+
+def _told(a: Any, b: Any) -> str:
+    """What may be done where only the manual axes along which they vary differ; empty for all else."""
+    if vma_of(a) == vma_of(b) or a.shape != b.shape or a.dtype != b.dtype:
+        return ""
+    more = tuple(sorted(map(str, vma_of(a) ^ vma_of(b))))
+    return f", so the manual axis types do not match: `jax.lax.pcast(..., {more}, to='varying')` makes one vary, too"
 
 
 def _varying(x: Any, axes: frozenset) -> Any:

@@ -209,6 +209,8 @@ def test_results_do_not_depend_on_timing():
 def test_more_devices_than_exist():
     with pytest.raises(ValueError, match=r"requires 5 logical devices.*jax_num_cpu_devices"):
         jax.pmap(lambda x: x)(np.ones(5))
+    with pytest.raises(ValueError, match="mapped has size 0"):
+        jax.pmap(lambda x: x)(np.ones(0))
     with pytest.raises(ValueError, match="inconsistent sizes"):
         jax.pmap(lambda x, y: x)(np.ones(3), np.ones(2))
     with pytest.raises(ValueError, match="rank should be at least 1"):

@@ -377,6 +377,10 @@ class _Pmap:
             raise ValueError(
                 f"pmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}: {'; '.join(parts)}"
             )
+        if sizes == {0}:
+            raise ValueError(
+                f"pmap of {self.label}: the axis that is mapped has size 0, and no device an element of it"
+            )
         return sizes.pop()
 
 

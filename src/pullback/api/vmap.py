@@ -13,6 +13,7 @@ from pullback.core.avals import typed
 from pullback.core.references import Entrance
 from pullback.core.types import cut_as, type_of
 from pullback.sharding import NamedSharding, PartitionSpec
+from pullback.sharding._specs import all_names_of, names_of
 from pullback.transforms.batching import AxisData, move_batch_axis, run_batched
 from pullback.util.pytree import flatten_axes, keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 from pullback.util.static import is_hashable
@@ -192,6 +193,13 @@ def _mapped_placing(leaves: list[Any], dims: list[Any], spmd_axis_name: Any) -> 
             "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed by vmap, got "
             f"spmd_axis_name={spmd_axis_name!r} and arguments cut along {placing.spec[0]!r}"
         )
+    for leaf, dim in zip(leaves, dims) if placing is not None else ():
+        other = None if dim is not None else getattr(type_of(leaf), "placing", None)
+        if other is not None and not set(names_of(placing.spec[0])).isdisjoint(all_names_of(other.spec)):
+            raise ValueError(
+                "Unmapped values passed to vmap cannot be sharded along the mesh axis you are vmapping over. Got type: "
+                f"{type_of(leaf).short()}, in_axes: None and vmapped mesh axis: {placing.spec[0]!r}"
+            )
     return placing
 
 

@@ -193,7 +193,9 @@ def _mapped_placing(leaves: list[Any], dims: list[Any], spmd_axis_name: Any) -> 
             "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed by vmap, got "
             f"spmd_axis_name={spmd_axis_name!r} and arguments cut along {placing.spec[0]!r}"
         )
-    for leaf, dim in zip(leaves, dims) if placing is not None else ():
+    for leaf, dim in zip(leaves, dims):
+        if placing is None:
+            break
         other = None if dim is not None else getattr(type_of(leaf), "placing", None)
         if other is not None and not set(names_of(placing.spec[0])).isdisjoint(all_names_of(other.spec)):
             raise ValueError(

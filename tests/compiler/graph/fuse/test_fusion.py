@@ -393,3 +393,15 @@ def test_reshaped_transpositions_are_stored_by_loops_over_their_own_axes(called)
     want = x.reshape(2, 8, 9, 2, 2, 3).transpose(0, 1, 3, 2, 4, 5)
     want = np.sort(want.reshape(32, 54), 1) if called else want.reshape(2, 16, 18, 3)
     np.testing.assert_array_equal(jit(to_space)(x), want)
+
+
+def test_every_second_element_is_read_where_both_halves_are_put_side_by_side_again():
+    def turned(x, c, s):
+        a, b = lax.slice(x, (0, 0), (50, 63), (1, 2)), lax.slice(x, (0, 1), (50, 64), (1, 2))
+        c, s = spread(c, a.shape, (1,)), spread(s, a.shape, (1,))
+        even = lax.pad(lax.sub(lax.mul(a, c), lax.mul(b, s)), F(0), [(0, 0, 0), (0, 1, 1)])
+        odd = lax.pad(lax.add(lax.mul(a, s), lax.mul(b, c)), F(0), [(0, 0, 0), (1, 0, 1)])
+        return lax.add(even, odd)
+
+    r = check(turned, normal(50, 64), normal(32), normal(32, seed=1))
+    assert (r.nests, r.buffers("temporary")) == (1, 0)

@@ -185,9 +185,23 @@ def test_patches_and_local_convolution():
     view = np.lib.stride_tricks.sliding_window_view(x, (2, 2), (2, 3))
     want = np.moveaxis(view, (4, 5), (2, 3)).reshape(2, 12, 4, 4)
     np.testing.assert_allclose(patches, want, rtol=1e-6)
+    blocks = np.asarray(lax.conv_general_dilated_patches(x, (2, 2), (2, 2), "VALID"))
+    np.testing.assert_array_equal(blocks, patches[:, :, ::2, ::2])
     w = f32(4, 12, 4, 4)
     got = lax.conv_general_dilated_local(x, w, (1, 1), "VALID", (2, 2))
     np.testing.assert_allclose(np.asarray(got), np.einsum("ncij,ocij->noij", want, w), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("window", [(3, 2), (9, 9)])
+def test_patches_are_moved_not_multiplied(window):
+    x = f32(1, 2, 7, 6)
+    x[0, 1, 3, 3] = np.inf
+    got = np.asarray(lax.conv_general_dilated_patches(x, window, (1, 2), [(4, 5), (3, 5)], (1, 2), (1, 1)))
+    spread = np.zeros((1, 2, 7, 11), "f4")
+    spread[..., ::2] = x
+    view = np.lib.stride_tricks.sliding_window_view(np.pad(spread, [(0, 0), (0, 0), (4, 5), (3, 5)]), window, (2, 3))
+    want = np.moveaxis(view[:, :, :, ::2], (4, 5), (2, 3))
+    np.testing.assert_array_equal(got, want.reshape(1, -1, *want.shape[4:]))
 
 
 @pytest.mark.parametrize(

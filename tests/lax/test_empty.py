@@ -75,3 +75,12 @@ def test_sums_and_products_over_nothing_have_shapes():
 def test_a_compiled_program_has_constants_without_elements():
     q, r = pullback.jit(lambda: jnp.linalg.qr(none_of(0, 4)))()
     assert q.shape == (0, 0) and r.shape == (0, 4)
+
+
+def test_loops_over_nothing_give_constants_of_no_rows():
+    def f(xs):
+        return lax.scan(lambda c, x: (c, (jnp.int32(2), jnp.ones(3), x[0])), 0.0, xs)[1]
+
+    for run in (f, pullback.jit(f)):
+        assert [y.shape for y in run(jnp.zeros((0, 2)))] == [(0,), (0, 3), (0,)]
+    assert pullback.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c + i, 0, unroll=True))(4) == 6

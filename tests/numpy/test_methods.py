@@ -35,7 +35,10 @@ def test_unary_operators(same):
     same(lambda m, x: divmod(x, 2.0), X)
     same(lambda m, x: (x @ x.T, x.round(1)), X)
     assert round(jnp.float32(2.34), 1) == np.float32(2.3)
-    assert 3.0 in jnp.asarray(X) and 7.0 not in jnp.asarray(X)
+    row = jnp.asarray(X).ravel()
+    assert 3.0 in row and 7.0 not in row
+    with pytest.raises(ValueError, match="one-dimensional"):
+        assert 3.0 in jnp.asarray(X)
     assert [r.tolist() for r in jnp.asarray(I)] == I.tolist()
 
 

@@ -364,3 +364,13 @@ def test_running_results_are_of_the_type_that_is_asked_for_however_it_is_named(d
     ):
         assert found.dtype == wanted
         np.testing.assert_array_equal(found, want)
+
+
+def test_methods_give_canonical_dtypes():
+    x = jnp.ones((2, 3))
+    for ufunc in (jnp.maximum, jnp.logical_and, jnp.logaddexp, jnp.add):
+        with pytest.warns(UserWarning, match="float64"):
+            assert ufunc.reduce(x, dtype="float64").dtype == np.float32
+        with pytest.warns(UserWarning, match="float64"):
+            assert ufunc.accumulate(x, dtype="float64").dtype == np.float32
+    assert not jnp.from_dlpack(jnp.asarray(1)).aval.weak_type

@@ -339,3 +339,11 @@ def test_jaxprs_show_seeds_and_the_names_of_samplers():
         assert eqn.params["name"] == f"_{sample}"
     (eqn,) = jax.make_jaxpr(lambda k: random.rayleigh(k, 1.0))(random.key(0)).eqns
     assert eqn.params["name"] == "_rayleigh"
+
+
+def test_keys_are_not_compared_with_numbers():
+    key = jax.random.key(0)
+    for other in (1, np.arange(2), jnp.float32(0)):
+        with pytest.raises(TypeError, match="equal does not accept dtypes"):
+            key == other  # noqa: B015
+    assert key != "a" and key != None and key.on_device_size_in_bytes() == 8  # noqa: E711

@@ -51,6 +51,10 @@ class ArrayOfWords(OfType):
     def copy_to_host_async(self) -> None:
         self._base_array.copy_to_host_async()
 
+    def on_device_size_in_bytes(self) -> int:
+        """The memory that the words take."""
+        return self._base_array.on_device_size_in_bytes()
+
     def is_deleted(self) -> bool:
         return self._base_array.is_deleted()
 

@@ -238,6 +238,23 @@ def known_value(x) -> np.ndarray | None:
     return np.asarray(held) if type(held) is _core.Array else None
 
 
+def literal_of(x) -> np.ndarray | None:
+    """The number of a scalar that the program that is recorded has as a literal, or of one that is computed with now.
+
+    In programs for readers a scalar that was there before the trace is none: it is a constant, as one with axes is.
+    """
+    if not isinstance(x, Tracer):
+        if config.value_of("jax_named_calls") and type(x) is _core.Array:
+            found = current_interpreter()
+            recorder = getattr(found, "recorder", None)
+            if recorder is not None and x._made < recorder.number:
+                return None
+        return np.asarray(x)
+    if type(x) is JitTracer and type(x.jaxpr_var) is Literal and x.interpreter.valid:
+        return np.asarray(x.jaxpr_var.val, x.dtype) if current_interpreter() is x.interpreter else None
+    return None
+
+
 def check_alive(tracer: Tracer) -> None:
     """Raise UnexpectedTracerError for a tracer whose trace is over."""
     if getattr(tracer.interpreter, "valid", True):

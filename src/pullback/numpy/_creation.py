@@ -481,7 +481,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             raise BufferError(
                 "from_dlpack: __dlpack__ is only supported for unsharded arrays; this lies on several devices"
             )
-        return place(array(x, copy=bool(copy)), device)
+        return place(array(x, x.dtype, copy=bool(copy)), device)
     try:
         capsule = x.__dlpack__(max_version=(1, 1))
     except TypeError:  # from before there were versions

@@ -18,6 +18,7 @@ from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import check, with_held_arrays
 from pullback.core.kinds import FUNCTION
 from pullback.core.types import in_use, traced_without_types, type_on_mesh
+from pullback.numpy import _index_shown as shown
 from pullback.numpy._arguments import PYTHON_SCALARS, as_array, broadcast_to, convert, is_arraylike, promote_dtypes
 from pullback.numpy._index_keys import Advanced, At, Entry, Slice, Span, parse
 from pullback.numpy._indexing import (
@@ -91,7 +92,7 @@ def index_update(
         return _back_to(x, dtype, weak)
     how = Mode.FILL_OR_DROP if mode == "one_hot" else mode_of(mode, Mode.FILL_OR_DROP)
     result = None
-    if result is None and (op == "set" or op in _COMBINE):
+    if (op == "set" or op in _COMBINE) and not shown.is_for_readers(x, entries):
         result = _update_static(x, entries, y, op, how, wrap_negative_indices)
     if result is None:
         indices, updates, numbers, flags = _scatter_arguments(
@@ -203,6 +204,8 @@ def _scatter_arguments(
     `y` None stands for updates of zeros.
     """
     layout = layout_of(entries, strided=True)
+    if shown.is_for_readers(x, entries):
+        return shown.scatter_arguments(x, entries, layout, y, is_sorted, is_unique, wrap, _fitted)
     index_rank = len(layout.index_shape)
     sizes = {e.axis: e.size for e in entries if isinstance(e, (Slice, Span))}
     own = [e for e in entries if isinstance(e, (Slice, Span)) and e.step != 1]

@@ -19,6 +19,7 @@ from pullback._ext import _core
 from pullback.core import ShapedArray, Tracer
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.core.interpreter import is_within_transformation
+from pullback.numpy import _index_shown as shown
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, check_fits, parse
 from pullback.util import dtypes
@@ -211,6 +212,7 @@ def rewriting_take(x: Any, index: Any) -> Any:
                 and n
                 and index.ndim
                 and index.dtype.kind in "iu"
+                and not shown.are_shown()
             ):
                 return _take_rows(x, index)
         return index_get(x, index)
@@ -261,6 +263,9 @@ def index_get(
     entries = parse(x.shape, index)
     # By default an index out of bounds reads the nearest element, which gets no cotangent for it: as a promise.
     how = mode_of(mode, Mode.PROMISE_IN_BOUNDS)
+    if how in (Mode.FILL_OR_DROP, Mode.ONE_HOT) and shown.is_for_readers(x, entries) and shown.names_places(x, entries):
+        refuse_empty_axes(x.shape, entries)
+        return _gather_for_readers(x, entries, how, fill_value, indices_are_sorted, unique_indices, wrap)
     if how is not Mode.CLIP and is_in_program(x):
         # An index that is known to be out of bounds stays one in the program, where checkify sees it.
         entries = [_as_in_program(e, x.shape, wrap) for e in entries]
@@ -273,6 +278,11 @@ def index_get(
     skips = any(isinstance(e, Slice) and e.skips for e in entries)
     fills, stepped = how is Mode.FILL_OR_DROP, how is Mode.PROMISE_IN_BOUNDS and skips
     gathered = bool(advanced) or (outside and (stepped or fills))
+    if shown.is_for_readers(x, entries) and (gathered or any(type(e.index) is not int for e in at) or spans):
+        if not (gathered or skips):
+            return _drop_and_add(shown.window(x, entries, wrap), entries)
+        if all(x.shape[e.axis] for e in at):
+            return _gather_for_readers(x, entries, how, fill_value, indices_are_sorted, unique_indices, wrap)
     if not gathered and not (spans and (skips or fills or any(e.step != 1 for e in spans))):
         x = _view(x, entries, wrap)
         traced = [e for e in at if type(e.index) is not int]
@@ -296,6 +306,15 @@ def index_get(
     # Static slices first, as views; all that is left are whole axes, new axes and indices.
     view = _view(x, [e for e in entries if isinstance(e, Slice)], wrap)
     return _gather(view, entries, how, fill_value, indices_are_sorted, unique_indices, wrap)
+
+
+def _gather_for_readers(
+    x: Any, entries: list[Entry], how: Any, fill_value: Any, is_sorted: bool, is_unique: bool, wrap: bool
+) -> Any:
+    layout = layout_of(entries, strided=True)
+    x = shown.gathered(x, entries, layout, how, fill_value, is_sorted, is_unique, wrap)
+    added = tuple(k for k, (kind, _) in enumerate(layout.parts) if kind == "new")
+    return lax.expand_dims(x, added) if added else x
 
 
 def _as_in_program(entry: Entry, shape: tuple[Any, ...], wrap: bool) -> Entry:

@@ -147,8 +147,10 @@ def _iterate(self: Any) -> Any:
 
 
 def _contains(self: Any, item: Any) -> Any:
-    if self.ndim == 0:
-        raise ValueError(f"`in` needs an array of one dimension or more, got a scalar of type {self.dtype}")
+    if self.ndim != 1:
+        raise ValueError(f"Array.__contains__: search array must be one-dimensional, got arr.shape={self.shape}")
+    if np.ndim(item) != 0:
+        raise ValueError(f"Array.__contains__: the item must be a scalar, got item.shape={np.shape(item)}")
     return bool(_reducers.any(_comparison.equal(self, item)))
 
 

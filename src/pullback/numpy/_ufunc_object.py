@@ -181,10 +181,11 @@ class ufunc(_core.JitFunction):
                     "has to specify 'initial'."
                 )
         check_flags(f"{self.__name__}.reduce", keepdims=keepdims)
+        dtype = _asked(dtype, self.__name__)
         if self._reduce is not None:
             return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         axis = tuple(axis) if isinstance(axis, list) else axis
-        return _reduced(self, a, axis, _asked(dtype, self.__name__), keepdims, initial, where)
+        return _reduced(self, a, axis, dtype, keepdims, initial, where)
 
     def _reduce_by_loop(self, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         a = as_array(a)
@@ -249,10 +250,11 @@ class ufunc(_core.JitFunction):
             dtype = np.dtype(np.bool_)
         if axis is not None or self._accumulate is None:
             check_one_axis(axis)
+        dtype = _asked(dtype, self.__name__)
         if self._accumulate is not None:
             return self._accumulate(a, axis=axis, dtype=dtype)
         axis = canonical_axis(f"{self.__name__}.accumulate", axis, a.ndim)
-        return _accumulated(self, a, axis, _asked(dtype, self.__name__))
+        return _accumulated(self, a, axis, dtype)
 
     def _accumulate_by_loop(self, a: Any, axis: int, dtype: Any) -> Any:
         if dtype is not None:

@@ -13,6 +13,7 @@ from pullback import lax
 from pullback.core import ZERO, NoRule, Primitive, ShapedArray, Tracer, add_array_type, extended
 from pullback.core.explain import type_shown
 from pullback.core.lowering import Pointwise
+from pullback.numpy._arguments import dtype_of, is_arraylike
 from pullback.random import _reuse
 from pullback.random._generators import PRNGImpl, PRNGSpec, generator, implementations
 from pullback.util import config, dtypes
@@ -137,6 +138,8 @@ class PRNGKeyArray(extended.ArrayOfWords):
     def __eq__(self, other: object) -> Any:
         """Elementwise: whether all words are equal; keys of different generators cannot be compared (TypeError)."""
         if not is_typed(other):
+            if is_arraylike(other):
+                raise TypeError(f"equal does not accept dtypes {self.dtype}, {dtype_of(other)}.")
             return NotImplemented
         if other.dtype is not self.dtype:  # type: ignore[attr-defined]
             raise TypeError(f"equal: cannot compare {self.dtype} with {other.dtype}")  # type: ignore[attr-defined]

@@ -61,7 +61,7 @@ _NOT_CONSUMING = frozenset({"key_data", "key_impl", "clone", "fold_in"})
 def _opened(name: str, key: Any) -> Any:
     """The words of a typed key for function `name`, which consumes it unless it only looks at it."""
     if not _reuse.is_on():
-        return unwrap(key)
+        return random_unwrap_p.bind(key) if are_shown() else unwrap(key)
     if name in _NOT_CONSUMING:
         return random_clone_p.bind(unwrap(key))
     with _reuse.opening(name):
@@ -75,6 +75,7 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
     """
     is_shown = isinstance(key, Tracer) and name not in _OF_WORDS and not _reuse.is_on()
     if is_typed(key):
+        is_shown = is_shown or (are_shown() and name not in _OF_WORDS and not _reuse.is_on())
         impl, typed = key.dtype._impl, True
         impl, words = (of_keys(impl), key) if is_shown else (impl, _opened(name, key))
     else:

@@ -192,6 +192,8 @@ class Lowering:
         pairs = []
         scalars = []
         for atom, dst in copies:
+            if atom.aval.size == 0:
+                continue  # nothing is stored of it
             if atom.aval.size == 1 and (
                 isinstance(atom, Literal) or atom in region.fusion.producer or atom in region.memory
             ):

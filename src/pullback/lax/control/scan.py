@@ -46,6 +46,7 @@ from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, split_list
 from pullback.transforms.transpose import backward_pass_with_residuals
 from pullback.transforms.zeros import are_of_integers, cotangent_aval, instantiate, instantiated
+from pullback.util import config
 from pullback.util.pytree import (
     keystr,
     tree_flatten,
@@ -189,7 +190,8 @@ def _scan(f, init, xs, length, reverse, unroll):
     if kept is None:
         kept = jaxpr.cached("passed_on", lambda: without_passed_on(jaxpr, len(consts), n_carry))
     outs = []
-    if kept.body.jaxpr.outvars or kept.body.jaxpr.eqns or jaxpr.effects:  # inspections of shardings have no effect
+    is_read = config.value_of("jax_named_calls")  # readers see loops that do nothing, too
+    if kept.body.jaxpr.outvars or kept.body.jaxpr.eqns or jaxpr.effects or is_read:  # of shardings' inspections too
         outs = scan_p.bind(
             *consts,
             *(init_leaves if kept.body is jaxpr else kept.arguments(init_leaves)),

@@ -186,7 +186,7 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
             carrying(step, body_fun, "fori_loop", 1), (start, init_val), None, length=length, unroll=at_once
         )
         return result
-    if unroll is not None:
+    if unroll is not None and not isinstance(unroll, bool) and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
     stop = hooks.convert(upper, dtype, weak)
 

@@ -8,6 +8,7 @@ from pullback.core import Tracer, hooks
 from pullback.core.explain import check
 from pullback.core.kinds import INTEGER
 from pullback.core.lowering import Elementwise, Pointwise
+from pullback.core.staging import as_staged, literal_of
 from pullback.lax.elementwise import extended_types
 from pullback.lax.elementwise.arithmetic import op
 from pullback.lax.records.families import *
@@ -262,16 +263,17 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         return x
     if extended_types.has_rules(dtype) or extended_types.has_rules(x.dtype):
         return extended_types.convert(x, dtype)
-    if x.ndim == 0 and not isinstance(x, Tracer) and isinstance(dtype, np.dtype) and isinstance(x.dtype, np.dtype):
-        # A concrete scalar is converted now, also while tracing: it stays a literal.
-        with np.errstate(all="ignore"):
-            found = convert_reference(np.asarray(x), dtype)
-            place = getattr(x, "_device", None)
-            if place is None:
-                if not weak_type and dtypes.canonicalize_dtype(dtype) != dtype:
-                    return hooks.exactly(found)
-                return hooks.asarray(found, dtype, weak_type)
-            return hooks.asarray(found, dtype, weak_type, device=place)
+    if x.ndim == 0 and isinstance(dtype, np.dtype) and isinstance(x.dtype, np.dtype):
+        # A scalar that the program has as a literal is converted now, and stays one.
+        known = literal_of(x)
+        if known is not None:
+            with np.errstate(all="ignore"):
+                found = convert_reference(known, dtype)
+            if not weak_type and dtypes.canonicalize_dtype(dtype) != dtype:
+                return hooks.exactly(found)
+            place = getattr(x, "_device", None) if not isinstance(x, Tracer) else None
+            made = hooks.asarray(found, dtype, weak_type, **({} if place is None else {"device": place}))
+            return as_staged(made) if isinstance(x, Tracer) else made
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 
@@ -292,6 +294,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
             else new_dtype
         )
     new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
+    if operand.dtype != new_dtype and any(
+        dtypes.is_extended(d) and not extended_types.has_rules(d) for d in (operand.dtype, new_dtype)
+    ):
+        raise ValueError(f"Cannot convert_element_type from {operand.dtype} to {new_dtype}")
     if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
         if scalar:
             raise TypeError(f"convert_element_type: a complex number cannot become {new_dtype}")

@@ -95,7 +95,10 @@ def _slice_transpose(y_bar, operand, *starts, slice_sizes):
 
 def _stacked_starts(starts, dims, size):
     """Batched start indices as one array (batch, dimension)."""
-    columns = [lax.expand_dims(batch_front(s, d, size), (1,)) for s, d in zip(starts, dims)]
+    columns = [
+        lax.broadcast_in_dim(s, (size, 1), ()) if d is None else lax.expand_dims(batch_front(s, d, size), (1,))
+        for s, d in zip(starts, dims)
+    ]
     return lax.concatenate(columns, 1)
 
 

@@ -15,6 +15,7 @@ from pullback.core.lowering import Pointwise
 from pullback.lax.movement.broadcast import canonical_shape
 from pullback.lax.movement.joins import update_jaxpr_of
 from pullback.lax.records.families import *
+from pullback.util import config
 from pullback.util.record import NamedTuple
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "gather", "gather_p", "index_take"]
@@ -494,6 +495,11 @@ def gather(
     extreme integer). Raises TypeError for dimension numbers that don't fit, ValueError for an unknown mode.
     """
     operand, start_indices = as_arrays("gather", operand, start_indices)
+    mode = GatherScatterMode.CLIP if mode is None else GatherScatterMode.from_any(mode)
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        fill_value = None  # nothing is filled in
+    elif fill_value is None and config.value_of("jax_named_calls") and isinstance(operand.dtype, np.dtype):
+        fill_value = default_fill(operand.dtype)  # readers see it
     return gather_p.bind(
         operand,
         start_indices,
@@ -501,7 +507,7 @@ def gather(
         slice_sizes=canonical_shape(slice_sizes, "gather"),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
-        mode=GatherScatterMode.CLIP if mode is None else GatherScatterMode.from_any(mode),
+        mode=mode,
         fill_value=None if fill_value is None else np.asarray(fill_value).item(),
     )
 

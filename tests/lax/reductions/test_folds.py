@@ -390,3 +390,37 @@ def test_pairs_are_folded_in_lanes(axis):
         largest, number = program(x[: shape[0], : shape[1]])
         assert largest.shape == (shape[1 - axis],)
         assert (largest == -np.inf).all() and (number == 100).all()
+
+
+@pytest.mark.parametrize("fold, ufunc", [(lax.add, np.add), (lax.max, np.maximum), (lax.min, np.minimum)])
+def test_large_windows_are_folded_along_one_dimension_after_the_other(fold, ufunc):
+    x = np.maximum(np.random.default_rng(0).integers(-3, 4, (2, 11, 13, 3)), 0).astype("f4")
+
+    def f(x):
+        return lax.reduce_window(x, np.float32(0), fold, (1, 5, 6, 1), (1, 2, 1, 1), "VALID")
+
+    equations = [eqn for eqn in pullback.make_jaxpr(f)(x).eqns if "window_dimensions" in eqn.params]
+    assert [eqn.params["window_dimensions"] for eqn in equations] == [(1, 1, 6, 1), (1, 5, 1, 1)]
+    view = np.lib.stride_tricks.sliding_window_view(x, (5, 6), (1, 2))[:, ::2]
+    want = ufunc.reduce(view, axis=(-2, -1), initial=np.float32(0))
+    np.testing.assert_allclose(np.asarray(f(jnp.asarray(x))), want, rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(pullback.jit(f)(x)), np.asarray(f(jnp.asarray(x))))
+
+
+def test_the_first_of_equal_maxima_in_large_windows_has_the_slope():
+    x = np.maximum(np.random.default_rng(1).integers(-3, 3, (9, 10)), 0).astype("f4")
+    weights = np.arange(5 * 6, dtype="f4").reshape(5, 6)
+    got = pullback.grad(lambda x: (lax.reduce_window(x, -np.inf, lax.max, (5, 5), (1, 1), "VALID") * weights).sum())(x)
+    want = np.zeros_like(x)
+    for i in range(5):
+        for j in range(6):
+            first = np.unravel_index(x[i : i + 5, j : j + 5].argmax(), (5, 5))
+            want[i + first[0], j + first[1]] += weights[i, j]
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+def test_small_windows_are_folded_at_once():
+    def f(x):
+        return lax.reduce_window(x, np.float32(0), lax.add, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+
+    assert len([eqn for eqn in pullback.make_jaxpr(f)(f32(1, 8, 8, 2)).eqns if "window_dimensions" in eqn.params]) == 1

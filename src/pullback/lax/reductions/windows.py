@@ -2,7 +2,8 @@
 
     out[o] = fold over k of x'[o * stride + k * window_dilation - low]
 
-`x'` is the operand with base_dilation - 1 gaps between its elements; gaps and padding hold the neutral element.
+`x'` is the operand with base_dilation - 1 gaps between its elements; gaps and padding hold the neutral element. Sums and
+extrema over large windows are those of each dimension, one after the other (`_one_by_one`).
 """
 
 from __future__ import annotations
@@ -411,12 +412,42 @@ def reduce_window(
         from pullback.core import Tracer
 
         primitive, identity, combine = known[monoid]
-        init, out = inits[0], primitive.bind(flat[0], **params)
+        init, out = inits[0], flat[0]
+        for each in _one_by_one(params) if out.dtype.itemsize >= 4 or monoid != "add" else [params]:
+            out = primitive.bind(out, **each)
         if isinstance(init, Tracer) or np.asarray(init) != identity(init.dtype):
             out = combine(out, lax.full_like(out, init))
         return pytree.tree_unflatten(treedef, [out])
     outs = reduce_window_p.bind(*flat, *inits, jaxpr=closed, consts=(), **params)
     return pytree.tree_unflatten(treedef, outs)
+
+
+# Folds that an element costs that is stored between two dimensions, and read again. Measured (Zen 4, two cores): sums
+# over 9 x 9 of 211 x 307 elements 78 us at once, 20 so; over 3 x 3 they take as long either way.
+_STORED = 4
+
+
+def _one_by_one(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """The folds along each dimension, from the last on, of which a fold over windows is made, if they are fewer; the
+    first of equal maxima is that of the whole window then, too. Else the fold itself.
+    """
+    window, strides = params["window_dimensions"], params["window_strides"]
+    along = [k for k, n in enumerate(window) if n > 1]
+    # How many elements for one of the result each dimension has while those before it are not folded yet.
+    many = [math.prod(strides[i] for i in along if i < k) for k in along]
+    separate = sum(m * (window[k] + _STORED) for m, k in zip(many, along)) - _STORED
+    if len(along) < 2 or separate >= math.prod(window):
+        return [params]
+    none = {"padding": (0, 0)}
+    folds = []
+    for k in reversed(range(len(window))):
+        own = {name: values[k] for name, values in params.items()}
+        if own != {name: none.get(name, 1) for name in params}:
+            each = {name: [none.get(name, 1)] * len(window) for name in params}
+            for name, value in own.items():
+                each[name][k] = value
+            folds.append({name: tuple(values) for name, values in each.items()})
+    return folds
 
 
 def reduce_window_shape_tuple(

@@ -2,8 +2,8 @@
 
     out[o] = fold over k of x'[o * stride + k * window_dilation - low]
 
-`x'` is the operand with base_dilation - 1 gaps between its elements; gaps and padding hold the neutral element. Sums and
-extrema over large windows are those of each dimension, one after the other (`_one_by_one`).
+`x'` is the operand with base_dilation - 1 gaps between its elements; gaps and padding hold the neutral element. Sums
+and extrema over large windows are those of each dimension, one after the other (`_one_by_one`).
 """
 
 from __future__ import annotations

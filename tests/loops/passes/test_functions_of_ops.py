@@ -48,6 +48,13 @@ def test_only_what_is_used_often_is_a_function():
     assert len(set(functions(expand_math(chain(["tanh", "sin"], 80, 64))))) == 2
 
 
+@pytest.mark.parametrize("name", ["sin", "lgamma"])
+def test_functions_of_many_ops_are_called_sooner(name):
+    assert not functions(expand_math(chain([name], 3, 64)))
+    assert len(functions(expand_math(chain([name], 4, 64)))) == 4
+    assert not functions(expand_math(chain(["exp"], 10, 64)))  # of few
+
+
 def test_straight_code_calls_functions_as_nests_do():
     """Scalar programs have no nest: at the top, among the steps of a loop, and in branches."""
     b = Builder()
@@ -56,7 +63,7 @@ def test_straight_code_calls_functions_as_nests_do():
     def steps(place, count):
         value = b.load(x, place)
         for _ in range(count):
-            value = b.let(b.op("sin", value))
+            value = b.let(b.op("tanh", value))
         b.store(y, place, value)
 
     steps(0, 40)

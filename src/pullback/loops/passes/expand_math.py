@@ -53,6 +53,11 @@ OFTEN = 16
 # us in place of 1522, and 72 ms to compile in place of 56. With 16 registers calls are the quicker.
 OFTEN_OF_SHORT = 32
 SHORT = 33  # ops of such a function at most
+# Of functions of many ops, most of which have a branch to what is rare: eight sines in a row take 0.7 to 0.8 of the
+# time (4,000 and 60,000 elements; at 30 elements 1.1), four of lgamma with its gradient 0.85, and 0.25 to 0.5 of the
+# time to compile. Of powers half of the ops are those of their derivative, which are shared where they are written out.
+OFTEN_OF_LONG = 3
+LONG = 75  # ops of such a function at least
 # Functions of complex numbers are several real ones each: 200 exponentials of 100 elements took 10 s to compile, now
 # 0.3, and 42 us to run, now 29.
 OFTEN_OF_COMPLEX = 4
@@ -179,26 +184,32 @@ class _Expand(Rewriter):
             stmt = self._combined(_with_lets(stmt, self.writes))
         if self._nest is not None or not isinstance(stmt, Loop) or stmt.role == "sequential":
             return super().inside(stmt)
-        before, self._nest, self._often = self._often, stmt, self._called_in(stmt)
+        before, self._nest = self._often, stmt
+        self._often = self._called_in(tuple(statements((stmt,))), True)
         try:
             return super().inside(stmt)
         finally:
             self._nest, self._often = None, before
 
-    def _called_in(self, nest: Loop) -> set[_Key]:
-        """The math ops that functions compute in a nest."""
-        body = tuple(statements((nest,)))
-        often = _used_often(body)
-        if not often or current_target().vector_bytes < 64:
-            return often
-        more = _used_often(body, OFTEN_OF_SHORT)
-        return {key for key in often if key in more or key[2][0] in REAL_OF or not self._is_short(key)}
+    def _called_in(self, body: Sequence[Stmt], in_nest: bool) -> set[_Key]:
+        """The math ops that functions compute in statements, of a nest or outside of any."""
+        uses: Counter[_Key] = Counter()
+        for expr in subexpressions([expr for stmt in body for expr in expressions(stmt)]):
+            if isinstance(expr, Op) and _is_left_to_kernels(expr):
+                uses[_key(expr)] += 1
+        return {key for key, count in uses.items() if count > OFTEN_OF_LONG and count > self._most(key, in_nest)}
 
-    def _is_short(self, key: _Key) -> bool:
+    def _most(self, key: _Key, in_nest: bool) -> int:
+        """How often a function is written out."""
         name, dtype, args, attrs = key
-        params = tuple(Read(Var(f"x{k}", arg)) for k, arg in enumerate(args))
-        function = self.function(Op(name, dtype, params, attrs))
-        return function is not None and sum(isinstance(x, Op) for x in subexpressions((function.value,))) <= SHORT
+        if args[0] in REAL_OF:
+            return OFTEN_OF_COMPLEX if is_math(name) else OFTEN
+        function = self.function(Op(name, dtype, tuple([Read(Var(f"x{k}", x)) for k, x in enumerate(args)]), attrs))
+        size = 0 if function is None else sum(isinstance(x, Op) for x in subexpressions((function.value,)))
+        if size >= LONG and name != "pow":
+            return OFTEN_OF_LONG
+        roomy = in_nest and current_target().vector_bytes >= 64
+        return OFTEN_OF_SHORT if roomy and 0 < size <= SHORT else OFTEN
 
     def _combined(self, loop: Loop) -> Loop:
         """The loop with the math in the functions that combine its partial results; in order where that writes."""
@@ -226,7 +237,7 @@ class _Expand(Rewriter):
         if self._nest is not None:
             return self._written(body)
         before = self._often
-        self._often = _used_often([stmt for stmt in body if isinstance(stmt, (Let, Store))])
+        self._often = self._called_in([stmt for stmt in body if isinstance(stmt, (Let, Store))], False)
         try:
             return self._written(body)
         finally:
@@ -283,18 +294,3 @@ def _with_lets(loop: Loop, chosen: Callable[[Op], bool]) -> Loop:
     if not naming.lets:
         return loop
     return Loop(loop.var, loop.extent, loop.role, (*loop.body, *naming.lets), carried, loop.attrs)
-
-
-def _used_often(body: Sequence[Stmt], often: int = 0) -> set[_Key]:
-    """The math ops that statements use often; more than so many times."""
-    uses: Counter[_Key] = Counter()
-    for expr in subexpressions([expr for stmt in body for expr in expressions(stmt)]):
-        if isinstance(expr, Op) and _is_left_to_kernels(expr):
-            uses[_key(expr)] += 1
-    return {key for key, count in uses.items() if count > (often or _most(key))}
-
-
-def _most(key: _Key) -> int:
-    """How often a function is written out."""
-    name, _, (first, *_), _ = key
-    return OFTEN_OF_COMPLEX if first in REAL_OF and is_math(name) else OFTEN

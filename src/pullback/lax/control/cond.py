@@ -42,7 +42,7 @@ from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.call import running_once
 from pullback.transforms.discharge import closing_over, discharged, note, rules_get_references, values_of, with_outer_of
 from pullback.transforms.jvp import jvp_jaxpr
-from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr
+from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, used_inputs
 from pullback.transforms.transpose import backward_pass_with_residuals
 from pullback.transforms.zeros import are_of_integers, cotangent_aval, instantiated
 from pullback.util import dtypes
@@ -467,12 +467,10 @@ def _transposed_branch(closed: ClosedJaxpr, linear, nonzero, integers: bool) -> 
 
 def _dce(eqn, used):
     """Drop results that nobody needs from every branch, and the operands that no branch mentions any more."""
-    branches = [ClosedJaxpr(dce_jaxpr(b.jaxpr, used), b.consts) for b in eqn.params["branches"]]
-    mentioned = [False] * (len(eqn.invars) - 1)
-    for branch in branches:
-        live = {a for e in branch.jaxpr.eqns for a in e.invars if isinstance(a, Var)}
-        live.update(a for a in branch.jaxpr.outvars if isinstance(a, Var))
-        mentioned = [m or v in live for m, v in zip(mentioned, branch.jaxpr.invars)]
+    # Kept with each branch: the pass that drops dead code asks again for those inside, level by level.
+    found = [b.cached(("cond_dce", tuple(used)), lambda b=b: _dce_branch(b, used)) for b in eqn.params["branches"]]
+    branches = [branch for branch, _ in found]
+    mentioned = list(map(any, zip(*[reads for _, reads in found])))
     if all(mentioned) and all(used):
         return eqn
     smaller = tuple(
@@ -484,6 +482,11 @@ def _dce(eqn, used):
         outvars=[v for v, u in zip(eqn.outvars, used) if u],
         params={"branches": smaller},
     )
+
+
+def _dce_branch(closed: ClosedJaxpr, used) -> tuple[ClosedJaxpr, list[bool]]:
+    inner = dce_jaxpr(closed.jaxpr, used)
+    return ClosedJaxpr(inner, closed.consts), used_inputs(inner)
 
 
 def _effects(params):

@@ -29,6 +29,16 @@ def test_index_arithmetic_folds():
     assert text_of(b.select(b.lt(b.index(3), 4), i, i + 1)) == "i"
 
 
+def test_reversed_indices_of_reversed_indices_are_short():
+    """Steps that each turn an array round, and their gradient: 400 took 4.7 s to compile, now 0.7."""
+    b = Builder()
+    i, small = b.read(b.var("i", "i64")), b.read(b.var("j", "u8"))
+    assert text_of(99 - (99 - i)) == "i"
+    assert text_of(9 - (5 - i)) == "i + 4"
+    assert text_of(9 - (i + 4)) == "5 - i"
+    assert text_of(b.sub(b.const("u8", 3), b.sub(b.const("u8", 5), small))) == "add(j, 254:u8)"
+
+
 def test_float_arithmetic_does_not_fold():
     """But for factors of one: -0 + 0 is 0, while x * 1 is always x."""
     b = Builder()

@@ -181,6 +181,8 @@ def _fold_binary(name: str, x: Expr, y: Expr, dtype: str) -> Expr | None:
                 return Op("neg", dtype, (y,))
             if name in ("floordiv", "floormod"):
                 return x
+        if name == "sub" and isinstance(x, Const) and isinstance(y, Op):
+            return _fold_from_const(x.value, y, dtype)
         return None
     value = y.value
     if value == 0:
@@ -198,6 +200,15 @@ def _fold_binary(name: str, x: Expr, y: Expr, dtype: str) -> Expr | None:
         return make("add", (x, const(dtype, -value)))
     if inner is not None and name in ("add", "mul") and inner.name == name:
         return make(name, (inner.args[0], const(dtype, _INT_FOLDS[name](inner.args[1].value, value, dtype))))  # type: ignore[attr-defined]
+    return None
+
+
+def _fold_from_const(value: Any, y: Op, dtype: str) -> Expr | None:
+    """value - y, where y is a sum or a difference with a constant: reversals of reversals stay short."""
+    if y.name == "sub" and isinstance(y.args[0], Const):
+        return make("add", (y.args[1], const(dtype, value - y.args[0].value)))
+    if y.name == "add" and isinstance(y.args[1], Const):
+        return make("sub", (const(dtype, value - y.args[1].value), y.args[0]))
     return None
 
 

@@ -31,6 +31,7 @@ from pullback.partition.factors import whole
 from pullback.partition.propagate import cut_by
 from pullback.partition.write import WATCHING
 from pullback.runtime.arrays.placement import spec_of
+from pullback.runtime.programs.partitioned import Layout, arguments_read, result_shardings
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._specs import names_of
 
@@ -56,14 +57,24 @@ def _first_sharding(closed: Any) -> NamedSharding | None:
 
 
 class Local:
-    """The program of one device: `closed`; `places` of results (None: whole); the `mesh` that numbers devices."""
+    """The program of one device: `closed`; `places` of results (None: whole), and of all as they are `shown`; the
+    `mesh` that numbers devices.
+    """
 
-    def __init__(self, closed: ClosedJaxpr, places: list[Any], mesh: Mesh) -> None:
+    def __init__(self, closed: ClosedJaxpr, places: list[Any], mesh: Mesh, shown: list[Any] | None = None) -> None:
         self.closed, self.places, self.mesh = closed, places, mesh
+        everywhere = NamedSharding(mesh, PartitionSpec())
+        self.shown = [everywhere if p is None else p for p in places] if shown is None else shown
 
 
-def localized(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], name: str) -> Local:
-    """The program of one device, for arguments at these places (None: whole on every device).
+def localized(
+    closed: ClosedJaxpr,
+    places: Sequence[NamedSharding | None],
+    name: str,
+    given: Sequence[NamedSharding | None] | None = None,
+) -> Local:
+    """The program of one device, for arguments at these places (None: whole on every device). `given` says it of those
+    that are whole on a mesh, too: results that lie as an argument does say so in its words.
 
     ValueError for places on different devices.
     """
@@ -71,7 +82,7 @@ def localized(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], name:
     assert said is not None
     mesh: Any = said.mesh
     if _is_of(mesh, closed, places):
-        return _partitioned(closed, places, mesh)
+        return _partitioned(closed, places, mesh, places if given is None else given)
     worker = _Localizer(mesh, name)
     types = [
         a if p is None else ShapedArray(p.shard_shape(a.shape), a.dtype, a.weak_type)
@@ -106,7 +117,19 @@ def _meshes(jaxpr: Any) -> Iterator[Any]:
             yield from _meshes(inner)
 
 
-def _partitioned(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], mesh: Mesh) -> Local:
+def _called(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program that one calls which does nothing else, as those are that are bound by `jit`."""
+    jaxpr = closed.jaxpr
+    if len(jaxpr.eqns) != 1 or jaxpr.eqns[0].primitive.name != "jit":
+        return closed
+    (eqn,) = jaxpr.eqns
+    same = list(eqn.invars) == list(jaxpr.invars) and list(eqn.outvars) == list(jaxpr.outvars)
+    return _called(eqn.params["jaxpr"]) if same else closed
+
+
+def _partitioned(
+    closed: ClosedJaxpr, places: Sequence[NamedSharding | None], mesh: Mesh, given: Sequence[NamedSharding | None]
+) -> Local:
     """By the pass that partitions programs over a mesh."""
     sizes = dict(mesh.shape)
     cuts = [
@@ -114,8 +137,11 @@ def _partitioned(closed: ClosedJaxpr, places: Sequence[NamedSharding | None], me
     ]
     made = partition(closed, cuts, sizes, in_terms=False)  # arrays of several processes are their sums
     found = [NamedSharding(mesh, spec_of(cut, len(cut), mesh)) for cut in made.outs]
+    called = _called(closed)
+    given = [p if read else None for p, read in zip(given, arguments_read(called), strict=True)]
+    shown = result_shardings(called, made, Layout(mesh, tuple(cuts), tuple(given)))
     local = numbered(inline(mesh_collectives(made.closed, sizes)))
-    return Local(local, [None if p.is_fully_replicated else p for p in found], mesh)
+    return Local(local, [None if p.is_fully_replicated else p for p in found], mesh, shown)
 
 
 Value = tuple[Any, Any]  # a traced value, and the NamedSharding that it is a part by; None: it is whole

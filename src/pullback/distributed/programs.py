@@ -24,7 +24,7 @@ from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
 from pullback.runtime.arrays.placement import in_order, incompatible, place_of
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_jaxpr
-from pullback.sharding import NamedSharding, PartitionSpec
+from pullback.sharding import NamedSharding
 from pullback.sharding._mesh import is_local
 from pullback.sharding._specs import state_of
 from pullback.util import dtypes
@@ -37,8 +37,10 @@ _eager: dict[Any, ClosedJaxpr] = {}
 class Program:
     """What runs one program on the devices of this process: called with its arguments, whole or in parts."""
 
-    def __init__(self, closed: ClosedJaxpr, places: Sequence[Any], donated: Sequence[int], name: str) -> None:
-        local = localized(closed, places, name)
+    def __init__(
+        self, closed: ClosedJaxpr, places: Sequence[Any], donated: Sequence[int], name: str, given: Sequence[Any]
+    ) -> None:
+        local = localized(closed, places, name, given)
         cut = zip((*closed.in_avals, *closed.out_avals), (*places, *local.places), strict=True)
         for aval, place in cut:
             if place is not None and aval.dtype == dtypes.float0:
@@ -46,15 +48,14 @@ class Program:
         self.name, self.local = name, local
         self.donated = tuple(donated)
         mesh = local.mesh
-        places_out = [p if p is None else _in_state(p, a) for p, a in zip(local.places, closed.out_avals, strict=True)]
+        shown = [place_of(_in_state(p, a)) for p, a in zip(local.shown, closed.out_avals, strict=True)]
         self.out_avals: Sequence[Any] = closed.out_avals
-        self.out_places: list[Any] = places_out
+        self.out_places: list[Any] = [p and s for p, s in zip(local.places, shown, strict=True)]
         devices = list(mesh.devices.flat)
         here = [k for k, d in enumerate(devices) if is_local(d)]
-        everywhere = [place_of(_in_state(NamedSharding(mesh, PartitionSpec()), a)) for a in closed.out_avals]
         if not here:  # a process that takes no part only knows where the results lie
             self.kept, self.compared = None, True
-            self.out_places = [e if p is None else p for e, p in zip(everywhere, places_out, strict=True)]
+            self.out_places = shown
             self.run = self._without_parts
             return
         program = compile_jaxpr(local.closed, tuple(donated), name, False)
@@ -72,7 +73,7 @@ class Program:
             len(here),
             [places[k] is not None for k in kept],
             [p is not None for p in local.places],
-            [e if p is None else devices[here[0]] for e, p in zip(everywhere, local.places, strict=True)],
+            [s if p is None else devices[here[0]] for s, p in zip(shown, local.places, strict=True)],
             communication=communication,
         )
         self.compared = False
@@ -141,9 +142,16 @@ def run(closed: ClosedJaxpr, args: Sequence[Any], donated: Sequence[int] = (), n
     if not any(p is not None for p in places) and not concerns(closed):
         return hooks.run(closed, args)
     label = name or getattr(closed.jaxpr.debug_info, "func_name", None) or "program"
-    key = ("between processes", places, tuple(donated))
-    program = closed.cached(key, lambda: Program(closed, places, donated, str(label)))
+    given = tuple(map(_place_given, args))
+    key = ("between processes", places, given, tuple(donated))
+    program = closed.cached(key, lambda: Program(closed, places, donated, str(label), given))
     return program(args)
+
+
+def _place_given(x: Any) -> NamedSharding | None:
+    """Where an argument lies on a mesh, in parts or whole."""
+    place = x.sharding if is_of_several(x) else getattr(getattr(x, "_base_array", x), "_device", None)
+    return place if isinstance(place, NamedSharding) else None
 
 
 def check_committed(args: Sequence[Any], places: Sequence[Any], name: str | None) -> None:

@@ -191,6 +191,13 @@ with jax.set_mesh(explicit):  # the gradient of what is reduced is a term on eac
     gradient = jax.jit(lambda g: jax.sharding.reshard(g, P(None, None)))(gradient)
 plain = jax.grad(lambda w: jnp.sum(jnp.tanh(table @ w) * 2))(np.ones((3, 2), np.float32))
 assert np.allclose(gradient, plain, rtol=1e-5)  # sums have another order
+for spec in (P("i", None), P(None, None)) if count > 1 else ():  # results lie as users say it, in their words
+    place = NamedSharding(mesh, spec)
+    for said in (
+        jax.jit(lambda x: x * 2, out_shardings=place)(x),
+        jax.jit(lambda x: x * 2)(jax.device_put(table, place)),
+    ):
+        assert tuple(said.sharding.spec) == tuple(spec), said.sharding
 hybrid = create_hybrid_device_mesh((local,), (count,), process_is_granule=True)
 assert list(hybrid) == devices
 

@@ -64,7 +64,7 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any], committed: Sequence[An
     if not switches.partition or config.config.jax_disable_jit or switches.interpret or checks.is_active():
         return None
     said = _said(closed)
-    read = closed.cached("arguments read", lambda: _read(closed.jaxpr))
+    read = arguments_read(closed)
     places = [p if r else None for p, r in zip(places, read, strict=True)]
     named = [s for s in (*places, *said) if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
     if not named or any(isinstance(p, Sharding) and not isinstance(p, NamedSharding) for p in places):
@@ -104,8 +104,12 @@ def _is_plain(aval: Any) -> bool:
     return shape is not None and all(type(n) is int for n in shape) and aval.dtype != dtypes.float0
 
 
-def _read(jaxpr: Jaxpr) -> list[bool]:
+def arguments_read(closed: ClosedJaxpr) -> list[bool]:
     """For each argument whether anything reads it."""
+    return closed.cached("arguments read", lambda: _read(closed.jaxpr))
+
+
+def _read(jaxpr: Jaxpr) -> list[bool]:
     used = {a for eqn in jaxpr.eqns for a in eqn.invars if not isinstance(a, Literal)}
     used.update(a for a in jaxpr.outvars if not isinstance(a, Literal))
     return [v in used for v in jaxpr.invars]

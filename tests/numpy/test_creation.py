@@ -314,6 +314,9 @@ MADE = {
     "buffer": lambda: jnp.frombuffer(b"ab", "int8"),
     "scalar type": lambda: jnp.int32(3),
     "more axes": lambda: jnp.array(1, ndmin=2),
+    "ones of no axes": lambda: jnp.ones(()),
+    "zeros like a number": lambda: jnp.zeros_like(1.0),
+    "full of lax": lambda: pullback.lax.full((), 2, "float32"),
 }
 
 

@@ -358,7 +358,7 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
     if type(value) is int and dtype is not None and dtypes.issubdtype(dtype, np.inexact):
         value = float(value)  # which holds integers that the default integer does not
     scalar = as_array(value) if dtype is None else convert(value, dtype)
-    return scalar if not shape else lax.broadcast_in_dim(scalar, shape, ())
+    return lax.full((), scalar) if not shape else lax.broadcast_in_dim(scalar, shape, ())
 
 
 def _filled(name: str, value: Any, shape: Any, dtype: Any, device: Any, out_sharding: Any) -> Any:

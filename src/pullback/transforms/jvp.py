@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
 from pullback.core import (
     ZERO,
     ClosedJaxpr,
@@ -25,6 +27,7 @@ from pullback.core import (
 from pullback.core.source import names_inside, user_source
 from pullback.core.staging import check_alive
 from pullback.transforms.zeros import instantiate, symbolic, zero_tangent
+from pullback.util import dtypes
 
 _NOTHING = nullcontext()
 
@@ -66,11 +69,13 @@ class JVPTracer(Tracer):
 
 
 NUMBERS = frozenset({int, float, complex, bool})
+_CONVERTED = NUMBERS | {np.ndarray, *np.sctypeDict.values()}
 
 
 def _as_array(x: Any) -> Any:
-    """x, as an array if it is a Python number: `jvp` lets these through, and rules ask for shapes and types."""
-    return hooks.asarray(x) if type(x) in NUMBERS else x
+    """x, as an array if it is a Python number, which `jvp` lets through, or NumPy's, of which libraries make tracers:
+    rules ask for shapes and types, and programs for arrays."""
+    return hooks.asarray(x) if type(x) in _CONVERTED and getattr(x, "dtype", None) != dtypes.float0 else x
 
 
 class JVPInterpreter(Interpreter):

@@ -12,6 +12,7 @@ from pullback.core.asked import is_asked
 from pullback.core.dimensions import Dimension
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.primitive import registry
+from pullback.core.staging import as_staged
 from pullback.core.tracer import Tracer
 from pullback.core.types import cut_as, vma_of
 from pullback.lax.collectives.sharding import laid_out, out_placed
@@ -174,7 +175,10 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     if dtype is not None:
         dtype = dtypes.check_user_dtype_supported(dtype, "full")
         fill_value = convert(fill_value, dtype) if isinstance(dtype, np.dtype) else fill_value
-    filled = lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=()) if shape else fill_value
+    if shape:
+        filled = lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=())
+    else:  # libraries ask by such a number whether they are traced
+        filled = as_staged(fill_value) if type(fill_value) is _core.Array else fill_value
     return laid_out("full", filled, sharding)
 
 

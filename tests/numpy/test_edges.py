@@ -290,3 +290,19 @@ def test_types_of_errors_and_spellings():
     for kind, dtype in ((jnp.finfo, "float32"), (jnp.iinfo, "int8"), (jnp.iinfo, "int4")):
         assert isinstance(kind, type) and isinstance(kind(dtype), kind) and kind(dtype).dtype == dtype
     assert pullback.scipy.special.spence([1.0]).shape == pullback.scipy.special.hyp1f1([1.0], 2.0, 3.0).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda x, n: jnp.split(x, [n]),
+        lambda x, n: jnp.array_split(x, (1, n)),
+        lambda x, n: jnp.pad(x, (n, 1)),
+        lambda x, n: jnp.histogram(x, bins=n),
+    ],
+    ids=["split", "array_split", "pad", "histogram"],
+)
+def test_traced_numbers_that_decide_shapes_are_refused_in_lists_too(of):
+    with pytest.raises(pullback.errors.ConcretizationTypeError):
+        pullback.jit(of)(jnp.arange(6.0), 2)
+    assert of(jnp.arange(6.0), jnp.int32(2)) is not None

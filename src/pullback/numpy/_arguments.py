@@ -444,12 +444,15 @@ def static_int(x: Any, context: str) -> int:
 
 
 def concrete_or_error(x: Any, context: str) -> Any:
-    """x, if its value is known now; ConcretizationTypeError with the context if it is a tracer."""
+    """x, if its value is known now; ConcretizationTypeError with the context if it is a tracer, or a list with one."""
     if isinstance(x, Tracer):
         value = x.to_concrete()
         if value is None:
             raise ConcretizationTypeError(x, context)
         return value
+    if isinstance(x, (list, tuple)):
+        known = [concrete_or_error(part, context) for part in x]
+        return tuple(known) if isinstance(x, tuple) else known
     return x
 
 

@@ -250,6 +250,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     check_arraylike("histogram_bin_edges", a, bins)
     (a,) = promote_dtypes_inexact(*arrays("histogram_bin_edges", a))
     if np.ndim(bins) == 0 and not is_integer(bins):
+        bins = concrete_or_error(bins, "histogram_bin_edges: argument 'bins' must be static if it is a number")
+    if np.ndim(bins) == 0 and not is_integer(bins):
         raise TypeError(f"histogram_bin_edges: argument 'bins' must be an integer or edges, got {bins!r}")
     if not is_integer(bins):
         edges = asarray(bins)  # in the type of a, of complex edges the real parts where a is real

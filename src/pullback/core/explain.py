@@ -64,7 +64,10 @@ def shown(x: Any) -> str:
     """A value and its type, short enough for a message."""
     if isinstance(x, (np.ndarray, AnyArray, Tracer)):
         return f"an array of type {getattr(x, 'dtype', '?')}{list(getattr(x, 'shape', ()))}"
-    text = repr(x)
+    try:
+        text = repr(x)
+    except Exception:  # of an object with tracers in it, perhaps, which must not take the place of the error (jax-md)
+        return f"an object of type {type(x).__name__}"
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     return f"{text} of type {type(x).__name__}"
 

@@ -319,3 +319,45 @@ def test_functions_that_outlive_the_package_are_let_go_in_silence(monkeypatch):
     del fun
     gc.collect()
     assert not ignored
+
+
+class _Unequal:
+    """Metadata that does not compare, as a tracer, which neighbor lists of jax-md have there."""
+
+    def __hash__(self):
+        return 3
+
+    def __eq__(self, other):
+        raise ValueError("no truth")
+
+
+class _List:
+    def __init__(self, x, error):
+        self.x, self.error = x, error
+
+
+pb.tree_util.register_pytree_node(_List, lambda n: ((n.x,), n.error), lambda error, xs: _List(*xs, error))
+
+
+def test_bodies_on_trees_whose_metadata_does_not_compare_are_traced_each_time():
+    def doubled(n):
+        return n.x * 2
+
+    def steps(of):
+        def step(i, x):
+            return x + lax.cond(x > 0, lambda n: n.x, of, _List(x, _Unequal()))
+
+        return lax.fori_loop(0, 2, step, 1.0)
+
+    for _ in range(3):
+        assert steps(lambda n: n.x * 2) == 4.0
+        assert steps(doubled) == 4.0
+
+
+def test_values_that_cannot_be_shown_do_not_take_the_place_of_the_error():
+    class Hidden:
+        def __repr__(self):
+            raise RuntimeError("not shown")
+
+    with pytest.raises(TypeError, match="an object of type Hidden"):
+        lax.cond(True, Hidden(), 1, 2)

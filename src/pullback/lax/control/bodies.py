@@ -135,7 +135,9 @@ def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: C
     if users is not None:
         key = (*key, fun.__code__)
     if own is not None:
-        known = own.get(key)
+        known = _kept(own, key)
+        if known is _NOT_COMPARED:
+            return make()
         if known is not None:
             return known[0]
     result = _remembered_by_code(fun, key, make, lasts)
@@ -143,6 +145,18 @@ def remembered(fun: Any, key: tuple[Any, ...], make: Callable[[], Any], lasts: C
         make_room(own, MAX_BODIES)
         own[key] = (result,)
     return result
+
+
+_NOT_COMPARED: Any = object()
+
+
+def _kept(memory: dict[Any, Any], key: Any) -> Any:
+    """What is remembered for the key, None if nothing is; _NOT_COMPARED for trees with metadata that do not compare:
+    arrays and tracers lie there in neighbor lists (jax-md), and hashes of other trees may be theirs."""
+    try:
+        return memory.get(key)
+    except ValueError:
+        return _NOT_COMPARED
 
 
 def wrapping(wrapper: Any, fun: Any) -> Any:
@@ -183,7 +197,9 @@ def _remembered_by_code(fun: Any, key: Any, make: Callable[[], Any], lasts: Call
     if around is None:
         return make()
     key = (*key, *map(_identity, around))
-    known = _bodies.get(key)
+    known = _kept(_bodies, key)
+    if known is _NOT_COMPARED:
+        return make()
     if known is not None:
         if all([ref() is not None for ref in known[1]]):  # what is there keeps its identity
             return known[2]

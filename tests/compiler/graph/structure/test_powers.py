@@ -102,3 +102,16 @@ def test_powers_of_known_whole_numbers_are_known():
     assert "scan" in names(lambda n: n ** jnp.arange(9, dtype="uint32"), n[:9])
     np.testing.assert_array_equal(pb.jit(digits)(n), [sum(map(int, str(v)[-9:])) for v in n])
     np.testing.assert_array_equal(pb.jit(lambda: jnp.arange(6) ** jnp.arange(6))(), np.arange(6) ** np.arange(6))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_each_step_of_a_known_loop_gives_its_own_results(reverse):
+    def step(c, _):
+        return c + 1, (c * 2, c > 2, jnp.zeros(2, "i4") + c)
+
+    last, steps = pb.jit(lambda: pb.lax.scan(step, 0, None, length=5, reverse=reverse))()
+    c = np.arange(5)[::-1] if reverse else np.arange(5)
+    assert last == 5
+    for got, want in zip(steps, (c * 2, c > 2, np.stack([c, c], 1))):
+        np.testing.assert_array_equal(got, want)
+    assert pb.jit(lambda: pb.lax.scan(step, 0, None, length=0))()[1][0].shape == (0,)

@@ -294,14 +294,21 @@ def _known_loop(r: Rewriter, eqn: JaxprEqn) -> Any:
         if known is None:
             return None
         values.append(np.broadcast_to(known, atom.aval.shape).astype(atom.aval.dtype))
+    carries, stacked = p["num_carry"], []
+    if len(eqn.outvars) > carries and not p["length"]:
+        return None
     for _ in range(p["length"]):
         env = dict(zip(body.invars, values))
         read = lambda x, env=env: np.asarray(x.val, x.aval.dtype) if type(x) is Literal else env[x]
         for each in body.eqns:
             with np.errstate(all="ignore"):
                 env[each.outvars[0]] = np.asarray(each.primitive.reference(*map(read, each.invars), **each.params))
-        values = [np.broadcast_to(read(x), x.aval.shape) for x in body.outvars]
-    return [r.const(np.array(value), var.aval) for value, var in zip(values, eqn.outvars)]
+        given = [np.broadcast_to(read(x), x.aval.shape) for x in body.outvars]
+        values = given[:carries]
+        stacked.append(given[carries:])
+    rows = zip(*(reversed(stacked) if p["reverse"] else stacked))
+    results = [*values, *map(np.stack, rows)]
+    return [r.const(np.array(value), var.aval) for value, var in zip(results, eqn.outvars)]
 
 
 POWER_RULES: dict[str, tuple[Rule, ...]] = {"reduce_sum": (_sum,), "dot_general": (_dot,), "scan": (_known_loop,)}

@@ -27,6 +27,7 @@ from pullback.compiler.graph.simplify.motion import move_invariants
 from pullback.compiler.graph.simplify.narrow import replace_narrow
 from pullback.compiler.graph.simplify.sinking import sink_places
 from pullback.compiler.graph.structure.batches import batch_iterations
+from pullback.compiler.graph.structure.carried_folds import carry_folds
 from pullback.compiler.graph.structure.choices import write_choices
 from pullback.compiler.graph.structure.joins import write_joins
 from pullback.compiler.graph.structure.residuals import cut_residuals
@@ -87,6 +88,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     ),
     Pass("sinking", "what follows from places alone is known in loops, too", sink_places),
     Pass("batches", "lanes and threads go along iterations that do not wait for each other", batch_iterations),
+    Pass("carried_folds", "of what is folded over the steps of a loop, no step's part is stored", carry_folds),
     Pass("choices", "an update of one element of each row fuses with what makes the row", write_choices),
     Pass("closed_forms", "sums over indices and loops that only count need no iterations", close_forms),
     Pass("motion", "what is the same in every iteration is computed once", move_invariants),

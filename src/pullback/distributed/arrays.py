@@ -19,6 +19,7 @@ from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.layouts import rows
 from pullback.runtime.arrays.native_hooks import Shard
 from pullback.runtime.arrays.placement import place_of
+from pullback.runtime.arrays.terms import along, is_unreduced, without_terms
 from pullback.sharding import NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._layout import Format
 from pullback.sharding._mesh import is_local
@@ -88,12 +89,14 @@ class GlobalArray(Tracer):
         """All parts; the data of those elsewhere is None."""
         copies: dict[tuple[Any, ...], int] = {}
         shards, here = [], 0
-        for device, index in self._sharding.devices_indices_map(self.shape).items():
+        at = along(self._sharding) if is_unreduced(self._sharding) else {}  # the first of these have the values
+        for device, index in without_terms(self._sharding).devices_indices_map(self.shape).items():
             key = tuple((s.start, s.stop) for s in index)
             number = copies[key] = copies.get(key, -1) + 1
             data = None
             if is_local(device):
-                data = asarray(np.asarray(self.stacked)[here], device=device)
+                part = np.asarray(self.stacked)[here]
+                data = asarray(np.zeros_like(part) if any(at.get(device, ())) else part, device=device)
                 here += 1
             shards.append(Shard(device, index, number, data))
         return shards
@@ -156,6 +159,7 @@ def local_devices_of(sharding: Sharding) -> list[Any]:
 
 def is_whole_here(sharding: Sharding, shape: tuple[int, ...]) -> bool:
     """Whether the parts on this process's devices cover an array of this shape."""
+    sharding = without_terms(sharding)
     if sharding.is_fully_addressable or sharding.is_fully_replicated:
         return bool(local_devices_of(sharding))
     every = {_key(i) for i in sharding.devices_indices_map(shape).values()}
@@ -169,7 +173,7 @@ def _key(index: tuple[slice, ...]) -> tuple[Any, ...]:
 
 def from_parts(aval: ShapedArray, sharding: NamedSharding, part: Callable[[Any, Any], Any]) -> GlobalArray:
     """The array of the parts that part(device, index) gives for the devices of this process, if there are any."""
-    here = sharding.addressable_devices_indices_map(aval.shape)
+    here = without_terms(sharding).addressable_devices_indices_map(aval.shape)
     devices = local_devices_of(sharding)
     shape = sharding.shard_shape(aval.shape)
     memory, values = _core.writable(ShapedArray((len(devices), *shape), aval.dtype))

@@ -189,6 +189,10 @@ with jax.set_mesh(explicit):  # the gradient of what is reduced is a term on eac
     gradient = jax.jit(jax.grad(lambda w: jnp.sum(jnp.tanh(rows @ w) * 2)))(weights)
     assert gradient.sharding.spec == P(None, None, unreduced={"i"})
     gradient = jax.jit(lambda g: jax.sharding.reshard(g, P(None, None)))(gradient)
+    given = jax.device_put(table[:2], P(None, None, unreduced={"i"}))  # the first device has the value, others zeros
+    for shard in given.addressable_shards:
+        assert np.array_equal(shard.data, table[:2] * (shard.device == devices[0]))
+    assert np.array_equal(jax.jit(lambda x: jax.sharding.reshard(x + x, P()))(given), 2 * table[:2])
 plain = jax.grad(lambda w: jnp.sum(jnp.tanh(table @ w) * 2))(np.ones((3, 2), np.float32))
 assert np.allclose(gradient, plain, rtol=1e-5)  # sums have another order
 for spec in (P("i", None), P(None, None)) if count > 1 else ():  # results lie as users say it, in their words

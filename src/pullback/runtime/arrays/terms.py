@@ -27,8 +27,8 @@ def is_unreduced(sharding: Any) -> bool:
 
 
 def without_terms(sharding: Any) -> Any:
-    """The sharding of each of the terms of arrays that lie so."""
-    return sharding.update(spec=sharding.spec.update(unreduced=frozenset()))
+    """The sharding of each of the terms of arrays that lie so; that itself where there are none."""
+    return sharding if not is_unreduced(sharding) else sharding.update(spec=sharding.spec.update(unreduced=frozenset()))
 
 
 def sizes_of(sharding: Any) -> list[int]:

@@ -224,3 +224,14 @@ def test_namespaces_of_lax_and_numpy_are_whole_where_they_stand_for_jax():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_types_generators_and_operands_are_asked_by_their_private_names():
+    names, samplers, operands = (private(name) for name in ("dtypes", "random", "numpy.util"))
+    assert names.default_float_dtype() == np.float32
+    assert [names.is_weakly_typed(x) for x in (1, True, np.ones(1), jnp.asarray(1))] == [True, False, False, True]
+    assert samplers.default_prng_impl().name == "threefry2x32" and samplers.resolve_prng_impl("rbg").name == "rbg"
+    one, two = operands.ensure_arraylike("f", 1, np.ones(2))
+    assert one.aval.weak_type and isinstance(two, pb.Array) and operands.ensure_arraylike("f", 1.0) == 1
+    with pytest.raises(TypeError):
+        operands.ensure_arraylike("f", "a")

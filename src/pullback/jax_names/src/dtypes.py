@@ -34,6 +34,18 @@ def supports_inf(dtype: Any) -> bool:
     return bool(np.isinf(np.asarray(np.inf, np.dtype(dtype)).astype(np.float32)))
 
 
+def default_float_dtype() -> Any:
+    """The type of Python floats: float32, or float64 under `jax_enable_x64`."""
+    return canonicalize_dtype(np.float64)
+
+
+def is_weakly_typed(x: Any) -> bool:
+    """Whether the type of a value gives way to that of others: Python numbers, and what is computed of them alone."""
+    if type(x) in (bool, int, float, complex):
+        return type(x) is not bool
+    return bool(getattr(getattr(x, "aval", x), "weak_type", False))
+
+
 def dtype(x: Any) -> Any:
     """The dtype of an array or number."""
     return dtype_of(x)
@@ -42,8 +54,9 @@ def dtype(x: Any) -> Any:
 __getattr__ = names_of(__name__, public)
 
 __all__ = [
-    "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "dtype", "extended", "finfo", "float0",
-    "iinfo", "int2", "int4", "issubdtype", "lattice_result_type", "promote_types", "uint2", "uint4",
+    "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "default_float_dtype", "dtype", "extended",
+    "finfo", "float0",
+    "iinfo", "is_weakly_typed", "int2", "int4", "issubdtype", "lattice_result_type", "promote_types", "uint2", "uint4",
     "itemsize_bits", "supports_inf", "to_complex_dtype", "to_floating_dtype",
     "to_inexact_dtype", "to_numeric_dtype",
 ]  # fmt: skip

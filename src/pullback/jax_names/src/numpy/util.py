@@ -6,6 +6,7 @@ from typing import Any
 from pullback.jax_names.src import names_of, types
 from pullback.numpy._arguments import (
     align_ranks,
+    as_array,
     check_arraylike,
     check_no_float0,
     convert,
@@ -21,10 +22,18 @@ check_no_float0s = check_no_float0
 __getattr__ = names_of(__name__, types)
 
 __all__ = [
-    "check_arraylike", "check_no_float0s", "promote_args", "promote_args_complex", "promote_args_inexact",
-    "promote_args_numeric", "promote_dtypes", "promote_dtypes_complex", "promote_dtypes_inexact",
+    "check_arraylike", "check_no_float0s", "ensure_arraylike", "promote_args", "promote_args_complex",
+    "promote_args_inexact", "promote_args_numeric", "promote_dtypes", "promote_dtypes_complex",
+    "promote_dtypes_inexact",
     "promote_dtypes_numeric", "promote_shapes",
 ]  # fmt: skip
+
+
+def ensure_arraylike(fun_name: str, *args: Any) -> Any:
+    """The operands of a function of that name as arrays, checked: a tuple, or the array where there is one."""
+    check_arraylike(fun_name, *args)
+    found = tuple(as_array(x) for x in args)
+    return found[0] if len(found) == 1 else found
 
 
 def promote_dtypes_complex(*args: Any) -> list[Any]:

@@ -265,6 +265,21 @@ def test_tile_cuts_transposes_into_blocks(n):
     assert to_text(after).count("square=True") == 1
 
 
+@pytest.mark.parametrize("n, axes", [(3, []), (4, ["j"]), (5, ["j"]), (8, ["i1", "j"])])
+def test_rows_of_small_matrices_among_steps_are_lanes_side_by_side(n, axes):
+    """Of more elements than are kept in registers: lanes along the columns would read and store what lies apart."""
+    b = Builder()
+    x, y, state = b.input("x", "f32", n * n), b.output("y", "f32", 7 * n * n), b.input("state", "f32", n * n)
+    with b.loop(7, "sequential") as step, b.loop(n, name="i") as i, b.loop(n, name="j") as j:
+        with b.carried_loop(n, [((b.const("f32", 0),), "add")], "reduce") as r:
+            r.update(r.vars[0] + b.load(x, i * n + r.i) * b.load(state, r.i * n + j))
+        b.store(y, (step * n + i) * n + j, r.results[0])
+    function = b.function("f")
+    after = unroll(function)
+    same_meaning(function, after)
+    assert [name for role, name in loops(after) if role == "parallel"] == axes
+
+
 def test_channels_are_written_out_inside_of_pixels():
     b = Builder()
     x, y = b.input("x", "f32", 3 * 40), b.output("y", "f32", 3 * 40)

@@ -167,7 +167,7 @@ def _run(
         for spec in tree_leaves(out_specs, is_leaf=_is_spec):  # before the function runs
             _checked_spec("shard_map out_specs", spec, axes)
     _check_types(leaves, specs, mesh, axes, name)
-    _check_shapes(leaves, specs, mesh, name, lambda: _passed(function, args, name))
+    _check_shapes(leaves, specs, mesh, name, lambda: _passed(function, args))
     if isinstance(mesh, Mesh):
         for number, x in enumerate(() if mesh.is_multi_process else leaves):
             _check_devices(x, mesh, name, number)
@@ -204,9 +204,8 @@ def _run(
             if len(spec) > y.ndim:
                 raise ValueError(
                     f"shard_map applied to the function '{name}' was given an out_specs entry which is too long to be "
-                    f"compatible with the corresponding output value from the function: out_specs is {spec} which has "
-                    f"length {len(spec)}, but {name}(*args){keystr(path)} has shape "
-                    f"{typeof(y).untyped.str_short()}, {_of_rank(y, spec)}"
+                    f"compatible with the corresponding output value from the function: {spec} is for {len(spec)} "
+                    f"dimensions, and the result{keystr(path)} is {typeof(y).untyped.str_short()}, of {y.ndim}"
                 )
         _check_states(outs, found, mesh, check, name)
         outs = [left(y, spec) for y, spec in zip(outs, found, strict=True)]
@@ -365,39 +364,27 @@ def _check_shapes(
         if len(spec) > x.ndim:
             raise ValueError(
                 f"shard_map applied to the function '{name}' was given an in_specs entry which is too long to be "
-                f"compatible with the corresponding input value from the function: in_specs is {spec} which has length "
-                f"{len(spec)}, but the passed {passed()[number]} has shape {typeof(x).str_short()}, {_of_rank(x, spec)}"
+                f"compatible with the corresponding input value: {spec} is for {len(spec)} dimensions, and "
+                f"{passed()[number]} is {typeof(x).str_short()}, of {x.ndim}"
             )
         for d, names in enumerate(parts_of(spec, x.ndim)):
             if x.shape[d] % (pieces := math.prod(sizes[n] for n in names)):
                 raise ValueError(
                     f"shard_map applied to the function '{name}' was given argument arrays with axis sizes that are "
-                    f"not evenly divisible by the corresponding mesh axis sizes: the passed "
-                    f"{passed()[number]} of shape "
-                    f"{typeof(x).str_short()} corresponds to in_specs of value {spec}, which maps array axis {d} (of "
-                    f"size {x.shape[d]}) to mesh {_named(names)} (of size {pieces}), but {pieces} does not evenly "
-                    f"divide {x.shape[d]}"
+                    f"not evenly divisible by the corresponding mesh axis sizes: {passed()[number]} is "
+                    f"{typeof(x).str_short()}, whose dimension {d} {spec} cuts into {pieces} parts by mesh axes {names}"
                 )
 
 
-def _passed(function: Callable, args: tuple, name: str) -> list[str]:
+def _passed(function: Callable, args: tuple) -> list[str]:
     """What each array is called: as an element of the arguments, and by its parameter."""
     parameters = arguments.leaf_paths(function, [0] * len(args), {})
     found = []
     for path, _ in tree_flatten_with_path(args)[0]:
-        argument = f"args{keystr(path[:1])}"
-        found.append(f"args{keystr(path)}")
-        if (parameter := parameters[path[0].idx]) != argument:
-            found[-1] += f", where {argument} is bound to {name}'s parameter {parameter!r},"
+        parameter = parameters[path[0].idx]
+        known = parameter != f"args{keystr(path[:1])}"
+        found.append(f"args{keystr(path)}{f' (of parameter {parameter!r})' if known else ''}")
     return found
-
-
-def _of_rank(x: Any, spec: PartitionSpec) -> str:
-    return f"which has rank {x.ndim} (and {x.ndim} < {len(spec)})"
-
-
-def _named(axes: Sequence[Any]) -> str:
-    return f"axis {axes[0]!r}" if len(axes) == 1 else f"axes {tuple(axes)}"
 
 
 def _check_results(avals: Sequence[Any], specs: Sequence[PartitionSpec], axes: Sequence[Any], name: str) -> None:
@@ -408,10 +395,9 @@ def _check_results(avals: Sequence[Any], specs: Sequence[PartitionSpec], axes: S
             if axis in vma_of(aval) and axis not in named:
                 raise ValueError(
                     f"shard_map applied to the function '{name}' was given out_specs which require replication which "
-                    f"can't be statically inferred given the mesh: out_specs is {spec} which implies that the "
-                    f"corresponding output value is replicated across mesh axis {axis!r}, but could not infer "
-                    f"replication over any axes: it depends on the device. Name {axis!r} in the spec, or combine the "
-                    "parts (lax.psum, ...); if they are known to be the same, pass check_vma=False"
+                    f"can't be statically inferred given the mesh: {spec} says that a result is the same along mesh "
+                    f"axis {axis!r}, but it depends on the device. Name {axis!r} in the spec, or combine the parts "
+                    "(lax.psum, ...); if they are known to be the same, pass check_vma=False"
                 )
 
 

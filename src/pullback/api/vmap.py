@@ -199,8 +199,8 @@ def _mapped_placing(leaves: list[Any], dims: list[Any], spmd_axis_name: Any) -> 
         other = None if dim is not None else getattr(type_of(leaf), "placing", None)
         if other is not None and not set(names_of(placing.spec[0])).isdisjoint(all_names_of(other.spec)):
             raise ValueError(
-                "Unmapped values passed to vmap cannot be sharded along the mesh axis you are vmapping over. Got type: "
-                f"{type_of(leaf).short()}, in_axes: None and vmapped mesh axis: {placing.spec[0]!r}"
+                f"vmap: an argument with in_axes None is {type_of(leaf).short()}, cut along the mesh axis over which "
+                f"the mapped ones are: {placing.spec[0]!r}"
             )
     return placing
 

@@ -48,7 +48,7 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
     if name == "dot_general":
         if any(unreduced for unreduced, _ in states):
             raise ShardingTypeError(
-                f"dot_general: lhs and rhs passed to dot_general cannot be unreduced, got {shown}; use reshard on them"
+                f"dot_general: operands must not be unreduced, got {shown}; use reshard on them"
             )
         return _NONE
     if name == "mul" and any(unreduced for unreduced, _ in states):
@@ -94,12 +94,12 @@ def _holds(wide: Any, dtype: Any) -> bool:
 def _of_product(in_avals: Sequence[Any], states: Sequence[State], shown: str) -> State:
     (left, left_reduced), (right, right_reduced) = states
     if left and right:
-        raise ShardingTypeError(f"lhs and rhs to `mul` cannot be unreduced since mul is bilinear, got {shown}")
+        raise ShardingTypeError(f"mul: one operand at most may be unreduced, got {shown}")
     terms, other = (left, right_reduced) if left else (right, left_reduced)
     if terms != other:
         raise ShardingTypeError(
-            f"mul: {'RHS' if left else 'LHS'} should be reduced along the same axes {'LHS' if left else 'RHS'} is "
-            f"unreduced on, got {shown}; use jax.sharding.reshard on it"
+            f"mul: the {'second' if left else 'first'} operand must be reduced over the axes that the other is "
+            f"unreduced over, got {shown}; use jax.sharding.reshard on it"
         )
     return terms, frozenset()
 

@@ -350,7 +350,7 @@ class NamedSharding(Sharding):
             raise ValueError(
                 f"One of {what} is incompatible with its sharding annotation {self}: Sharding {self} is only valid for "
                 f"values of rank at least {len(self.spec)}, but was applied to a value of rank {len(shape)}"
-                f"{'' if shape else '. For scalars the PartitionSpec should be P()'}"
+                f"{'' if shape else ' (the spec of a scalar is P())'}"
             )
         self._check_extents(shape)
 

@@ -189,11 +189,11 @@ def flatten_axes_error(name: str, treedef: Any, axis_tree: Any, tupled_args: boo
 
 def _of_arguments(name: str, count: int, axis_tree: Any) -> ValueError:
     """The error for what has not an entry for each of so many positional arguments."""
-    found = f"not a tuple: got {type(axis_tree)} instead"
+    found = f"a {type(axis_tree).__name__}"
     if isinstance(axis_tree, (tuple, list)):
-        found = f"the wrong length: got a tuple or list of length {len(axis_tree)} for an args tuple of length {count}"
+        found += f" of length {len(axis_tree)}, for {count} arguments"
     hint = f" Perhaps {name}=({axis_tree!r},) was meant." if count == 1 else ""
     return ValueError(
-        f"{name} specification must be a tree prefix of the positional arguments tuple: one sharding or PartitionSpec "
-        f"for all, or a tuple with an entry for each argument. But {name} is {found}.{hint}"
+        f"{name} specification must be a tree prefix of the positional arguments: one sharding or PartitionSpec for "
+        f"all, or a tuple with an entry for each argument. But it is {found}.{hint}"
     )

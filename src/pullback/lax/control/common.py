@@ -281,10 +281,7 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
                 f"carry component has type {b.short()}, so the {what} do not match"
             )
             if more := sorted(map(str, types.vma_of(b) - types.vma_of(a))):
-                lines.append(
-                    f"  This might be fixed by applying `jax.lax.pcast(..., {tuple(more)}, to='varying')`, to the "
-                    f"initial carry value corresponding to the input carry component {carry}{path}"
-                )
+                lines.append(f"  (jax.lax.pcast(..., {tuple(more)}, to='varying') makes {carry}{path} vary, too)")
     return TypeError(
         f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
         "but they differ:\n" + "\n".join(lines) + "\nRevise the function so that all output types match the "

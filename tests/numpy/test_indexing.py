@@ -538,3 +538,10 @@ def test_traced_rows_are_recorded_when_they_are_asked_for():
     assert count(lambda x: next(iter(x))) == count(lambda x: x[0]) < count(list)
     names = [eqn.primitive.name for eqn in pullback.make_jaxpr(sum)(jnp.ones(3)).eqns]
     assert names == ["slice", "squeeze", "add"] * 3
+
+
+def test_positions_in_a_shape_that_is_traced():
+    places = np.arange(-8, 9)
+    found = pullback.jit(lambda k, n, m: jnp.unravel_index(k, (n, m)))(places, 2, 3)
+    for a, b in zip(found, jnp.unravel_index(places, (2, 3))):
+        np.testing.assert_array_equal(a, b)

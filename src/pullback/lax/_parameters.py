@@ -124,6 +124,7 @@ LAX_OWN: dict[str, Kinds] = {
         ]
     },
     "argmax": table(index_dtype=DTYPE),
+    "cond": table(true_fun=ANY),  # an operand in its old form, which it knows
     "concatenate": table(operands=ARRAYS),
     "stack": table(operands=ARRAYS),
     "gather": table(dimension_numbers=_GATHER),

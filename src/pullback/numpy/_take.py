@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core import Tracer
 from pullback.core.dimensions import Dimension, min_dim
 from pullback.numpy._arguments import (
     arrays,
@@ -302,19 +304,23 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Positions along each axis of numbers in C order; numbers out of bounds become the last (or first) position."""
     (indices,) = arrays("unravel_index", indices)
-    lengths = [
-        static_int(n, "unravel_index: argument 'shape'")
-        for n in (shape if isinstance(shape, (tuple, list)) else np.atleast_1d(np.asarray(shape)))
-    ]
-    total = math.prod(lengths)
+    sizes = shape if isinstance(shape, (tuple, list)) else [shape] if np.ndim(shape) == 0 else list(shape)
+    lengths = [n if isinstance(n, Tracer) else static_int(n, "unravel_index: argument 'shape'") for n in sizes]
     if dtypes.issubdtype(indices.dtype, np.bool_):
         indices = convert(indices, np.dtype("int32"))
     elif not any(dtypes.issubdtype(indices.dtype, kind) for kind in (np.integer, np.floating)):
         raise TypeError(f"unravel_index: argument 'indices' has dtype {indices.dtype}; expected numbers with an order")
+    if any(isinstance(n, Tracer) for n in lengths):
+        lengths = [lax.convert_element_type(n, indices.dtype) for n in lengths]
+        total = functools.reduce(lax.mul, lengths)
+        last = lax.max(lax.sub(total, const(total, 1)), const(total, 0))
+    else:
+        total = math.prod(lengths)
+        last = const(indices, max(total - 1, 0))
     wrapped = lax.select(
         lax.lt(indices, lax.full_like(indices, 0)), lax.add(indices, lax.full_like(indices, total)), indices
     )
-    inside = lax.clamp(const(wrapped, 0), wrapped, const(wrapped, max(total - 1, 0)))
+    inside = lax.clamp(const(wrapped, 0), wrapped, last)
     return tuple(unravel(inside, lengths)) if lengths else ()
 
 

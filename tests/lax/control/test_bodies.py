@@ -361,3 +361,14 @@ def test_values_that_cannot_be_shown_do_not_take_the_place_of_the_error():
 
     with pytest.raises(TypeError, match="an object of type Hidden"):
         jnp.sum(Hidden())
+
+
+def test_errors_inside_of_branches_in_the_old_form_of_cond_are_the_users():
+    def fails(x):
+        raise TypeError("of the user")
+
+    with pytest.raises(TypeError, match=r"^of the user"):
+        lax.cond(True, 1.0, fails, 2.0, lambda x: x)
+    assert lax.cond(True, 1.0, lambda x: x + 1, 2.0, lambda x: x) == 2.0
+    with pytest.raises(TypeError, match="should be callable"):
+        lax.cond(True, 1.0, 2.0)

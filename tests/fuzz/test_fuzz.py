@@ -69,7 +69,10 @@ def test_a_few_programs_reach_every_pass():
     inside = pullback.make_jaxpr(lambda x: x.at[1:].add(1.0))(np.ones(30, "f4"))
     # Nor what takes long to compute, of constants alone.
     known = pullback.make_jaxpr(lambda x: x * jnp.cos(jnp.arange(30.0)))(np.ones(30, "f4"))
-    several = (many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved, rolled)
+    # Nor folds over the steps of a loop that waits for itself.
+    chain = lambda x: pullback.lax.scan(lambda c, row: (jnp.sin(c) + row, c), x[0], x)[1].max(0)
+    folded = pullback.make_jaxpr(chain)(np.ones((90, 30), "f4"))
+    several = (folded, many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved, rolled)
     for program in (*several, counted, turned, bits, inside, known):
         reached |= passes.changing(program)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).

@@ -21,9 +21,10 @@ from pullback.api.named_calls import are_shown
 from pullback.core import ShapedArray, Tracer
 from pullback.core.interpreter import is_within_transformation
 from pullback.core.staging import as_staged
-from pullback.core.types import in_use
+from pullback.core.types import in_use, type_on_mesh
 from pullback.numpy._arguments import broadcast_to, convert, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span
+from pullback.sharding._current import current_mesh
 from pullback.util import dtypes
 
 INT32 = np.dtype(np.int32)
@@ -31,8 +32,10 @@ INT32 = np.dtype(np.int32)
 
 def is_for_readers(x: Any, entries: Sequence[Entry]) -> bool:
     """Whether an index expression of x is recorded for readers, and of a kind that is written here."""
-    if not are_shown() or in_use() or not (isinstance(x, Tracer) or is_within_transformation()):
+    if not are_shown() or not (isinstance(x, Tracer) or is_within_transformation()):
         return False
+    if in_use() and (current_mesh() is not None or type_on_mesh(x).is_typed):
+        return False  # what is cut is written as it is compiled
     if not all(type(n) is int and n < 2**31 for n in x.shape):
         return False
     return all(_is_plain(e) for e in entries)

@@ -148,9 +148,9 @@ def _iterate(self: Any) -> Any:
 
 def _contains(self: Any, item: Any) -> Any:
     if self.ndim != 1:
-        raise ValueError(f"Array.__contains__: search array must be one-dimensional, got arr.shape={self.shape}")
+        raise ValueError(f"in: the array must be one-dimensional, no scalar or matrix, got shape {self.shape}")
     if np.ndim(item) != 0:
-        raise ValueError(f"Array.__contains__: the item must be a scalar, got item.shape={np.shape(item)}")
+        raise ValueError(f"in: what is looked for must be a scalar, got shape {np.shape(item)}")
     return bool(_reducers.any(_comparison.equal(self, item)))
 
 

@@ -185,7 +185,9 @@ class _Unroll:
         if not isinstance(inner, Loop) or inner.role != "parallel" or not all(isinstance(s, Let) for s in lets):
             return None
         across = _with(loop, (*lets, *inner.body))
-        if any(isinstance(stmt, Loop) for stmt in inner.body) or not is_little(across, extent_of(loop)):
+        if not all(isinstance(stmt, (Let, Store)) for stmt in inner.body):
+            return None
+        if operations(computed(_roots(across.body))) * extent_of(loop) > MAX_OPS:
             return None
         return _with(inner, side_by_side(across, _places(loop), self.new))
 

@@ -305,7 +305,9 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Positions along each axis of numbers in C order; numbers out of bounds become the last (or first) position."""
     (indices,) = arrays("unravel_index", indices)
     sizes = shape if isinstance(shape, (tuple, list)) else [shape] if np.ndim(shape) == 0 else list(shape)
-    lengths = [n if isinstance(n, Tracer) else static_int(n, "unravel_index: argument 'shape'") for n in sizes]
+    lengths: list[Any] = [
+        n if isinstance(n, Tracer) else static_int(n, "unravel_index: argument 'shape'") for n in sizes
+    ]
     if dtypes.issubdtype(indices.dtype, np.bool_):
         indices = convert(indices, np.dtype("int32"))
     elif not any(dtypes.issubdtype(indices.dtype, kind) for kind in (np.integer, np.floating)):

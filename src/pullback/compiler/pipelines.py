@@ -31,6 +31,7 @@ from pullback.compiler.graph.structure.carried_folds import carry_folds
 from pullback.compiler.graph.structure.choices import write_choices
 from pullback.compiler.graph.structure.joins import write_joins
 from pullback.compiler.graph.structure.residuals import cut_residuals
+from pullback.compiler.graph.structure.reversals import use_ends
 from pullback.compiler.graph.structure.structure import write_out_products
 from pullback.compiler.graph.structure.windows import join_windows
 from pullback.core.check import check_jaxpr
@@ -99,6 +100,7 @@ JAXPR_PASSES: tuple[Pass, ...] = (
     Pass("known", "what follows from constants alone is computed once", compute_known),
     Pass("write_out", "products over few elements or with a vector fuse with what is around them", write_out_products),
     Pass("joins", "an element of many arrays, one after the other, is no choice among them all", write_joins),
+    Pass("ends", "loops read and write from the other end what is reversed", use_ends),
     Pass("dead_code", "what the passes above left without users", eliminate_dead_code),
 )
 

@@ -27,16 +27,22 @@ def carry_loop(
     xs: Sequence[Storage],
     carry: Sequence[Storage],
     ys: Sequence[Storage],
+    turned: Sequence[bool] = (),
 ) -> None:
-    """A sequential loop; the carry lives in its results' memory, and each body reads and writes it there."""
+    """A sequential loop; the carry lives in its results' memory, and each body reads and writes it there.
+
+    Those of xs and ys that are `turned` are gone through from the other end.
+    """
     b = ctx.b
     swap_in(b, list(zip(carry, init)))
     if length == 0:
         return
 
     def step(number: Any, state: Sequence[Storage], then: Sequence[Storage]) -> None:
-        i = b.sub(b.index(length - 1), number) if reverse else number
-        ctx.subprogram(closed, [*consts, *state, *(x.at(i) for x in xs)], [*then, *(y.at(i) for y in ys)])
+        other_end = b.sub(b.index(length - 1), number) if reverse or any(turned) else number
+        flags = turned or (False,) * (len(xs) + len(ys))
+        rows = [s.at(number if flag == reverse else other_end) for s, flag in zip((*xs, *ys), flags)]
+        ctx.subprogram(closed, [*consts, *state, *rows[: len(xs)]], [*then, *rows[len(xs) :]])
 
     other = _other_places(ctx, closed, length, consts, carry, xs, ys)
     if other is None:

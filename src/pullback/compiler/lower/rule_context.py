@@ -44,9 +44,9 @@ class RuleContext(NestContext):
 
     # Programs inside.
 
-    def carry_loop(self, closed, length, reverse, consts, init, xs, carry, ys) -> None:
+    def carry_loop(self, closed, length, reverse, consts, init, xs, carry, ys, turned=()) -> None:
         """carry, ys = scan(closed); the carry lives in the memory of its results."""
-        control.carry_loop(self, closed, length, reverse, consts, init, xs, carry, ys)
+        control.carry_loop(self, closed, length, reverse, consts, init, xs, carry, ys, turned)
 
     def while_loop(self, cond, body, cond_consts, body_consts, init, results) -> None:
         """results = while_loop; the state lives in the memory of the results."""

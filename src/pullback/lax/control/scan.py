@@ -268,8 +268,9 @@ def _abstract_eval(*avals, jaxpr, length, num_consts, num_carry, **_params):
     return outs[:num_carry] + [a.update(shape=(length, *a.shape)) for a in outs[num_carry:]]
 
 
-def _reference(*args, jaxpr, length, reverse, num_consts, num_carry, **_params):
+def _reference(*args, jaxpr, length, reverse, num_consts, num_carry, turned=(), **_params):
     consts, carry, xs = split_list([np.asarray(a) for a in args], [num_consts, num_carry])
+    xs = [x[::-1] if flag else x for x, flag in zip(xs, turned)] if turned else xs
     rows: list[list[Any]] = []
     for i in reversed(range(length)) if reverse else range(length):
         outs = eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *map(hooks.asarray, [*consts, *carry, *(x[i] for x in xs)]))
@@ -281,6 +282,7 @@ def _reference(*args, jaxpr, length, reverse, num_consts, num_carry, **_params):
         np.stack([row[k] for row in rows]) if rows else np.zeros((0, *aval.shape), aval.dtype)
         for k, aval in enumerate(jaxpr.out_avals[num_carry:])
     ]
+    ys = [y[::-1] if flag else y for y, flag in zip(ys, turned[len(xs) :])] if turned else ys
     return [*(np.asarray(c) for c in carry), *ys]
 
 
@@ -517,10 +519,14 @@ def _dce(eqn, used):
     )
     if all(kept_in) and all(kept_out):
         return eqn
+    params = eqn.params | {"jaxpr": body, "num_consts": n_kept_consts, "num_carry": n_kept_carry}
+    if "turned" in params:
+        kept = [*kept_in[n_consts + n_carry :], *kept_out[n_carry:]]
+        params["turned"] = tuple(flag for flag, k in zip(params["turned"], kept) if k)
     return eqn.replace(
         invars=[a for a, k in zip(eqn.invars, kept_in) if k],
         outvars=[v for v, k in zip(eqn.outvars, kept_out) if k],
-        params=eqn.params | {"jaxpr": body, "num_consts": n_kept_consts, "num_carry": n_kept_carry},
+        params=params,
     )
 
 
@@ -566,7 +572,8 @@ def _lower(ctx):
     operands = [ctx.operand(k) for k in range(len(ctx.in_avals))]
     consts, init, xs = split_list(operands, [n_consts, n_carry])
     results = [ctx.result(k) for k in range(len(ctx.out_avals))]
-    ctx.carry_loop(jaxpr, length, reverse, consts, init, xs, results[:n_carry], results[n_carry:])
+    turned = params.get("turned", ())
+    ctx.carry_loop(jaxpr, length, reverse, consts, init, xs, results[:n_carry], results[n_carry:], turned)
 
 
 def _outer(args, params):

@@ -4,10 +4,14 @@
     scan(f, c, xs[::-1])[::-1]     =>      scan(f, c, xs, reverse=True)
     cumsum(x[::-1])[::-1]          =>      cumsum(x, reverse=True)
 
-Only where all that is scanned over is reversed, or the same in each step.
+Only where all that is scanned over is reversed, or the same in each step. What is reversed beside such arrays, before
+or after the loop, the loop reads or writes from the other end (`use_ends`, when no pass looks into loops any more):
+
+    ys[::-1] of scan(f, c, (xs[::-1], zs))      =>      scan(f, c, (xs, zs)) with xs and ys `turned`
 
 Measured: discounted sums of 2000 rows of 500, flipped before and after, took 2.8 to 4 times as long as forward ones.
 Cumulative sums, products and maxima of 300 x 400 from the end, flipped so, took 25 to 43 us, now 8 to 23.
+A scan over 1000 reversed rows of 32 that stacks its carry took 4.9 us, now 2.6.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
-from pullback.core.jaxpr import JaxprEqn
+from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 
 
 def _scan(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -47,6 +51,41 @@ def _cumulative(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     params = eqn.params | {"reverse": not eqn.params["reverse"]}
     return r.emit("rev", r.emit(eqn.primitive, turned.invars[0], **params), **turned.params)
+
+
+def use_ends(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program whose loops go through reversed arrays, and make those that are reversed later, from their ends."""
+    return Rewriter(closed, {"scan": (_ends,), "rev": (_made_reversed,)}, "ends").run(use_ends)
+
+
+def _ends(r: Rewriter, eqn: JaxprEqn) -> Any:
+    params = eqn.params
+    if "turned" in params:
+        return None
+    first, carries = params["num_consts"] + params["num_carry"], params["num_carry"]
+    rows = eqn.invars[first:]
+    reversals = [r.definition(x, "rev") for x in rows]
+    read = [e is not None and e.params["dimensions"] == (0,) for e in reversals]
+    written = [_only_reversed(r, ys) for ys in eqn.outvars[carries:]]
+    if not any(read + written):
+        return None
+    rows = [e.invars[0] if e is not None and turned else x for x, e, turned in zip(rows, reversals, read)]
+    outs = r.emit(eqn.primitive, *eqn.invars[:first], *rows, **params | {"turned": (*read, *written)})
+    made = r.notes.setdefault("turned", set())
+    made.update(ys for ys, turned in zip(outs[carries:], written) if turned)
+    return outs
+
+
+def _only_reversed(r: Rewriter, ys: Var) -> bool:
+    """Whether nothing reads a result but reversals of its rows."""
+    readers = r.readers.get(ys, ())
+    reversed_ = all(e.primitive.name == "rev" and e.params["dimensions"] == (0,) for e in readers)
+    return reversed_ and len(readers) == r.uses[ys] > 0
+
+
+def _made_reversed(r: Rewriter, eqn: JaxprEqn) -> Any:
+    (x,) = eqn.invars
+    return x if x in r.notes.get("turned", ()) else None
 
 
 _CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")

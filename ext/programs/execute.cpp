@@ -65,7 +65,7 @@ class Run {
     void delete_donated() { pb::delete_donated(p_, arguments_.arrays.data()); }
     // Leaves the results to the caller.
     bool succeed() {
-        placement_.apply(outputs_, p_.out.size());
+        if (!placement_.apply(outputs_, p_.out.size())) return false;
         made_ = 0;
         return true;
     }

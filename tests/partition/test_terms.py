@@ -26,9 +26,12 @@ def in_mesh():
         yield
 
 
+def operands():
+    return jax.device_put(A, P(None, "x")), jax.device_put(B, P("x", None))
+
+
 def product(spec=U):
-    dot = jax.jit(partial(jnp.matmul, out_sharding=spec))
-    return dot(jax.device_put(A, P(None, "x")), jax.device_put(B, P("x", None)))
+    return jax.jit(partial(jnp.matmul, out_sharding=spec))(*operands())
 
 
 def shards(z):
@@ -108,6 +111,59 @@ def test_three_operands_of_einsum():
     z = jax.jit(partial(jnp.einsum, "ab,bc,cd->ad", out_sharding=U))(a, b, c)
     assert z.sharding.spec == U
     np.testing.assert_array_equal(reshard(z, P()), A @ B @ A)
+
+
+EAGER = {
+    "sum": (lambda z: z + z, lambda t: 2 * t),
+    "transpose": (lambda z: z.T, lambda t: t.T),
+    "sum over rows": (lambda z: z.sum(0), lambda t: t.sum(0)),
+    "rows": (lambda z: lax.slice(z, (0, 0), (1, 2)), lambda t: t[:1]),
+    "joined": (lambda z: jnp.concatenate([z, z]), lambda t: np.concatenate([t, t])),
+    "chosen": (lambda z: jnp.where(np.array([[True, False]] * 2), z, z), lambda t: t),
+    "times what is reduced": (lambda z: z * jax.device_put(B[:2], P(None, None, reduced={"x"})), lambda t: t * B[:2]),
+    "resharded": (lambda z: reshard(z, P("y", None, unreduced={"x"})), None),
+}
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_eager_operations_keep_terms(name):
+    function, of_term = EAGER[name]
+    for _ in range(3):  # by the reference, then by what is remembered
+        z = function(jnp.matmul(*operands(), out_sharding=U))
+        wanted = [LEFT, LEFT, RIGHT, RIGHT] if of_term is not None else [LEFT[:1], LEFT[1:], RIGHT[:1], RIGHT[1:]]
+        np.testing.assert_array_equal(shards(z), wanted if of_term is None else [of_term(t) for t in wanted])
+
+
+def mapped(spec=U):
+    return jax.shard_map(lambda a, b: a @ b, in_specs=(P(None, "x"), P("x", None)), out_specs=spec)
+
+
+@pytest.mark.parametrize("how", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_results_of_shard_map_are_terms(how):
+    f = how(mapped())
+    assert is_terms(f(*operands()), LEFT, LEFT, RIGHT, RIGHT)
+    out, out_dot = jax.jvp(f, operands(), operands())
+    assert is_terms(out, LEFT, LEFT, RIGHT, RIGHT)
+    assert is_terms(out_dot, *[2 * t for t in (LEFT, LEFT, RIGHT, RIGHT)])
+    out, pull = jax.vjp(f, *operands())
+    assert is_terms(out, LEFT, LEFT, RIGHT, RIGHT)
+    a_bar, b_bar = pull(jax.device_put(np.ones((2, 2), np.float32), P(None, None, reduced={"x"})))
+    np.testing.assert_array_equal(a_bar, np.ones((2, 2)) @ B.T)
+    np.testing.assert_array_equal(b_bar, A.T @ np.ones((2, 2)))
+
+
+def test_terms_along_two_axes():
+    f = jax.shard_map(lambda a: a + a, in_specs=P("x", "y"), out_specs=P(unreduced={"x", "y"}))
+    a = jax.device_put(A, P("x", "y"))
+    parts = [2 * A[:1, :2], 2 * A[:1, 2:], 2 * A[1:, :2], 2 * A[1:, 2:]]
+    for z in (f(a), jax.jit(f)(a)):
+        np.testing.assert_array_equal(shards(z), parts)
+        np.testing.assert_array_equal(reshard(z, P()), sum(parts))
+
+
+def test_results_of_shard_map_that_are_left_take_no_collective():
+    text = jax.jit(mapped()).lower(*operands()).as_text("partitioned")
+    assert "psum" not in text and text.strip().endswith("each device receives 0 bytes in 0 collectives")
 
 
 def test_terms_are_forgotten_with_their_array():

@@ -110,7 +110,8 @@ def set_hooks(
     array in disguise (a PRNG key array: key = its dtype), or None to go through `miss`. `asarray(x)` converts a NumPy
     or Python value that C cannot convert exactly as the program wants it. Instances of `tracer` always go through
     `miss`. `placement(placing, places of the arguments, name, avals of the results)` gives the place of each result
-    where arguments lie on a mesh or apart, or a program says where values lie (ext/arrays/placement.h)."""
+    where arguments lie on a mesh or apart, or a program says where values lie (ext/arrays/placement.h); after these,
+    where results are left to be summed, a function of arguments and results that is called when these are there."""
 
 # ---- what calls depend on beside their arguments (ext/calls/trace_state.h) ------------------------------------------
 

@@ -313,14 +313,14 @@ def layout_at(closed: ClosedJaxpr, committed: Sequence[Any], said: Sequence[Any]
         carried = check_places(closed, places)
         name = closed.jaxpr.debug_info.func_name
         if any(p is not None and devices_of(p) != frozenset(layout.mesh.devices.flat) for p in carried):
-            placement_of(Placing(closed.jaxpr), carried, name, closed.out_avals)  # says what disagrees
+            placement_of(Placing(closed), carried, name, closed.out_avals)  # says what disagrees
     return layout
 
 
 def check_places(closed: ClosedJaxpr, places: Sequence[Any]) -> tuple[Any, ...]:
     """ValueError for arguments on incompatible devices, else where they lie, as arrays carry it."""
     carried = tuple(None if p is None else place_of(p) for p in places)
-    check_devices(Placing(closed.jaxpr), carried, closed.jaxpr.debug_info.func_name)
+    check_devices(Placing(closed), carried, closed.jaxpr.debug_info.func_name)
     return carried
 
 
@@ -446,7 +446,7 @@ def input_shardings(places: Sequence[Any], default: Any, shardings_said: Sequenc
 def output_shardings(closed: ClosedJaxpr, places: Sequence[Any], name: str, default: Any) -> list[Any]:
     """Where a program's results lie."""
     carried = tuple(None if p is None else place_of(p) for p in places)
-    found = placement_of(Placing(closed.jaxpr), carried, name, closed.out_avals)
+    found = placement_of(Placing(closed), carried, name, closed.out_avals)
     return [p if isinstance(p, Sharding) else SingleDeviceSharding(default if p is None else p) for p in found]
 
 
@@ -456,4 +456,10 @@ def _placings(primitive: Any, in_avals: Sequence[Any], params: dict[str, Any], o
     return placings(primitive, in_avals, params, outs)
 
 
-hooks.fill(placings=_placings)
+def _terms_beside(placing: Placing, places: Sequence[Any]) -> Any:
+    from pullback.runtime.programs.terms_beside import TermsBeside  # with the compiler, not at start-up
+
+    return TermsBeside(placing, places)
+
+
+hooks.fill(placings=_placings, terms_beside=_terms_beside)

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback import lax
 from pullback._ext import _core
 from pullback.api import _arguments as arguments
+from pullback.api.jit import jit
 from pullback.core import (
     DebugInfo,
     Tracer,
@@ -199,8 +201,8 @@ def _run(
         outs = [y if hasattr(y, "aval") else hooks.asarray(y) for y in outs]
         said = out_specs.made() if hasattr(out_specs, "made") else out_specs
         found = _specs("shard_map out_specs", said, out, axes)
-        result[:] = out_tree, [_without_state(spec) for spec in found], found
-        for (path, _), y, spec in zip(tree_flatten_with_path(out)[0], outs, result[1], strict=True):
+        result[:] = out_tree, [_of_terms(_without_state(spec), _terms(spec, mesh)) for spec in found], found
+        for (path, _), y, spec in zip(tree_flatten_with_path(out)[0], outs, found, strict=True):
             if len(spec) > y.ndim:
                 raise ValueError(
                     f"shard_map applied to the function '{name}' was given an out_specs entry which is too long to be "
@@ -208,7 +210,7 @@ def _run(
                     f"dimensions, and the result{keystr(path)} is {typeof(y).untyped.str_short()}, of {y.ndim}"
                 )
         _check_states(outs, found, mesh, check, name)
-        outs = [left(y, spec) for y, spec in zip(outs, found, strict=True)]
+        outs = [left(y, spec, _terms(spec, mesh)) for y, spec in zip(outs, found, strict=True)]
         if not check:
             return outs
         # A result that is the same along an axis of its spec is there once for each device.
@@ -234,7 +236,7 @@ def _run(
         out_specs=tuple(result[1]),
     )
     outs = [
-        out_placed("shard_map", y, NamedSharding(mesh, spec)) if spec.unreduced or spec.reduced else y
+        _in_state_of(y, mesh, spec) if spec.unreduced or spec.reduced else y
         for y, spec in zip(outs, result[2], strict=True)
     ]
     return tree_unflatten(result[0], outs)
@@ -272,6 +274,34 @@ def _in_state(x: Any, spec: PartitionSpec) -> Any:
     if placing is None or placing.spec == _without_state(placing.spec):
         return x
     return out_placed("shard_map", x, NamedSharding(placing.mesh, _without_state(placing.spec)))
+
+
+def _terms(spec: PartitionSpec, mesh: Any) -> tuple[Any, ...]:
+    """The axes over which results that a spec describes are left to be summed, in the order of the mesh."""
+    return tuple(axis for axis in mesh.axis_names if axis in spec.unreduced)
+
+
+def _of_terms(spec: PartitionSpec, terms: tuple[Any, ...]) -> PartitionSpec:
+    """That of the terms of a result: an array with a dimension for each of these axes before its own."""
+    return spec.update(partitions=(*terms, *spec.partitions)) if terms else spec
+
+
+def _in_state_of(y: Any, mesh: Any, spec: PartitionSpec) -> Any:
+    """The result that a spec describes, of its terms or of its value: each device keeps what it has."""
+    count = len(spec.unreduced)
+    if not count:
+        return out_placed("shard_map", y, NamedSharding(mesh, spec))
+    named = NamedSharding(mesh, spec.update(partitions=(*spec.partitions, *[None] * (y.ndim - count - len(spec)))))
+    return _left_to_be_summed(named, count)(y)
+
+
+@functools.lru_cache(maxsize=1024)
+def _left_to_be_summed(sharding: NamedSharding, count: int) -> Any:
+    @jit
+    def left_to_be_summed(terms: Any) -> Any:
+        return out_placed("reshard", lax.reduce_sum(terms, list(range(count))), sharding)
+
+    return left_to_be_summed
 
 
 def _without_state(spec: PartitionSpec) -> PartitionSpec:

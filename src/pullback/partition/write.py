@@ -271,10 +271,25 @@ def _keeps(eqn: Any, terms: Axes) -> bool:
     return all(set(terms) <= state_of(v.aval)[0] for v in eqn.outvars)
 
 
+def _left_by_readers(jaxpr: Jaxpr) -> dict[Any, frozenset]:
+    """The axes over which values are left to be summed by what alone reads them: a `reshard`."""
+    readers: dict[Any, list[Any]] = {}
+    for eqn in jaxpr.eqns:
+        for atom in eqn.invars:
+            if not isinstance(atom, Literal):
+                readers.setdefault(atom, []).append(eqn)
+    for atom in jaxpr.outvars:
+        if not isinstance(atom, Literal):
+            readers.pop(atom, None)
+    only = {var: found[0] for var, found in readers.items() if len(found) == 1}
+    return {v: state_of(e.outvars[0].aval)[0] for v, e in only.items() if e.primitive.name == "reshard"}
+
+
 class _Writer:
     def __init__(self, mesh: Sizes, known: Known) -> None:
         self.mesh, self.known = mesh, known
         self.slices: dict[Any, int] = {}  # how many slices an array has
+        self.terms_of: dict[Any, frozenset] = {}  # values that are read once, as terms along these axes
 
     def run(self, closed: ClosedJaxpr, args: Sequence[_Value]) -> list[_Value]:
         """The results of a program on parts."""
@@ -291,6 +306,7 @@ class _Writer:
             if eqn.primitive.name in ("slice", "dynamic_slice") and not isinstance(eqn.invars[0], Literal):
                 self.slices[eqn.invars[0]] = self.slices.get(eqn.invars[0], 0) + 1
         here = calling_line()
+        self.terms_of.update(_left_by_readers(jaxpr))
         for eqn in jaxpr.eqns:
             wishes = [known.get(v) for v in eqn.outvars]
             with at_line(here, eqn.source):
@@ -496,7 +512,7 @@ class _Writer:
                 )
             terms: Axes = ()
             for kind, left in self.left(factors, axes):
-                if kind == "sum" and _keeps(eqn, left):
+                if kind == "sum" and (_keeps(eqn, left) or self.terms_of.get(var, frozenset()).issuperset(left)):
                     terms = left
                 else:
                     y, cut = combine(y, kind, left, cut, wish, mesh)

@@ -147,10 +147,12 @@ def entered(x: Array, spec: PartitionSpec) -> Array:
     return to_reduced(x, _ordered(spec.reduced)) if spec.reduced else x
 
 
-def left(x: Array, spec: PartitionSpec) -> Array:
-    """A part of a result whose spec says a state, as one that is the same along those axes."""
-    if spec.unreduced:
-        x = psum_invariant_p.bind(to_varying(x, _ordered(spec.unreduced)), axes=_ordered(spec.unreduced))[0]
+def left(x: Array, spec: PartitionSpec, terms: Axes) -> Array:
+    """A part of a result whose spec says a state: its term, with a dimension for each of the axes, or the value, as
+    one that is the same along those axes.
+    """
+    if terms:
+        x = lax.expand_dims(to_varying(x, terms), list(range(len(terms))))
     for axis in _ordered(spec.reduced):  # types know no other way back
         x = psum_invariant_p.bind(_on_first(to_varying(x, (axis,)), axis), axes=(axis,))[0]
     return x

@@ -24,7 +24,7 @@ from pullback.core.types import CONSTRAINTS, said_by
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device, default_device
 from pullback.runtime.arrays.layouts import with_layout
-from pullback.runtime.arrays.terms import is_unreduced, terms_of, with_terms
+from pullback.runtime.arrays.terms import is_unreduced, sizes_of, terms_of, with_terms
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, retypings, typings
 from pullback.sharding._layout import Format, Layout
@@ -72,6 +72,8 @@ def device_put(x: Any, place: Any = None) -> Any:
             return x
         if hooks.transfers is not None:
             hooks.transfers.between(x, devices_of(x.device), devices_of(place_of(place)))
+        if is_unreduced(x._device) and is_unreduced(place) and sizes_of(x._device) == sizes_of(place):
+            return with_terms(asarray(x, device=place_of(place)), terms_of(x))
     return asarray(x) if place is None else asarray(x, device=place_of(place))
 
 
@@ -110,12 +112,12 @@ def in_order(place: Any) -> tuple[Any, ...]:
 
 
 class Placing:
-    """What the place of a program's results depends on: its jaxpr, and the numbers of the arguments that it takes."""
+    """What the place of a program's results depends on: the program, and the numbers of the arguments that it takes."""
 
-    __slots__ = ("found", "jaxpr", "kept")
+    __slots__ = ("closed", "found", "jaxpr", "kept")
 
-    def __init__(self, jaxpr: Jaxpr, kept: Sequence[int] | None = None) -> None:
-        self.jaxpr = jaxpr
+    def __init__(self, closed: ClosedJaxpr, kept: Sequence[int] | None = None) -> None:
+        self.closed, self.jaxpr = closed, closed.jaxpr
         self.kept = kept
         self.found: dict[Any, tuple[Any, ...]] = {}
 
@@ -173,6 +175,21 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         make_room(placing.found, 64)
         placing.found[key] = found
     return found
+
+
+def placement_with_terms(
+    placing: Placing | None, places: tuple[Any, ...], name: str, out_avals: Sequence[Any]
+) -> tuple:
+    """The same; and, where some are left to be summed, the function of arguments and results that gives these what each
+    device has of them.
+    """
+    found = placement_of(placing, places, name, out_avals)
+    if placing is None or not any(map(is_unreduced, found)):
+        return found
+    key = "terms", places, found
+    if key not in placing.found:
+        placing.found[key] = (*found, hooks.terms_beside(placing, places))
+    return placing.found[key]
 
 
 def _by_tiles(
@@ -331,6 +348,15 @@ def _by_types(placing: Placing, places: Sequence[Any]) -> tuple[Any, ...] | None
     meshes = [p.mesh for p in places if isinstance(p, NamedSharding) and AxisType.Explicit in p.mesh.axis_types]
     if not meshes or _says_where(placing.jaxpr):
         return None
+    found = []
+    for aval in typed_for(placing, places).out_avals:
+        spec = aval.placing.spec if getattr(aval, "placing", None) is not None else PartitionSpec(*[None] * aval.ndim)
+        found.append(place_of(NamedSharding(meshes[0], spec)))
+    return tuple(found)
+
+
+def typed_for(placing: Placing, places: Sequence[Any]) -> ClosedJaxpr:
+    """The program, as one of its constants and arguments, with the types that say where arguments lie."""
     from pullback.compiler.graph.simplify.inline import inline  # with meshes, not at start-up
 
     jaxpr = placing.jaxpr
@@ -342,12 +368,7 @@ def _by_types(placing: Placing, places: Sequence[Any]) -> tuple[Any, ...] | None
         closed = types.untyped(closed)  # of operands that had no type, or another, when the program was recorded
     flat = inline(closed)
     with types.traced_without_types() if len(flat.jaxpr.eqns) > 1 else nullcontext():
-        typed = trace(lambda *xs: eval_jaxpr(flat.jaxpr, flat.consts, *xs), avals)
-    found = []
-    for aval in typed.out_avals:
-        spec = aval.placing.spec if getattr(aval, "placing", None) is not None else PartitionSpec(*[None] * aval.ndim)
-        found.append(place_of(NamedSharding(meshes[0], spec)))
-    return tuple(found)
+        return trace(lambda *xs: eval_jaxpr(flat.jaxpr, flat.consts, *xs), avals)
 
 
 def _with_auto_axes(said: NamedSharding, found: Any) -> NamedSharding:
@@ -369,11 +390,14 @@ def place_results(placing: Placing, args: tuple, results: Sequence[Any], name: s
     if places is None and not _says_where(placing.jaxpr):
         return list(results)
     avals = [r._aval if type(r) is _core.Array else r.aval for r in results]
-    found = placement_of(placing, places or (None,) * len(args), name, avals)
-    return [
+    found = placement_with_terms(placing, places or (None,) * len(args), name, avals)
+    outs = [
         _core.with_aval(r, r._aval, p) if type(r) is _core.Array and r._device is not p else r
-        for r, p in zip(results, found, strict=True)
+        for r, p in zip(results, found)
     ]
+    for give_terms in found[len(outs) :]:
+        give_terms(args, outs)
+    return outs
 
 
 def is_placed(x: Any) -> bool:

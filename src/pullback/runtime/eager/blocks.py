@@ -81,7 +81,7 @@ def over_blocks(closed: ClosedJaxpr, kernel: Any, size: int, name: str, block: i
             *(block, size, max(1, PART // (block * cost)), native.arena_bytes),
             [a.dtype.itemsize if a.size == size else 0 for a in avals],
         ),
-        placing=Placing(closed.jaxpr),
+        placing=Placing(closed),
         places=says_where(closed),
     )
 
@@ -113,7 +113,7 @@ def _function_over_blocks(closed: ClosedJaxpr, size: int, name: str) -> Any:
         interruptible=True,
         name=name,
         blocks=(BLOCK, size, grain, 0, [aval.dtype.itemsize for aval in avals], True),
-        placing=Placing(closed.jaxpr),
+        placing=Placing(closed),
         places=says_where(closed),
     )
 

@@ -158,7 +158,7 @@ MAX_RECORDS = 20_000  # kinds of calls that are remembered; with more all are fo
 def _placed(primitive: Primitive, args: tuple, record: _Record, params: dict[str, Any], result: Any) -> Any:
     """The reference's results, where they belong by the places of the operands."""
     if record.placing is None:
-        record.placing = Placing(record.jaxpr(primitive, params).jaxpr)
+        record.placing = Placing(record.jaxpr(primitive, params))
     placed = place_results(record.placing, args, [result] if record.single else result, primitive.name)
     return placed[0] if record.single else placed
 

@@ -389,7 +389,7 @@ class _Builder:
             release_gil=self.elements > RELEASE_ELEMENTS,
             name=name,
             plan=steps,
-            placing=Placing(jaxpr),
+            placing=Placing(self.closed),
             places=says_where(self.closed),
         )
         return Planned(executable, self.nanoseconds, self.of_products)

@@ -184,7 +184,7 @@ class _Program:
             compiled.address, tuple(map(physical, flat.in_avals)), outs, self.arena_bytes, compiled,
             host_calls=[native_callback(each) for each in lowered.host_calls], forward=(-1,) * len(outs),
             alias=(-1,) * len(outs), donate=(), release_gil=True, interruptible=False, apart=False,
-            libraries=any(map(is_library, compiled.slots)), name=name, placing=Placing(flat.jaxpr, None), places=False,
+            libraries=any(map(is_library, compiled.slots)), name=name, placing=Placing(flat), places=False,
         )  # fmt: skip
         self.is_cut = cut is not None
         if cut is not None:  # of the results one device's, of the times all

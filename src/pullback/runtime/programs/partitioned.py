@@ -69,7 +69,7 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any], committed: Sequence[An
     named = [s for s in (*places, *said) if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
     if not named or any(isinstance(p, Sharding) and not isinstance(p, NamedSharding) for p in places):
         return None
-    check_meshes(Placing(closed.jaxpr), places, current_mesh())
+    check_meshes(Placing(closed), places, current_mesh())
     mesh: Any = named[0].mesh
     sizes = dict(mesh.shape)
     for a in said:

@@ -200,7 +200,7 @@ class Program:
             apart=native.facts.has_long_calls,
             libraries=native.calls_libraries,
             name=self.name,
-            placing=Placing(self.typed.jaxpr, self.kept),
+            placing=Placing(self.typed, self.kept),
             places=says_where(self.closed),
         )
 
@@ -256,7 +256,7 @@ class Program:
                 if source >= 0
                 else _core.from_numpy(array.reshape(aval.shape), aval)
             )
-        return place_results(Placing(self.typed.jaxpr, self.kept), tuple(inputs), results, self.name)
+        return place_results(Placing(self.typed, self.kept), tuple(inputs), results, self.name)
 
     # Looking at it.
 

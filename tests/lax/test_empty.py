@@ -5,7 +5,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback import lax
+from pullback import dtypes, lax
 
 
 def none_of(*shape):
@@ -84,3 +84,9 @@ def test_loops_over_nothing_give_constants_of_no_rows():
     for run in (f, pullback.jit(f)):
         assert [y.shape for y in run(jnp.zeros((0, 2)))] == [(0,), (0, 3), (0,)]
     assert pullback.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c + i, 0, unroll=True))(4) == 6
+
+
+def test_arrays_of_no_type_are_numpys():
+    for full in (lax.full, pullback.jit(lax.full, static_argnums=(0, 2))):
+        made = full((2,), 0, dtypes.float0)
+        assert made.shape == (2,) and made.dtype == dtypes.float0

@@ -545,3 +545,19 @@ def test_positions_in_a_shape_that_is_traced():
     found = pullback.jit(lambda k, n, m: jnp.unravel_index(k, (n, m)))(places, 2, 3)
     for a, b in zip(found, jnp.unravel_index(places, (2, 3))):
         np.testing.assert_array_equal(a, b)
+
+
+def test_unravel_index_takes_types_and_values_of_lengths():
+    def types(shape, k=3):
+        return [(str(p.dtype), p.weak_type, int(p)) for p in jnp.unravel_index(k, shape)]
+
+    assert types((2, 2)) == [("int32", True, 1)] * 2
+    assert types(np.array([2, 2])) == types((2, jnp.int32(2))) == [("int32", False, 1)] * 2
+    assert types((np.int8(2), 2)) == [("int8", False, 1), ("int32", True, 1)]
+    assert types(np.int32(4)) == [("int32", False, 3)] and types(()) == []
+    assert types((2, 2), 9) == [("int32", True, 1)] * 2 and types((2, 2), -9) == [("int32", True, 0)] * 2
+    traced = pullback.jit(lambda shape: jnp.unravel_index(5, shape))
+    np.testing.assert_array_equal(traced(jnp.array([2, 3])), (1, 2))
+    assert traced((3, 2)) == (2, 1)
+    with pytest.raises(ValueError, match="a number or a sequence of numbers"):
+        jnp.unravel_index(3, np.array([[2, 2]]))

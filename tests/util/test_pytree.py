@@ -306,9 +306,10 @@ def test_transpose():
     value = [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
     assert tree_transpose(outer, inner, value) == tree_transpose(outer, None, value) == {"a": [1, 3], "b": [2, 4]}
     assert tree_transpose(tree_structure([0]), tree_structure([]), [[]]) == []
-    assert tree_transpose(tree_structure([]), tree_structure([0]), []) == [[]]
     with pytest.raises(TypeError, match=r"Mismatch[^$]*\{'a': \*\}\]\)[^$]*!="):
         tree_transpose(outer, inner, [{"a": 1, "b": 2}, {"a": 3}])
+    with pytest.raises(ValueError, match="Too few leaves for PyTreeDef; expected 1, got 0"):
+        tree_transpose(tree_structure([]), tree_structure([0]), [])
     with pytest.raises(ValueError, match="inner_treedef cannot be inferred"):
         tree_transpose(tree_structure([]), None, [])
 

@@ -3,10 +3,13 @@
 import copy
 import dataclasses
 import pickle
+import subprocess
+import sys
 from collections import OrderedDict, defaultdict, namedtuple
 from dataclasses import dataclass, field
 
 import pytest
+from patience import PATIENCE
 
 from pullback import tree
 from pullback.tree_util import (
@@ -401,3 +404,19 @@ def test_static_field():
     made = tree.static(default=3, metadata={"unit": "m"})
     assert isinstance(made, dataclasses.Field) and made.default == 3
     assert dict(made.metadata) == {"unit": "m", "static": True}
+
+
+INTEGERS_ARE_NODES = """
+import pullback.numpy as jnp, pullback.tree_util as tree_util
+tree_util.register_pytree_node(int, lambda i: ((), int(i)), lambda value, _: value)
+x = jnp.arange(3.0)
+for _ in range(3):
+    print((x + 1).tolist(), jnp.sum(x, axis=0), jnp.broadcast_to(x, (1, 3)).shape, jnp.linalg.svd(x[None])[1].shape)
+"""
+
+
+def test_arrays_are_leaves_where_integers_are_not():
+    out = subprocess.run(
+        [sys.executable, "-c", INTEGERS_ARE_NODES], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    assert out.stdout.splitlines() == ["[1.0, 2.0, 3.0] 3.0 (1, 3) (1,)"] * 3

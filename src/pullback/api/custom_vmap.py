@@ -21,7 +21,15 @@ from pullback.transforms.batching import to_front
 from pullback.transforms.call import call_primitive, call_reference
 from pullback.transforms.jvp import RecordedTangent, jvp_flat, jvp_jaxpr
 from pullback.transforms.zeros import instantiate, zero_tangent
-from pullback.util.pytree import broadcast_prefix, tree_flatten, tree_map, tree_structure, tree_unflatten
+from pullback.util.pytree import (
+    broadcast_prefix,
+    leaves_tree,
+    tree_flatten,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+    treedef_tuple,
+)
 from pullback.util.tracebacks import api_boundary
 
 
@@ -130,8 +138,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Any, **param
         operands = len(primals) - consts + len(moving)
         found = custom_vmap_call_p.bind(
             *primals, *moving, jaxpr=jaxpr_dot, rule=lambda n, batched, leaves: rule(n, batched[0], leaves),
-            name=f"{params['name']}_jvp", in_tree=tree_structure(([0] * operands,)),
-            out_tree=tree_structure([0] * len(jaxpr_dot.out_avals)), num_consts=consts, of_tangents=(jaxpr, params),
+            name=f"{params['name']}_jvp", in_tree=treedef_tuple([leaves_tree(operands)]),
+            out_tree=leaves_tree(len(jaxpr_dot.out_avals)), num_consts=consts, of_tangents=(jaxpr, params),
         )  # fmt: skip
         outs = found[:count]
     rest = iter(found[count:])

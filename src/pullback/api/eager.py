@@ -49,7 +49,7 @@ from pullback.util import config
 from pullback.util.absent import own_name
 from pullback.util.errors import UNTRACEABLE
 from pullback.util.memory import forgetful
-from pullback.util.pytree import tree_flatten, tree_leaves, tree_structure, tree_unflatten
+from pullback.util.pytree import LEAF, tree_flatten, tree_leaves, tree_unflatten
 from pullback.util.switches import switches
 from pullback.util.tracebacks import api_boundary, shorten
 from pullback.util.warning import strict
@@ -57,7 +57,6 @@ from pullback.util.warning import strict
 WARMUP = 1  # calls of each kind that run the function before it is traced
 NEVER = 1 << 40
 MAX_JAXPRS = 512  # of one function
-LEAF = tree_structure(0)
 PATIENCE = 3  # times that a function without a plan (it has loops) is traced before it is compiled
 
 

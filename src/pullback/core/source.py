@@ -14,12 +14,12 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.util.pytree import (
+    LEAF,
     PyTreeDef,
     default_registry,
     keystr,
     register_pytree_node,
     tree_flatten_with_path,
-    tree_structure,
     tree_unflatten,
 )
 from pullback.util.record import NamedTuple
@@ -180,7 +180,7 @@ def _made_apart(tree: Any) -> Any:
         return _Mark()
     children = [_made_apart(child) for child in tree.children()]
     try:
-        flat = PyTreeDef.from_node_data_and_children(default_registry, data, [tree_structure(0)] * len(children))
+        flat = PyTreeDef.from_node_data_and_children(default_registry, data, [LEAF] * len(children))
         return tree_unflatten(flat, children)
     except Exception:
         return _Children(children)

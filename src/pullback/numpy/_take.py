@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pullback import lax
-from pullback.core import Tracer
 from pullback.core.dimensions import Dimension, min_dim
 from pullback.numpy._arguments import (
     arrays,
@@ -32,8 +29,8 @@ from pullback.numpy._arguments import (
 from pullback.numpy._diagonals import tril, triu
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import Mode, index_get, normalize, rewriting_take
-from pullback.numpy._select import _INT32, clip, index_dtype, nonzero, unravel
-from pullback.numpy._ufuncs import remainder
+from pullback.numpy._select import _INT32, clip, index_dtype, nonzero
+from pullback.numpy._ufuncs import floor_divide, remainder
 from pullback.util import dtypes
 from pullback.util.static import check_flags
 
@@ -304,26 +301,38 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Positions along each axis of numbers in C order; numbers out of bounds become the last (or first) position."""
     (indices,) = arrays("unravel_index", indices)
-    sizes = shape if isinstance(shape, (tuple, list)) else [shape] if np.ndim(shape) == 0 else list(shape)
-    lengths: list[Any] = [
-        n if isinstance(n, Tracer) else static_int(n, "unravel_index: argument 'shape'") for n in sizes
-    ]
     if dtypes.issubdtype(indices.dtype, np.bool_):
         indices = convert(indices, np.dtype("int32"))
     elif not any(dtypes.issubdtype(indices.dtype, kind) for kind in (np.integer, np.floating)):
         raise TypeError(f"unravel_index: argument 'indices' has dtype {indices.dtype}; expected numbers with an order")
-    if any(isinstance(n, Tracer) for n in lengths):
-        lengths = [lax.convert_element_type(n, indices.dtype) for n in lengths]
-        total = functools.reduce(lax.mul, lengths)
-        last = lax.max(lax.sub(total, const(total, 1)), const(total, 0))
+    lengths = _lengths(shape)
+    out = []
+    for n in reversed(lengths):  # a position has the type of the number and of the lengths from here on
+        out.append(remainder(indices, n))
+        indices = floor_divide(indices, n)
+    # What is left is 0, or -1 of numbers counted from the end; anything else was out of bounds.
+    above = lax.gt(indices, const(indices, 0))
+    below = None if dtypes.issubdtype(indices.dtype, np.unsignedinteger) else lax.lt(indices, const(indices, -1))
+    found = []
+    for position, n in zip(reversed(out), lengths):
+        length = convert(as_array(n), position.dtype, is_weak(position))
+        last = broadcast_to(lax.sub(length, const(length, 1)), position.shape)
+        position = lax.select(above, last, position)
+        found.append(position if below is None else lax.select(below, lax.full_like(position, 0), position))
+    return tuple(found)
+
+
+def _lengths(shape: Any) -> list[Any]:
+    """The lengths that `unravel_index` is given, each a number or a scalar, which may be traced."""
+    if isinstance(shape, (tuple, list)):
+        lengths = list(shape)
     else:
-        total = math.prod(lengths)
-        last = const(indices, max(total - 1, 0))
-    wrapped = lax.select(
-        lax.lt(indices, lax.full_like(indices, 0)), lax.add(indices, lax.full_like(indices, total)), indices
-    )
-    inside = lax.clamp(const(wrapped, 0), wrapped, last)
-    return tuple(unravel(inside, lengths)) if lengths else ()
+        (shape,) = arrays("unravel_index", shape) if not isinstance(shape, int) else ([shape],)
+        lengths = [shape] if np.ndim(shape) == 0 else list(shape)
+    check_arraylike("unravel_index", *lengths)
+    if any(np.ndim(n) for n in lengths):
+        raise ValueError(f"unravel_index: argument 'shape' must be a number or a sequence of numbers, got {shape!r}")
+    return lengths
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C", *, dtype: Any = None) -> Any:

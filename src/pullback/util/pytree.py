@@ -253,8 +253,21 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     if len(leaves) != inner_size * outer_size:
         expected = outer_treedef.compose(inner_treedef)
         raise TypeError(f"tree_transpose: Mismatch\n  {treedef}\n != \n  {expected}")
+    if inner_size and not outer_size:
+        raise ValueError(
+            f"tree_transpose: Too few leaves for PyTreeDef; expected {inner_size}, got 0 (outer_treedef has no leaves)"
+        )
     columns = (leaves[i::inner_size] for i in range(inner_size))
     return inner_treedef.unflatten([outer_treedef.unflatten(column) for column in columns])
+
+
+# An object of its own, since programs register `int`, too.
+LEAF = tree_structure(object())
+
+
+def leaves_tree(count: int) -> PyTreeDef:
+    """The structure of a list of leaves, whatever types are registered."""
+    return tree_structure([_unspecified] * count)
 
 
 # ---- key paths

@@ -32,3 +32,12 @@ def test_cotangents_of_wider_results(dtype, wanted, options):
                 kind = np.complex128 if dtype == "complex64" else np.float64
                 bound = 2 * float(jnp.finfo(dtype).eps)  # of their rounding to the operands' type, and of sums
                 np.testing.assert_allclose(found.astype(kind), want.astype(kind), rtol=bound, atol=8 * bound)
+
+
+@pytest.mark.parametrize("window", [(0, 2), (2, 0), (0, 0)])
+def test_windows_are_not_empty(window):
+    x = jnp.ones((1, 2, 4, 4))
+    with pytest.raises(ValueError, match="windows that are not empty"):
+        lax.conv_general_dilated(x, jnp.ones((3, 2, *window)), (1, 1), "VALID")
+    with pytest.raises(ValueError, match="windows that are not empty"):
+        jax.jit(lambda x: lax.conv_general_dilated_patches(x, window, (1, 1), "SAME"))(x)

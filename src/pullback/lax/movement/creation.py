@@ -155,6 +155,8 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     Raises TypeError for a fill_value that is not a scalar.
     """
     shape = canonical_shape(shape, "full")
+    if isinstance(dtype, np.dtype) and dtype == dtypes.float0:
+        return np.zeros(shape, dtypes.float0)  # such arrays have nothing in them, and stay NumPy's
     if dtypes.is_extended(dtype) or (dtype is None and dtypes.is_extended(getattr(fill_value, "dtype", None))):
         return full_extended("full", shape, fill_value, dtype)
     if type(fill_value) in (int, complex) and dtype is not None:

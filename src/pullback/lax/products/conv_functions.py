@@ -85,6 +85,10 @@ def _params(
     lhs_dilation = (1,) * n if lhs_dilation is None else _ints(lhs_dilation)
     rhs_dilation = (1,) * n if rhs_dilation is None else _ints(rhs_dilation)
     window_strides = _ints(window_strides)
+    if any(rhs_shape[i] == 0 for i in spec.rhs_spec[2:]):
+        raise ValueError(
+            f"conv_general_dilated: rhs needs windows that are not empty, got rhs.shape={tuple(rhs_shape)}"
+        )
     if isinstance(padding, str):
         if len(window_strides) != n:
             raise ValueError(

@@ -28,7 +28,7 @@ from pullback.runtime.eager.plan import make_plan
 from pullback.runtime.eager.work import is_too_long, uses_before_compilation, work
 from pullback.runtime.programs import spans
 from pullback.runtime.programs.compiler import compile_jaxpr
-from pullback.util.pytree import tree_structure
+from pullback.util.pytree import LEAF, leaves_tree
 from pullback.util.switches import switches
 
 PAYS = _core.PAYS  # elements that NumPy handles in about the time that one compilation takes
@@ -94,7 +94,7 @@ class _Record:
     @property
     def tree(self) -> Any:
         """The structure of what `bind` gives."""
-        return tree_structure(0 if self.single else [0] * len(self.outs))
+        return LEAF if self.single else leaves_tree(len(self.outs))
 
 
 def _is_long_call(primitive: Primitive, size: float) -> bool:

@@ -29,11 +29,32 @@ def turns(dtype, kinds, n=70):
 
 @pytest.mark.parametrize("width", [32, 64])
 @pytest.mark.parametrize("kinds", [2, 3, 4, 5, 7, 8, 9])
-@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i16", "i8"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i16", "i8", "c64", "c128"])
 def test_kinds_that_take_turns(dtype, kinds, width):
     function = turns(dtype, kinds)
     (y,) = both(function, [sample(dtype, 70 * kinds, 0, edges=False)], target=_of_width(width))
     same(*y)
+
+
+@pytest.mark.parametrize("kinds", [2, 3, 7])
+def test_some_complex_kinds_up_to_the_end_of_an_array_and_backwards(kinds):
+    b, n = Builder(), 70
+    x, y, z = b.input("x", "c64", kinds * n), b.output("y", "c64", n), b.output("z", "c64", kinds * n)
+    with b.loop(n, "vector") as i:
+        some = [b.load(x, i * kinds + k) for k in range(kinds // 2, kinds)]
+        b.store(y, i, sum(some[1:], some[0]))
+        for k in range(kinds):
+            b.store(z, i * kinds + k, b.load(x, (n - 1 - i) * kinds + k))
+    y, z = both(b.function("some"), [sample("c64", n * kinds, 0, edges=False)])
+    same(*y)
+    same(*z)
+
+
+def test_parts_of_complex_elements_are_shuffled():
+    text = build_module(turns("c64", 4), {}, AVX512).text
+    assert "vpermi2var.ps" in text and "insertelement" not in text and "extractelement" not in text
+    narrow = build_module(turns("c64", 4), {}, dataclasses.replace(AVX512, vector_bytes=32)).text
+    assert "insertelement" in narrow
 
 
 def _of_width(width):

@@ -19,7 +19,7 @@ from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
 from .access import Access, VectorIndex
 from .guards import Guard
 from .runs import direction, last_lane
-from .shuffles import deinterleaved, joined, read_in_turns, shuffled
+from .shuffles import ENOUGH, deinterleaved, joined, parts_in_turns, read_in_turns, shuffled
 from .square_access import square_load
 from .types import alignment, memory_type, splat, suffix, whole_type
 from .values import Asm, Value, broadcast, constant
@@ -149,7 +149,12 @@ def vector_load(ev: Access, node: Load) -> Value:
         turned = None if mask is None else ev.reversed(Value("bool", mask, lanes)).ref
         return ev.reversed(_contiguous(ev, buffer, first, turned))
     kinds = lambda: vector.kinds(buffer, step or 0)
-    if step and mask is None and dtype not in REAL_OF and read_in_turns(step, lanes, kinds):
+    if dtype in REAL_OF:
+        most = ev.register_bytes // ITEMSIZE[REAL_OF[dtype]]
+        shuffles = parts_in_turns(ev.code, step, most - 1) and ENOUGH * kinds() >= abs(step or 0)
+    else:
+        shuffles = read_in_turns(step, lanes, kinds)
+    if step and mask is None and shuffles:
         shared = _interleaved_load(ev, node, step)
         if shared is not None:
             return shared
@@ -192,7 +197,7 @@ def _paired_lanes(ev: Access, buffer: Buffer, pointer: str, step: int) -> Value:
 
 def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
     """Every `step`-th element, chosen from contiguous loads; None if that cannot be. A negative step goes backwards:
-    the same elements, turned around.
+    the same elements, turned around. The parts of complex elements take turns, too.
     """
     vector, buffer = ev.vector, node.buffer
     assert vector is not None
@@ -200,32 +205,39 @@ def _interleaved_load(ev: Access, node: Load, step: int) -> Value | None:
     if bounds is None or vector.lanes & (vector.lanes - 1):
         return None
     base, offset = ev.base_and_offset(buffer, node.index)
-    count = abs(step)
-    number = offset % count  # loads of neighbours then begin at one address
-    inside = bounds[0] >= number and bounds[1] + count - 1 - number < buffer.size
+    each = 2 if buffer.dtype in REAL_OF else 1
+    elements = abs(step)
+    count = elements * each  # parts of elements from lane to lane
+    number = offset % elements  # loads of neighbours then begin at one address
+    inside = bounds[0] >= number and bounds[1] + elements - 1 - number < buffer.size
     if not inside and vector.lanes < count:
         return None
     number = number if inside else 0
     lanes = vector.lanes
-    first = offset - number - (count * (lanes - 1) if step < 0 else 0)
+    first = (offset - number) * each - (count * (lanes - 1) if step < 0 else 0)
     # Register by register: LLVM takes shuffles of several apart, which takes it long, into more than there need be.
-    size = min(lanes, max(ev.register_bytes // ITEMSIZE[buffer.dtype], 1))
+    size = min(lanes, max(ev.register_bytes * each // ITEMSIZE[buffer.dtype], 1))
     if size < count or size & (size - 1):
         size = lanes
     kind = memory_type(buffer.dtype, size)
-    pieces = []
+    pieces: list[list[str]] = [[] for _ in range(each)]
     for start in range(0, lanes, size):
         places = [first + start * count + k * size for k in range(count)]
         short = not inside and start + size == lanes
         if short:  # the last one ends with the last element that is wanted
-            places[-1] -= count - 1
-        parts = [ev.read(kind, ev.offset(buffer, base, str(place)), buffer) for place in places]
+            places[-1] -= count - each
+        parts = [ev.read(kind, ev.offset(buffer, base, str(at), part=each == 2), buffer) for at in places]
         if short:
-            moved = [min(k + count - 1, size - 1) for k in range(size)]
+            moved = [min(k + count - each, size - 1) for k in range(size)]
             parts[-1] = shuffled(ev.code, kind, parts[-1], "poison", moved)
-        pieces.append(deinterleaved(ev.code, kind, size, parts, number))
-    ref = joined(ev.code, memory_type(buffer.dtype), size, pieces)
-    value = Value(node.dtype, ev.from_memory(buffer.dtype, ref, lanes), lanes)
+        for k, piece in enumerate(pieces):
+            piece.append(deinterleaved(ev.code, kind, size, parts, number * each + k))
+    refs = [joined(ev.code, memory_type(buffer.dtype), size, piece) for piece in pieces]
+    value = (
+        Value(node.dtype, refs[0], lanes, refs[1])
+        if each == 2
+        else Value(node.dtype, ev.from_memory(buffer.dtype, refs[0], lanes), lanes)
+    )
     return ev.reversed(value) if step < 0 else value
 
 

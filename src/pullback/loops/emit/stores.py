@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 
 from pullback.loops.ir.ir import Buffer, Expr, Op, Store
-from pullback.loops.ir.types import ITEMSIZE, REAL_OF
+from pullback.loops.ir.types import REAL_OF
 
 from .evaluate import Evaluator
 from .loads import is_regular
-from .shuffles import interleave
+from .shuffles import interleave, parts_in_turns
 from .types import LINE, alignment, memory_type, splat, suffix
 from .values import Value, broadcast
 
@@ -35,7 +35,10 @@ def interleaved_store(ev: Evaluator, stores: Sequence[Store]) -> bool:
     """Stores to one buffer, `len(stores)` elements apart from lane to lane, that together fill a stretch of it:
     contiguous stores of shuffled vectors. False, and nothing is done, if they are not so."""
     vector, buffer, step = ev.vector, stores[0].buffer, len(stores)
-    if vector is None or ev.mask is not None or buffer.dtype in REAL_OF or vector.lanes & (vector.lanes - 1):
+    if vector is None or ev.mask is not None or vector.lanes & (vector.lanes - 1):
+        return False
+    each = 2 if buffer.dtype in REAL_OF else 1  # parts of an element, which take turns, too
+    if each == 2 and not parts_in_turns(ev.code, step, ev.register_bytes // alignment(buffer.dtype)):
         return False
     if any(vector.stride(store.index) != step for store in stores):
         return False
@@ -44,13 +47,14 @@ def interleaved_store(ev: Evaluator, stores: Sequence[Store]) -> bool:
     first = min(offset for _, offset in places)
     if len({base for base, _ in places}) > 1 or sorted(o - first for _, o in places) != list(range(step)):
         return False
-    lanes, refs = vector.lanes, [""] * step
+    lanes, refs = vector.lanes, [""] * (step * each)
     for (_, offset), store in zip(places, stores):
         value = broadcast(ev.code, ev.value(store.value), lanes)
-        (refs[offset - first],) = ev.to_memory(value)
-    kind, align = memory_type(buffer.dtype, lanes), ITEMSIZE[buffer.dtype]
+        for k, ref in enumerate(ev.to_memory(value)):
+            refs[(offset - first) * each + k] = ref
+    kind, align = memory_type(buffer.dtype, lanes), alignment(buffer.dtype)
     for k, ref in enumerate(interleave(ev.code, kind, lanes, refs)):
-        at = ev.offset(buffer, places[0][0], str(first + k * lanes))
+        at = ev.offset(buffer, places[0][0], str(first * each + k * lanes), part=each == 2)
         ev.code.line(f"  store {kind} {ref}, ptr {at}, align {align}")
     ev.epoch[buffer] = ev.epoch.get(buffer, 0) + 1
     return True

@@ -27,6 +27,7 @@ to 92. The gradient of a Kalman filter, whose state is 4 x 4: 82 us by lanes alo
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -67,7 +68,7 @@ from pullback.loops.ir.visit import (
 )
 from pullback.loops.schedule.apply.partials import pairwise, plain_terms
 from pullback.loops.schedule.cost import computed, cost, operations, vector_of
-from pullback.loops.schedule.space import LANES, Axis, extent_of
+from pullback.loops.schedule.space import LANES, UNKNOWN_EXTENT, Axis, extent_of
 
 from .forward import forwarded
 from .simplify import simplify
@@ -84,6 +85,9 @@ MAX_COMPUTED = 32  # the same where a price says what is better
 MAX_MOVED = 12  # the same where they are only moved; beyond that rows by themselves are as quick
 FEW = 4  # elements, of which each may be read by itself
 LEAST_GAIN = 1.33  # of straight code of more
+LEAST_OF_ALL = (
+    40  # what all rows together gain for each operation that such code has more, or it is not worth compiling
+)
 NUMBER, REGISTER = 8, 32  # bytes that one instruction moves: at most of an integer, at least worth a register
 REGISTER_OF_FEW = 16  # bytes that four elements need to be worth one: lanes would put them together one by one
 MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors do better
@@ -121,6 +125,7 @@ class _Unroll:
     def __init__(self, touched: Counter[Buffer] | None = None) -> None:
         self.new = Fresh("u")
         self.touched = touched or Counter()  # how many statements of the function use some scratch space
+        self.times = 1  # how often the loops around what is looked at run it
         self.asks = False  # whether something is unrolled that asks where it is, which is known then
 
     def block(self, body: Sequence[Stmt], steps: Varying | None, state: bool = True) -> tuple[Stmt, ...]:
@@ -134,9 +139,9 @@ class _Unroll:
                     inside = None  # or steps, as its iterations are known once they are straight code
                     if steps is not None and stmt.role in ("parallel", "reduce") and _is_short(stmt):
                         inside = steps - {stmt.var}
-                    block = self.block(stmt.body, _varying(stmt) if _is_steps(stmt) else inside)
+                    block = self.inside(stmt, stmt.body, _varying(stmt) if _is_steps(stmt) else inside)
                     if inside is not None and not _is_state(_with(stmt, block), inside):
-                        rows = self.rows(stmt, self.block(stmt.body, inside, state=False))
+                        rows = self.rows(stmt, self.inside(stmt, stmt.body, inside, state=False))
                         apart = Loop(stmt.var, stmt.extent, "vector", block)  # reads and stores what lies a row apart
                         if rows is not None and cost(_in_lanes((rows,))) < cost((apart,)):
                             result.append(rows)
@@ -162,9 +167,18 @@ class _Unroll:
                         result += chosen
                         continue
                 case If() | While():
-                    stmt = with_blocks(stmt, self.block, _varying(stmt) if _is_steps(stmt) else steps)
+                    block_of = functools.partial(self.inside, stmt)
+                    stmt = with_blocks(stmt, block_of, _varying(stmt) if _is_steps(stmt) else steps)
             result.append(stmt)
         return tuple(result)
+
+    def inside(self, outer: Stmt, body: Sequence[Stmt], steps: Varying | None, state: bool = True) -> tuple[Stmt, ...]:
+        """`block` of the body of a statement."""
+        times = self.times
+        self.times *= extent_of(outer) if isinstance(outer, Loop) else UNKNOWN_EXTENT if _is_steps(outer) else 1
+        result = self.block(body, steps, state)
+        self.times = times
+        return result
 
     def axis(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """The body of a parallel loop with the short axes in it as straight code."""
@@ -193,7 +207,8 @@ class _Unroll:
 
     def pays(self, loop: Loop, body: Sequence[Stmt], straight: Sequence[Stmt]) -> bool:
         """Whether lanes along a loop take less for straight code than lanes along the short axes in its body: they read
-        one by one what lies far apart.
+        one by one what lies far apart; and so much less, in all that the program runs of it, that it is worth
+        compiling.
         """
         along = vector_of(Loop(loop.var, loop.extent, "vector", tuple(straight)))
         rows = cost(_in_lanes(body))
@@ -201,8 +216,13 @@ class _Unroll:
             across = Loop(outer.var, outer.extent, outer.role, inner.body)
             both = side_by_side(across, _places(outer), self.new)
             rows = min(rows, cost((Loop(inner.var, inner.extent, "vector", tuple(both)),)))
-        gain = LEAST_GAIN if sum(isinstance(stmt, Store) for stmt in straight) > FEW else 1.0
-        return gain * (cost(straight, along) + 0.5 / along.lanes) <= rows + 0.5
+        lanes = cost(straight, along) + 0.5 / along.lanes
+        if sum(isinstance(stmt, Store) for stmt in straight) <= FEW:
+            return lanes <= rows + 0.5
+        more = _operations(straight) - _operations(body)
+        if self.times * extent_of(loop) * (rows + 0.5 - lanes) < LEAST_OF_ALL * more:
+            return False
+        return LEAST_GAIN * lanes <= rows + 0.5
 
     def straight(self, loop: Loop, steps: bool) -> list[Stmt]:
         """The iterations of a loop, one after the other; among `steps`, which wait for each other, sums are made
@@ -550,6 +570,11 @@ def _is_little_row(loop: Loop, times: int, places: Sequence[Var]) -> bool:
         if isinstance(stmt, Let) and stmt.value in differ:
             varying.add(stmt.var)
     return work * times <= MAX_OPS
+
+
+def _operations(body: Sequence[Stmt]) -> float:
+    """How many operations the code of statements has."""
+    return operations(computed(_roots(list(statements(body)))))
 
 
 def _roots(body: Sequence[Stmt]) -> list[Expr]:

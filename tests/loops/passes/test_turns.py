@@ -284,3 +284,22 @@ def test_what_differs_along_either_of_two_short_axes_counts():
     assert _stores_of_one([loop], 16) is None
     assert _stores_of_one([row], 16) is not None  # of which only the place differs
     assert not is_little(row, 9)  # loops that are no rows repeat all
+
+
+def scaled(x, a):
+    """Elements of rows, with three numbers of each row that take some time."""
+    s, t, r = (1 / (1 - a * a))[:, None], (a * a * a / (a + 3))[:, None], (a / (a * a + 2))[:, None]
+    return (x * t * s + r) * s + t * (x * r)
+
+
+@pytest.mark.parametrize("count, written_out", [(20, False), (2003, True)])
+def test_rows_are_written_out_where_all_of_them_gain_what_it_takes_to_compile(count, written_out):
+    x, a = rows(count, 10), 2 + abs(rows(count))
+    assert ("< 10" not in nests(scaled, x, a)) == written_out
+    np.testing.assert_allclose(pullback.jit(scaled)(x, a), scaled(x.astype("f8"), a.astype("f8")), rtol=1e-4)
+
+
+def test_rows_are_written_out_among_steps():
+    x, a = rows(20, 10), 2 + abs(rows(1000, 20))
+    text = nests(lambda x, a: pullback.lax.scan(lambda x, row: (scaled(x, row), x[0, 0]), x, a), x, a)
+    assert "< 1000" in text and "< 20" in text and "< 10 " not in text

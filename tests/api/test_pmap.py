@@ -384,3 +384,11 @@ def test_static_arguments_at_the_end_need_no_axis():
         assert jax.jit(lambda x, f=f: f(x, 2.0, 3))(x).tolist() == (6 * x).tolist()
     with pytest.raises(ValueError, match=r"pmap in_axes\[0\]\n.*length 1.*length 3"):
         jax.pmap(lambda x, y, n: x, in_axes=(0,), static_broadcasted_argnums=2)(x, 2.0, 3)
+
+
+@pytest.mark.parametrize("numbers", [5, 2, (1, 2), -3])
+def test_static_arguments_beyond_those_of_a_call(numbers):
+    f = jax.pmap(lambda x, n: x * n, static_broadcasted_argnums=numbers)
+    for call in (f, f.lower, f.eval_shape):
+        with pytest.raises(ValueError, match=r"pmapped function has static_broadcasted_argnums=.*only 2 positional"):
+            call(jnp.ones(2), 2)

@@ -4,6 +4,7 @@ mean, and calls of its program that hold arguments to it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, 
 from pullback.sharding._current import current_mesh, on_current_mesh
 from pullback.sharding._layout import Format, Layout
 from pullback.sharding._shardings import UNSPECIFIED
+from pullback.transforms.partial_eval import dce_jaxpr, used_inputs
 from pullback.util.pytree import (
     flatten_axes,
     keystr,
@@ -295,13 +297,15 @@ def held_to(run: Any, wanted: Sequence[Any], kept: Sequence[int] | None) -> Any:
     return call
 
 
-def layout_of_call(closed: ClosedJaxpr, leaves: Sequence[Any], wanted: Sequence[Any] | None) -> Any:
+def layout_of_call(
+    closed: ClosedJaxpr, leaves: Sequence[Any], wanted: Sequence[Any] | None, keep_unused: bool = False
+) -> Any:
     """How a call is partitioned over a mesh; None if it is not. ValueError for arguments on other devices than it."""
     places = [getattr(getattr(x, "_base_array", x), "_device", None) for x in leaves]
-    return layout_at(closed, places, wanted or [None] * len(leaves))
+    return layout_at(closed, places, wanted or [None] * len(leaves), keep_unused)
 
 
-def layout_at(closed: ClosedJaxpr, committed: Sequence[Any], said: Sequence[Any]) -> Any:
+def layout_at(closed: ClosedJaxpr, committed: Sequence[Any], said: Sequence[Any], keep_unused: bool = False) -> Any:
     """How a program is partitioned whose arguments lie there, or where in_shardings says."""
     places = [s or p for s, p in zip(said, committed, strict=True)]
     if closed.jaxpr.effects or not (says_where(closed) or any(isinstance(p, NamedSharding) for p in places)):
@@ -310,16 +314,19 @@ def layout_at(closed: ClosedJaxpr, committed: Sequence[Any], said: Sequence[Any]
 
     layout = layout_of(closed, places, committed)
     if layout is not None:
-        carried = check_places(closed, places)
+        carried = check_places(closed, places, keep_unused)
         name = closed.jaxpr.debug_info.func_name
         if any(p is not None and devices_of(p) != frozenset(layout.mesh.devices.flat) for p in carried):
             placement_of(Placing(closed), carried, name, closed.out_avals)  # says what disagrees
     return layout
 
 
-def check_places(closed: ClosedJaxpr, places: Sequence[Any]) -> tuple[Any, ...]:
-    """ValueError for arguments on incompatible devices, else where they lie, as arrays carry it."""
-    carried = tuple(None if p is None else place_of(p) for p in places)
+def check_places(closed: ClosedJaxpr, places: Sequence[Any], keep_unused: bool = False) -> tuple[Any, ...]:
+    """ValueError for arguments on incompatible devices, else where they lie, as arrays carry it. What nothing reads is
+    not taken, and lies where it likes.
+    """
+    taken = itertools.repeat(True) if keep_unused else used_inputs(dce_jaxpr(closed.jaxpr))
+    carried = tuple(place_of(p) if p is not None and take else None for p, take in zip(places, taken))
     check_devices(Placing(closed), carried, closed.jaxpr.debug_info.func_name)
     return carried
 

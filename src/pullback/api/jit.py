@@ -503,7 +503,7 @@ class Jit:
 
     def program(self, closed: ClosedJaxpr, donated: tuple[int, ...], out_tree, wanted, leaves):
         """(cache entry, callable on the kept arrays) of a traced function."""
-        layout = layout_of_call(closed, leaves, wanted)
+        layout = layout_of_call(closed, leaves, wanted, self.keep_unused)
         key = (closed, donated, out_tree, layout, spans.is_recording())
         found = self.programs.get(key)
         if found is None:

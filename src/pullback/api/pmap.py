@@ -126,16 +126,30 @@ class _Pmap:
         self.devices, self.backend, self.axis_size = devices, backend, axis_size
         self.label = arguments.function_name(fun)
         self.made: dict[Any, Any] = {}  # what for_devices has made, by what it depends on
-        self.vectorized = jit(
-            _core.named_after(lambda *args, **kwargs: self.as_vmap(*args, **kwargs), fun),
-            static_argnums=self.static_nums or None,
-            donate_argnums=donate_nums or None,
-        )
         function = _core.JitFunction(fun, self.miss, self.static_nums, ())
-        function.lower, function.trace = self.vectorized.lower, self.vectorized.trace
-        function.eval_shape, function.clear_cache = self.vectorized.eval_shape, self.clear_cache
+        function.lower, function.trace = self.ahead("lower"), self.ahead("trace")
+        function.eval_shape, function.clear_cache = self.ahead("eval_shape"), self.clear_cache
         self.function = function
         forgetful(self)
+
+    @functools.cached_property
+    def vectorized(self) -> Any:
+        """The function of all elements, as `jit` makes it."""
+        return jit(
+            _core.named_after(lambda *args, **kwargs: self.as_vmap(*args, **kwargs), self.fun),
+            static_argnums=self.static_nums or None,
+            donate_argnums=self.donate_nums or None,
+        )
+
+    def ahead(self, name: str) -> Callable[..., Any]:
+        """A method of the vectorized function, for calls that have the static arguments."""
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            self.fixed(args)
+            return getattr(self.vectorized, name)(*args, **kwargs)
+
+        method.__name__ = method.__qualname__ = name
+        return method
 
     @api_boundary
     def miss(self, args: tuple, kwargs: dict) -> tuple[Any, _core.CacheEntry | None]:
@@ -183,7 +197,7 @@ class _Pmap:
         """Forget all programs."""
         self.made.clear()
         self.function.clear()
-        self.vectorized.clear_cache()
+        self.__dict__.pop("vectorized", None)
 
     def fixed(self, args: tuple) -> dict[int, Any]:
         """Static arguments by position; ValueError for positions that the call does not have."""

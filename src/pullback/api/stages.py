@@ -183,7 +183,7 @@ class Traced:
         self.taken()  # warns
         if not self._is_abstract:
             with config.mesh_in_force(self._mesh):
-                check_places(self._program, [a or b for a, b in self._places])
+                check_places(self._program, [a or b for a, b in self._places], self._keep_unused)
             return Lowered(self)
         if self._devices is not None:
             return Lowered(self._on(self._devices))
@@ -215,7 +215,8 @@ class Traced:
     def _layout(self) -> Any:
         """How the program is partitioned over a mesh; None if it is not."""
         with config.mesh_in_force(self._mesh):
-            return layout_at(self._program, [a for a, _ in self._places], [b for _, b in self._places])
+            committed, said = [a for a, _ in self._places], [b for _, b in self._places]
+            return layout_at(self._program, committed, said, self._keep_unused)
 
     def _hlo(self, of_one_device: bool = False) -> Any:
         """The program as it was traced, or that of one device where it is partitioned, written as HLO."""

@@ -324,8 +324,6 @@ def put(x: Any, place: Any, source: Any = None) -> Any:
             x = put(x, space)
     if isinstance(place, NamedSharding):
         return constrain(x, place)
-    if isinstance(place, Sharding):
-        (place,) = place.device_set
     return put_as(x, place, source_of(x) if source is None else source)
 
 

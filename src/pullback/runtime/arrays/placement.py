@@ -538,8 +538,8 @@ class _Rules:
             operands = [read(a) for a in eqn.invars]
             found = next((v for v in operands if v is not None), None)
             if eqn.primitive.name == "device_put" and not self.fixed:
-                said = place_of(eqn.params["devices"][0])
-                found = said if isinstance(said, (Device, Sharding)) else found
+                (said,) = eqn.params["devices"]  # a Device says nothing inside of programs, as in JAX
+                found = place_of(said) if isinstance(said, Sharding) else found
             outs = [found] * len(eqn.outvars)
             if (inner := _called(eqn)) is not None:
                 outs = self._jaxpr(inner, dict(zip(inner.invars, operands[len(operands) - len(inner.invars) :])))

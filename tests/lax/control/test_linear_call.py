@@ -40,9 +40,28 @@ def test_transformations():
 
 
 def test_mistakes():
-    with pytest.raises(TypeError, match="transpose output pytree structure must match"):
-        linear_call(lambda r, x: x, lambda r, t: (t,), (), 1.0)
-    with pytest.raises(TypeError, match="transpose output types must match"):
-        linear_call(lambda r, x: x, lambda r, t: jnp.ones(3), (), 1.0)
     with pytest.raises(TypeError, match="argument 'fun_transpose' must be a function"):
         linear_call(lambda r, x: x, 3, (), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("transpose", "error", "text"),
+    [
+        (lambda r, t: (t,), TypeError, "transpose output pytree structure must match"),
+        (lambda r, t: jnp.ones(3), ValueError, "transpose output types must match"),
+        (lambda r, t: 1 / 0, ZeroDivisionError, "division by zero"),
+    ],
+)
+def test_transposes_that_do_not_fit_are_refused_where_they_are_wanted(transpose, error, text):
+    double = lambda x: linear_call(lambda r, x: r * x, transpose, 2.0, x)
+    assert float(double(3.0)) == float(jax.jit(double)(3.0)) == 6 and jax.jvp(double, (1.0,), (2.0,))[1] == 4
+    assert jax.vmap(double)(jnp.arange(2.0)).tolist() == [0, 2]
+    assert float(jax.lax.scan(lambda c, _: (double(c), None), 1.0, None, length=3)[0]) == 8
+    for transposed in (jax.grad(double), jax.jit(jax.grad(double)), jax.linear_transpose(double, 1.0)):
+        with pytest.raises(error, match=text):
+            transposed(1.0)
+
+
+def test_integers_are_never_transposed():
+    triple = lambda x: linear_call(lambda r, x: r * x, lambda r, t: r * t * 1.0, 3, x)
+    assert int(triple(2)) == int(jax.checkpoint(triple)(2)) == 6

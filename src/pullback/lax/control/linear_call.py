@@ -12,6 +12,7 @@ from pullback.lax.records.families import *
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import jvp_flat
+from pullback.util.errors import ArgumentError
 from pullback.util.pytree import tree_flatten, tree_unflatten
 from pullback.util.record import NamedTuple
 from pullback.util.tracebacks import api_boundary
@@ -20,10 +21,14 @@ __all__ = ["linear_call", "linear_call_p"]
 
 
 class _Side(NamedTuple):
-    """A function as a jaxpr: constants of its own, residuals, linear operands; the results keep their structure."""
+    """A function as a jaxpr: constants of its own, residuals, linear operands; the results keep their structure.
+
+    A transpose that cannot be traced, or does not fit, has nothing but its error, which is raised where it is wanted.
+    """
 
     jaxpr: ClosedJaxpr
     consts: int
+    error: Exception | None = None
 
     def run(self, *args: Any) -> list[Any]:
         return eval_jaxpr(self.jaxpr.jaxpr, self.jaxpr.consts, *args)
@@ -73,6 +78,8 @@ def _transpose(bars, *args, sides):
     if any(is_linear(x) for x in (*consts, *other, *residuals)):
         raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'linear_call' in its residuals")
     none = [None] * (len(args) - len(linear))
+    if sides.transposed.error is not None:
+        raise sides.transposed.error
     if all(map(is_zero, bars)):
         return [*none, *[tangent_zero(x) for x in linear]]
     turned = _Sides(sides.transposed, sides.fun, sides.residuals)
@@ -88,6 +95,9 @@ def _batch(axis, args, dims, *, sides):
     held = [x if d is None else move_batch_axis(x, d, 0) for x, d in zip((*consts, *other, *residuals), places)]
     new = []
     for side, at in ((sides.fun, parts[0]), (sides.transposed, parts[1])):
+        if side.error is not None:
+            new.append(side)
+            continue
         count = len(side.jaxpr.in_avals) - side.consts - sides.residuals
         batched = [d is not None for d in (*at, *parts[2])] + [True] * count
         closed, _ = batch_jaxpr(side.jaxpr, axis, batched, True)
@@ -140,7 +150,8 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     """fun(residual_args, linear_args), which is linear in linear_args and transposed by fun_transpose.
 
     fun_transpose(residual_args, out) takes what is of the structure of fun's result, and gives what is of the structure
-    and types of linear_args (TypeError otherwise). Whether one is the transpose of the other is not checked.
+    and types of linear_args; if it does not, transposing the call raises TypeError. Whether one is the transpose of the
+    other is not checked.
 
     >>> linear_call(lambda d, x: x / d, lambda d, t: t / d, 4.0, 3.0)
     Array(0.75, dtype=float32, weak_type=True)
@@ -154,15 +165,22 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     kept, linear = [typeof(x) for x in held], [typeof(x) for x in given]
     side, consts, out_tree = _traced("linear_call", fun, (residual_tree, linear_tree), [*kept, *linear])
     outs = side.jaxpr.out_avals
-    turned, other, in_tree = _traced("linear_call", fun_transpose, (residual_tree, out_tree), [*kept, *outs])
-    found = turned.jaxpr.out_avals
+    try:
+        turned, other, in_tree = _traced("linear_call", fun_transpose, (residual_tree, out_tree), [*kept, *outs])
+        _check_transpose(in_tree, linear_tree, turned.jaxpr.out_avals, linear)
+    except Exception as error:  # programs that are not transposed do not need it
+        turned, other = _Side(trace(list, []), 0, error), []
+    bound = linear_call_p.bind(*consts, *other, *held, *given, sides=_Sides(side, turned, len(held)))
+    return tree_unflatten(out_tree, bound)
+
+
+def _check_transpose(in_tree: Any, linear_tree: Any, found: Any, linear: Any) -> None:
+    """TypeError for a transpose whose results are not of the structure and types of the linear operands."""
     if in_tree != linear_tree:
         raise TypeError(f"transpose output pytree structure must match that of linear inputs, got output structure "
                         f"{in_tree} and input structure {linear_tree}.")  # fmt: skip
     if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in linear]:
-        raise TypeError(
+        raise ArgumentError(
             f"transpose output types must match those of linear inputs, got output types "
             f"{[a.short() for a in found]} and input types {[a.short() for a in linear]}."
         )
-    bound = linear_call_p.bind(*consts, *other, *held, *given, sides=_Sides(side, turned, len(held)))
-    return tree_unflatten(out_tree, bound)

@@ -182,8 +182,9 @@ def _found(function: Any) -> bool:
 
 def _global_name(value: Any) -> str | None:
     """The name of a constant of the module that its class belongs to."""
-    module = type(value).__module__
-    return next((f"{module}.{name}" for name, item in vars(sys.modules[module]).items() if item is value), None)
+    module = type(value).__module__  # that of errors is the one they are public in, which may not be imported
+    names = getattr(sys.modules.get(module), "__dict__", {})
+    return next((f"{module}.{name}" for name, item in names.items() if item is value), None)
 
 
 def _name(item: Any) -> str:

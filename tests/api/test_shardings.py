@@ -711,6 +711,11 @@ def test_arguments_that_nothing_reads_may_lie_elsewhere(mesh):
     for out in (f(a, b), f.lower(a, b).compile()(a, b)):
         assert out.sharding.mesh == mesh
         np.testing.assert_array_equal(out, np.arange(4.0) + 1)
+    x = jnp.arange(4.0)
+    compiled = jax.jit(lambda a, b: a + 1).lower(x, x).compile()
+    np.testing.assert_array_equal(compiled(x, b), x + 1)
+    with pytest.raises(ValueError, match="input shardings that disagree"):
+        compiled(b, x)
     for g in (jax.jit(lambda a, b: a + 1, keep_unused=True), jax.jit(lambda a, b: a + b)):
         with pytest.raises(ValueError, match="incompatible devices"):
             g(a, b)

@@ -53,12 +53,13 @@ def _fits(given: Any, aval: Any) -> bool:
 
 
 def check_shardings(names: Sequence[str], shardings: Sequence[Any], leaves: Sequence[Any]) -> None:
-    """ValueError for arrays that lie elsewhere than the function was compiled for."""
+    """ValueError for arrays that lie elsewhere than the function was compiled for (None: it does not take them)."""
     lines = [
         f"Argument {_name(names, i)} with shape {typeof(x).str_short()}:\n"
         f"  Passed sharding: {x.sharding}\n  Required sharding: {wanted}"
         for i, (x, wanted) in enumerate(zip(leaves, shardings))
-        if getattr(x, "_device", None) is not None and not x.sharding.is_equivalent_to(wanted, x.ndim)
+        if wanted is not None and getattr(x, "_device", None) is not None
+        if not x.sharding.is_equivalent_to(wanted, x.ndim)
     ]
     if lines:
         raise ValueError(

@@ -540,7 +540,7 @@ class Compiled(_Stage):
         check_tree(self.in_tree, tree, bool(self._traced.static_args))
         check_types(names, self._traced._program.in_avals, leaves)
         given, leaves = leaves, values_of(leaves)
-        check_shardings(names, self._inputs, leaves)
+        check_shardings(names, self._taken_inputs, leaves)
         check_layouts(names, self._traced._layouts[0], leaves)
         if any(isinstance(leaf, Tracer) for leaf in leaves):  # arrays of several processes
             traced = self._traced

@@ -235,3 +235,16 @@ def test_types_generators_and_operands_are_asked_by_their_private_names():
     assert one.aval.weak_type and isinstance(two, pb.Array) and operands.ensure_arraylike("f", 1.0) == 1
     with pytest.raises(TypeError):
         operands.ensure_arraylike("f", "a")
+
+
+def test_casts_and_axes_are_asked_by_their_private_names():
+    safe, frame = private("dtypes").safe_to_cast, private("core").axis_frame
+    values = ("int8", "float32", int, 1.0, 1j, jnp.asarray(1.0), np.ones(2, "bfloat16"))
+    found = [
+        "".join(str(int(safe(value, to))) for to in (bool, "int8", int, "bfloat16", float, complex)) for value in values
+    ]
+    assert found == ["011111", "000011", "011111", "000111", "000001", "000111", "000111"]
+    assert pb.vmap(lambda x: x * frame("i"), axis_name="i")(jnp.ones(3)).tolist() == [3, 3, 3]
+    for name in ("q", ("i", "j")):
+        with pytest.raises(NameError, match="unbound axis name"):
+            frame(name)

@@ -13,7 +13,7 @@ from pullback.extend import core as extended
 from pullback.extend.core.primitives import call_p, closed_call_p
 from pullback.jax_names.src import names_of
 from pullback.jax_names.src.util import safe_zip
-from pullback.lax import dimension_as_value
+from pullback.lax import axis_size, dimension_as_value
 from pullback.numpy._arguments import canonical_shape
 from pullback.util.dtypes import is_extended
 
@@ -24,6 +24,13 @@ Shape = Sequence[DimSize]
 def trace_state_clean() -> bool:
     """Whether operations run on concrete arrays now."""
     return current_interpreter() is eval_interpreter()
+
+
+def axis_frame(axis_name: Any) -> int:
+    """The size of an axis that is named where this is traced; NameError for another name."""
+    if isinstance(axis_name, (tuple, list)):
+        raise NameError(f"unbound axis name: {axis_name}, which are several; axis_frame takes one")
+    return axis_size(axis_name)
 
 
 def full_lower(value: Any) -> Any:
@@ -56,7 +63,7 @@ def definitely_equal_shape(one: Shape, other: Shape) -> bool:
 __getattr__ = names_of(__name__, core, extended, ref, errors)
 
 __all__ = [
-    "AbstractValue", "DimSize", "Shape", "ShapedArray", "Tracer", "call_p", "canonicalize_shape", "closed_call_p",
-    "definitely_equal", "definitely_equal_shape", "dimension_as_value", "full_lower", "physical_aval", "safe_map",
-    "safe_zip", "trace_state_clean",
+    "AbstractValue", "DimSize", "Shape", "ShapedArray", "Tracer", "axis_frame", "call_p", "canonicalize_shape",
+    "closed_call_p", "definitely_equal", "definitely_equal_shape", "dimension_as_value", "full_lower", "physical_aval",
+    "safe_map", "safe_zip", "trace_state_clean",
 ]  # fmt: skip

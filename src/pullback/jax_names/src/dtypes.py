@@ -8,7 +8,7 @@ import numpy as np
 from pullback import dtypes as public
 from pullback.dtypes import canonicalize_dtype, extended, float0
 from pullback.jax_names.src import names_of
-from pullback.numpy import finfo, iinfo
+from pullback.numpy import finfo, iinfo, result_type
 from pullback.util.dtypes import (
     DType,
     ExtendedDType,
@@ -46,6 +46,12 @@ def is_weakly_typed(x: Any) -> bool:
     return bool(getattr(getattr(x, "aval", x), "weak_type", False))
 
 
+def safe_to_cast(input_value_or_dtype: Any, output_dtype: Any) -> bool:
+    """Whether a value, or all of a type, may become another type: both promote to that."""
+    target = canonicalize_dtype(output_dtype)
+    return canonicalize_dtype(result_type(input_value_or_dtype, target)) == target
+
+
 def dtype(x: Any) -> Any:
     """The dtype of an array or number."""
     return dtype_of(x)
@@ -57,6 +63,6 @@ __all__ = [
     "DType", "ExtendedDType", "TypePromotionError", "canonicalize_dtype", "default_float_dtype", "dtype", "extended",
     "finfo", "float0",
     "iinfo", "is_weakly_typed", "int2", "int4", "issubdtype", "lattice_result_type", "promote_types", "uint2", "uint4",
-    "itemsize_bits", "supports_inf", "to_complex_dtype", "to_floating_dtype",
+    "itemsize_bits", "safe_to_cast", "supports_inf", "to_complex_dtype", "to_floating_dtype",
     "to_inexact_dtype", "to_numeric_dtype",
 ]  # fmt: skip

@@ -126,6 +126,10 @@ def test_user_dtypes():
         assert dtypes.check_user_dtype_supported("bfloat16") == dtypes.bfloat16
 
 
+def test_names_of_types_that_numpy_holds():
+    assert jnp.zeros(2, np.array(["f4", "i2"])[1]).dtype == jnp.ones(2).astype(np.str_("int16")).dtype == np.int16
+
+
 def test_python_scalars():
     assert dtypes.python_scalar_to_numpy(3).dtype == np.int32
     assert dtypes.python_scalar_to_numpy(2**31, "float32") == np.float32(2**31)

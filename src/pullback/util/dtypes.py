@@ -129,7 +129,7 @@ def as_dtype(spec: Any) -> DType:
         return spec
     if isinstance(spec, str) and spec in _BY_NAME:
         return _BY_NAME[spec]
-    inner = getattr(spec, "dtype", None)
+    inner = None if isinstance(spec, str) else getattr(spec, "dtype", None)  # names chosen from arrays of them, too
     if isinstance(spec, np.ndarray):
         raise TypeError(f"a dtype is expected, got an array; give its dtype, of {spec!r}")
     if isinstance(inner, _DTYPES):

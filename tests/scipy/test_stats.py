@@ -323,3 +323,15 @@ def test_masses_between_whole_numbers_follow_the_formula():
     )
     assert stats.binom.pmf(3.0, 2.5, 0.3) > 0 and stats.binom.pmf(3.5, 2.5, 0.3) == 0
     assert stats.beta.cdf(1, 0.5, 0.25).weak_type and stats.beta.logsf(1, 0.5, 0.25).weak_type
+
+
+@pytest.mark.parametrize(
+    "name, parameters, x", [("gamma", (2.0,), 0.0), ("chi2", (3.5,), 0.0), ("beta", (2.0, 3.0), 0.0)]
+)
+def test_logarithms_of_no_probability_have_no_slope(name, parameters, x):
+    distribution = getattr(stats, name)
+    assert distribution.logcdf(x, *parameters) == -np.inf
+    assert jax.grad(distribution.logcdf)(x, *parameters) == 0
+    if name == "beta":
+        assert distribution.logsf(1 - x, *parameters) == -np.inf
+        assert jax.grad(distribution.logsf)(1 - x, *parameters) == 0

@@ -27,8 +27,9 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
-def _within(z: Any, below: float, above: float, function: Callable[[Any], Any]) -> Any:
-    return within((z < 0) | (z > 1), jnp.where(z < 0, below, above), function, z, 0.5)
+def _within(z: Any, below: float, above: float, function: Callable[[Any], Any], edge: Any = False) -> Any:
+    """The function of z; a constant below 0, above 1, and at an `edge`, where logarithms of 0 have no derivative."""
+    return within((z < 0) | (z > 1) | edge, jnp.where(z <= 0, below, above), function, z, 0.5)
 
 
 def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -42,7 +43,8 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
     x, a, b, loc, scale = promoted(x, a, b, loc, scale)
     z = (x - loc) / scale
-    return _within(z, -np.inf, 0, lambda z: jnp.log(special.betainc(a, b, z)))
+    edge = (z == 0) & (a > 0) & (b > 0)
+    return _within(z, -np.inf, 0, lambda z: jnp.log(special.betainc(a, b, z)), edge)
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -56,4 +58,5 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X > x)."""
     x, a, b, loc, scale = promoted(x, a, b, loc, scale)
     z = (x - loc) / scale
-    return _within(z, 0, -np.inf, lambda z: jnp.log(special.betainc(b, a, 1 - z)))
+    edge = (z == 1) & (a > 0) & (b > 0)
+    return _within(z, 0, -np.inf, lambda z: jnp.log(special.betainc(b, a, 1 - z)), edge)

@@ -36,7 +36,9 @@ def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
     x, df, loc, scale = promoted(x, df, loc, scale)
     z = (x - loc) / scale
-    return within(z < 0, -np.inf, lambda z: jnp.log(special.gammainc(df / 2, z / 2)), z, 1)
+    # Where nothing lies below z, the logarithm has no derivative: it is taken as a constant there.
+    outside = (z < 0) | ((z == 0) & (df > 0))
+    return within(outside, -np.inf, lambda z: jnp.log(special.gammainc(df / 2, z / 2)), z, 1)
 
 
 def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:

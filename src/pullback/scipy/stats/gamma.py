@@ -37,7 +37,8 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """log P(X <= x)."""
     x, a, loc, scale = promoted(x, a, loc, scale)
     z = (x - loc) / scale
-    return within(z < 0, -np.inf, lambda z: jnp.log(special.gammainc(a, z)), z, 1)
+    # Where nothing lies below z, the logarithm has no derivative: it is taken as a constant there.
+    return within((z < 0) | ((z == 0) & (a > 0)), -np.inf, lambda z: jnp.log(special.gammainc(a, z)), z, 1)
 
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:

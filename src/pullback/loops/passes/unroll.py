@@ -85,9 +85,7 @@ MAX_COMPUTED = 32  # the same where a price says what is better
 MAX_MOVED = 12  # the same where they are only moved; beyond that rows by themselves are as quick
 FEW = 4  # elements, of which each may be read by itself
 LEAST_GAIN = 1.33  # of straight code of more
-LEAST_OF_ALL = (
-    40  # what all rows together gain for each operation that such code has more, or it is not worth compiling
-)
+LEAST_OF_ALL = 40  # that all rows gain for each operation that such code has more, or it is not worth compiling
 NUMBER, REGISTER = 8, 32  # bytes that one instruction moves: at most of an integer, at least worth a register
 REGISTER_OF_FEW = 16  # bytes that four elements need to be worth one: lanes would put them together one by one
 MAX_STATE = 9  # stores of a parallel nest, after unrolling; beyond that vectors do better

@@ -72,7 +72,26 @@ def test_a_few_programs_reach_every_pass():
     # Nor folds over the steps of a loop that waits for itself.
     chain = lambda x: pullback.lax.scan(lambda c, row: (jnp.sin(c) + row, c), x[0], x)[1].max(0)
     folded = pullback.make_jaxpr(chain)(np.ones((90, 30), "f4"))
-    several = (folded, many, rows, places, parts, batch, large, placed, halved, scatter, layers, left, moved, rolled)
+    # Nor loops over what is reversed.
+    backwards = lambda x: pullback.lax.scan(lambda c, row: (jnp.sin(c) + row, c), x[0], x[::-1])[1]
+    reversed_ = pullback.make_jaxpr(backwards)(np.ones((90, 30), "f4"))
+    several = (
+        folded,
+        reversed_,
+        many,
+        rows,
+        places,
+        parts,
+        batch,
+        large,
+        placed,
+        halved,
+        scatter,
+        layers,
+        left,
+        moved,
+        rolled,
+    )
     for program in (*several, counted, turned, bits, inside, known):
         reached |= passes.changing(program)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).

@@ -292,14 +292,25 @@ def scaled(x, a):
     return (x * t * s + r) * s + t * (x * r)
 
 
-@pytest.mark.parametrize("count, written_out", [(20, False), (2003, True)])
-def test_rows_are_written_out_where_all_of_them_gain_what_it_takes_to_compile(count, written_out):
-    x, a = rows(count, 10), 2 + abs(rows(count))
-    assert ("< 10" not in nests(scaled, x, a)) == written_out
+def test_rows_whose_numbers_are_computed_in_lanes_before_them_stay_rows():
+    """2003 rows of 10 took 4.3 us, written out 7.4."""
+    x, a = rows(2003, 10), 2 + abs(rows(2003))
+    assert "< 10 " in nests(scaled, x, a)
     np.testing.assert_allclose(pullback.jit(scaled)(x, a), scaled(x.astype("f8"), a.astype("f8")), rtol=1e-4)
 
 
+def turned(x):
+    return x.T * 2 + 1
+
+
+@pytest.mark.parametrize("count, written_out", [(20, False), (2003, True)])
+def test_rows_are_written_out_where_all_of_them_gain_what_it_takes_to_compile(count, written_out):
+    x = rows(10, count)
+    assert ("< 10 " not in nests(turned, x)) == written_out
+    np.testing.assert_array_equal(pullback.jit(turned)(x), turned(x))
+
+
 def test_rows_are_written_out_among_steps():
-    x, a = rows(20, 10), 2 + abs(rows(1000, 20))
-    text = nests(lambda x, a: pullback.lax.scan(lambda x, row: (scaled(x, row), x[0, 0]), x, a), x, a)
-    assert "< 1000" in text and "< 20" in text and "< 10 " not in text
+    x = rows(1000, 10, 20)
+    text = nests(lambda x: pullback.lax.scan(lambda c, row: (jnp.tanh(c + row.sum()), turned(row)), x[0, 0, 0], x), x)
+    assert "sequential" in text and "< 20 " in text and "< 10 " not in text

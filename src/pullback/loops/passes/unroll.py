@@ -61,6 +61,7 @@ from pullback.loops.ir.visit import (
     fact,
     loads,
     nodes,
+    reads,
     statements,
     stores,
     subexpressions,
@@ -214,6 +215,7 @@ class _Unroll:
             across = Loop(outer.var, outer.extent, outer.role, inner.body)
             both = side_by_side(across, _places(outer), self.new)
             rows = min(rows, cost((Loop(inner.var, inner.extent, "vector", tuple(both)),)))
+        rows = min(rows, _cut_rows(loop, body))
         lanes = cost(straight, along) + 0.5 / along.lanes
         if sum(isinstance(stmt, Store) for stmt in straight) <= FEW:
             return lanes <= rows + 0.5
@@ -568,6 +570,16 @@ def _is_little_row(loop: Loop, times: int, places: Sequence[Var]) -> bool:
         if isinstance(stmt, Let) and stmt.value in differ:
             varying.add(stmt.var)
     return work * times <= MAX_OPS
+
+
+def _cut_rows(loop: Loop, body: Sequence[Stmt]) -> float:
+    """What one iteration takes where all that is before the rows is computed in lanes first, and kept in memory."""
+    before = tuple(stmt for stmt in body if not isinstance(stmt, Loop))
+    inner = [stmt for stmt in body if isinstance(stmt, Loop)]
+    wanted = {var for stmt in statements(inner) for var in reads(stmt)}
+    kept = sum(var in wanted for stmt in before for var in bound(stmt))
+    lanes = vector_of(Loop(loop.var, loop.extent, "vector", before))
+    return cost(before, lanes) + kept * (1.0 + 1.0 / lanes.lanes) + cost(_in_lanes(inner))
 
 
 def _operations(body: Sequence[Stmt]) -> float:

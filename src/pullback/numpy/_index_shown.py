@@ -115,8 +115,8 @@ def window(x: Any, entries: Sequence[Entry], wrap: bool) -> Any:
         elif isinstance(e, Span):
             starts.append(_typed(_recorded(e.start)))
             sizes.append(e.size)
-        else:
-            starts.append(_typed(_recorded(e.index)))  # type: ignore[union-attr]
+        elif isinstance(e, (At, Advanced)):
+            starts.append(_typed(_recorded(e.index)))
             sizes.append(1)
     if wrap:
         starts = [_counted(start, n) for start, n in zip(starts, x.shape)]
@@ -145,12 +145,14 @@ class Places:
         own = rank
         for e in entries:
             if isinstance(e, (At, Advanced)):
-                component = _component(e.index, x.shape[e.axis], wrap)  # type: ignore[index]
+                assert e.axis is not None  # `_is_plain`
+                component = _component(e.index, x.shape[e.axis], wrap)
                 if self.has_arrays:
                     arrays.append((len(components), component))
                 components.append((component, tuple(place[k] for k in range(rank)) if self.has_arrays else ()))
-                self.sizes[e.axis] = 1  # type: ignore[index]
-                self.dropped.append(e.axis)  # type: ignore[arg-type]
+                self.sizes[e.axis] = 1
+                self.dropped.append(e.axis)
+                self.indexed.append(e.axis)
             elif isinstance(e, Slice) and e.step != 1:
                 component = lax.add(_number(e.start), lax.mul(_number(e.step), lax.iota(INT32, e.size)))
                 if e.step < 0:
@@ -160,13 +162,12 @@ class Places:
                 own += 1
                 self.sizes[e.axis] = 1
                 self.dropped.append(e.axis)
+                self.indexed.append(e.axis)
             elif isinstance(e, Span) or (isinstance(e, Slice) and (e.start != 0 or e.size != x.shape[e.axis])):
                 start = _component(e.start, x.shape[e.axis], False) if isinstance(e, Span) else _number(e.start)
                 components.append((_typed(start), ()))
                 self.sizes[e.axis] = e.size
-            else:
-                continue
-            self.indexed.append(e.axis)  # type: ignore[arg-type]
+                self.indexed.append(e.axis)
         for k, component in arrays:  # to one shape, in int32
             if component.shape != layout.index_shape:
                 is_number = component.ndim == 0
@@ -228,24 +229,14 @@ def scatter_arguments(
     """(index vectors, updates, dimension numbers, flags) of the scatter that writes y; `fitted` broadcasts it."""
     places = Places(x, entries, layout, wrap)
     sizes = {e.axis: e.size for e in entries if isinstance(e, (Slice, Span))}
-    lengths = [
-        places.batch_lengths[n] if kind == "batch" else sizes[n] if kind == "window" else 1 for kind, n in layout.parts
-    ]
+    lengths = layout.lengths(places.batch_lengths, sizes)
     if y is None:
         updates = lax.full(tuple(lengths), 0, x.dtype)
     else:
         updates = fitted(y if isinstance(y, Tracer) else as_staged(y), lengths)
     if places.backwards:
         updates = lax.rev(updates, tuple(places.backwards))
-    new = tuple(k for k, (kind, _) in enumerate(layout.parts) if kind == "new")
-    if new:
-        updates = lax.squeeze(updates, new)
-    parts = [p for p in layout.parts if p[0] != "new"]
-    numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(k for k, (kind, _) in enumerate(parts) if kind == "window"),
-        inserted_window_dims=tuple(sorted(places.dropped)),
-        scatter_dims_to_operand_dims=tuple(places.indexed),
-    )
+    updates, numbers = layout.written(updates, places.dropped, places.indexed)
     plain = not places.has_arrays
     return (
         places.vectors, updates, numbers,

@@ -245,20 +245,9 @@ def _scatter_arguments(
             components.append((np.asarray(e.start, type_of_places(x.shape[e.axis])), ()))
             indexed.append(e.axis)
     indices = index_vectors(components, batch_shape)
-    lengths = [
-        batch_lengths[number] if kind == "batch" else sizes[number] if kind == "window" else 1
-        for kind, number in layout.parts
-    ]
+    lengths = layout.lengths(batch_lengths, sizes)
     updates = lax.full(tuple(lengths), 0, x.dtype) if y is None else _fitted(y, lengths)
-    new = tuple(k for k, (kind, _) in enumerate(layout.parts) if kind == "new")
-    if new:
-        updates = lax.squeeze(updates, new)
-    parts = [p for p in layout.parts if p[0] != "new"]
-    numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(k for k, (kind, _) in enumerate(parts) if kind == "window"),
-        inserted_window_dims=tuple(sorted(inserted)),
-        scatter_dims_to_operand_dims=tuple(indexed),
-    )
+    updates, numbers = layout.written(updates, inserted, indexed)
     flags = {
         "indices_are_sorted": is_sorted or (not has_arrays and all(e.step > 0 for e in own)),
         "unique_indices": is_unique or not has_arrays,

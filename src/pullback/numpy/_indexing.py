@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -333,6 +334,21 @@ class _Layout:
 
     index_shape: tuple[int, ...]
     parts: list[tuple[str, int]]
+
+    def lengths(self, batch: Sequence[int], windows: Mapping[int, int]) -> list[int]:
+        """The shape of x[index], by the lengths of the index arrays' axes and of what is taken of the operand's."""
+        return [batch[n] if kind == "batch" else windows[n] if kind == "window" else 1 for kind, n in self.parts]
+
+    def written(self, updates: Any, dropped: Sequence[int], indexed: Sequence[int]) -> tuple[Any, Any]:
+        """(updates, dimension numbers) of the scatter that writes updates of that shape."""
+        new = tuple(k for k, (kind, _) in enumerate(self.parts) if kind == "new")
+        kinds = [kind for kind, _ in self.parts if kind != "new"]
+        numbers = lax.ScatterDimensionNumbers(
+            update_window_dims=tuple(k for k, kind in enumerate(kinds) if kind == "window"),
+            inserted_window_dims=tuple(sorted(dropped)),
+            scatter_dims_to_operand_dims=tuple(indexed),
+        )
+        return lax.squeeze(updates, new) if new else updates, numbers
 
 
 def layout_of(entries: list[Entry], strided: bool = False) -> _Layout:

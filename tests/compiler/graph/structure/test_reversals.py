@@ -91,6 +91,10 @@ def test_some_arrays_from_the_other_end(length, reverse):
         _, (a, b, _, _) = scan(x, y[::-1])
         return scan(a[::-1], b)
 
+    def along_other_axes_too(x, y):
+        _, (a, _, d, e) = scan(x[::-1, ::-1], y[::-1])
+        return a[::-1, ::-1], d[::-1][:, ::-1], e[::-1, ::-1][::-1]
+
     def in_a_loop(x, y):
         def body(_, both):
             c, (a, b, _, _) = scan(both[0][::-1], both[1])
@@ -103,6 +107,7 @@ def test_some_arrays_from_the_other_end(length, reverse):
     check_from_ends(read_both_ways, x, y, reversals=3 if length > 1 else 2)
     check_from_ends(one_for_another, x, y, reversals=2)
     check_from_ends(in_a_loop, x, y, reversals=1)
+    check_from_ends(along_other_axes_too, x, y, reversals=5)
 
 
 def test_steps_in_turns_from_the_other_end():

@@ -420,9 +420,6 @@ def _rev(r: Rewriter, eqn: JaxprEqn) -> Any:
     x = eqn.invars[0]
     if all(x.aval.shape[d] == 1 for d in eqn.params["dimensions"]) or r.splat(x) is not None:
         return x
-    inner = r.definition(x, "rev")
-    if inner is not None and set(inner.params["dimensions"]) == set(eqn.params["dimensions"]):
-        return inner.invars[0]
     return None
 
 

@@ -3,6 +3,7 @@
     scan(f, c, xs[::-1])           =>      scan(f, c, xs, reverse=True), its rows reversed
     scan(f, c, xs[::-1])[::-1]     =>      scan(f, c, xs, reverse=True)
     cumsum(x[::-1])[::-1]          =>      cumsum(x, reverse=True)
+    x[::-1, ::-1][::-1]            =>      x[:, ::-1]
 
 Only where all that is scanned over is reversed, or the same in each step. What is reversed beside such arrays, before
 or after the loop, the loop reads or writes from the other end (`use_ends`, when no pass looks into loops any more):
@@ -55,7 +56,7 @@ def _cumulative(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 def use_ends(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program whose loops go through reversed arrays, and make those that are reversed later, from their ends."""
-    return Rewriter(closed, {"scan": (_ends,), "rev": (_made_reversed,)}, "ends").run(use_ends)
+    return Rewriter(closed, {"scan": (_ends,), "rev": (_twice,)}, "ends").run(use_ends)
 
 
 def _ends(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -71,9 +72,8 @@ def _ends(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     rows = [e.invars[0] if e is not None and turned else x for x, e, turned in zip(rows, reversals, read)]
     outs = r.emit(eqn.primitive, *eqn.invars[:first], *rows, **params | {"turned": (*read, *written)})
-    made = r.notes.setdefault("turned", set())
-    made.update(ys for ys, turned in zip(outs[carries:], written) if turned)
-    return outs
+    stacked = (r.emit("rev", ys, dimensions=(0,)) if turned else ys for ys, turned in zip(outs[carries:], written))
+    return [*outs[:carries], *stacked]
 
 
 def _only_reversed(r: Rewriter, ys: Var) -> bool:
@@ -83,10 +83,18 @@ def _only_reversed(r: Rewriter, ys: Var) -> bool:
     return reversed_ and len(readers) == r.uses[ys] > 0
 
 
-def _made_reversed(r: Rewriter, eqn: JaxprEqn) -> Any:
-    (x,) = eqn.invars
-    return x if x in r.notes.get("turned", ()) else None
+def _twice(r: Rewriter, eqn: JaxprEqn) -> Any:
+    inner = r.definition(eqn.invars[0], "rev")
+    if inner is None:
+        return None
+    (x,) = inner.invars
+    left = set(inner.params["dimensions"]) ^ set(eqn.params["dimensions"])
+    return r.emit("rev", x, dimensions=tuple(sorted(left))) if left else x
 
 
 _CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
-REVERSAL_RULES: dict[str, tuple[Rule, ...]] = {"scan": (_scan,), **dict.fromkeys(_CUMULATIVE, (_cumulative,))}
+REVERSAL_RULES: dict[str, tuple[Rule, ...]] = {
+    "scan": (_scan,),
+    "rev": (_twice,),
+    **dict.fromkeys(_CUMULATIVE, (_cumulative,)),
+}

@@ -17,7 +17,8 @@ enum Kind : int64_t {
     kRowsToReal = 3,    // back; imaginary parts of elements that have none are not read
     kTurnedColumns = 4,  // columns whose results are turned by the plan's coarse and fine angles, and stored as rows
     kUntangle = 5,  // count of the numbers, from number `block` on, that follow a real transform's complex one
-    kTangle = 6     // count of those that precede the one back
+    kTangle = 6,    // count of those that precede the one back
+    kArrays = 7     // count arrays of `inner` neighbouring columns that lie one after the other
 };
 
 // The fields of a plan, in order; offsets are into the table, and are of planes of real parts that are followed by

@@ -156,19 +156,27 @@ template <class T>
 void transform_all(const Task<T>& task) {
     if (task.kind == kUntangle || task.kind == kTangle) return by_circle(task);
     const int64_t n = task.plan[kLength], work = task.plan[kWork];
-    const bool columns = task.kind == kColumns || task.kind == kTurnedColumns;
-    const bool lanes = !columns && work < kLong<T> && task.count >= kMost<T>;
-    const int64_t width = columns ? task.count : lanes ? kMost<T> : 1;
+    const bool columns = task.kind == kColumns || task.kind == kTurnedColumns, arrays = task.kind == kArrays;
+    const int64_t inner = arrays ? task.inner : 1;
+    const bool lanes = !columns && work * inner < kLong<T> && task.count >= kMost<T>;
+    const int64_t width = columns ? task.count : lanes ? inner * kMost<T> : inner;
     int64_t rows = 1;
-    if (!columns && !lanes) {
-        const int64_t fit = kTogether / (4 * work * int64_t(sizeof(T)));
+    if (lanes) {
+        // As many to a lane as fill vectors when they are loaded and stored.
+        const bool real = task.kind == kRealRows || task.kind == kRowsToReal, odd = real && task.inner % 2;
+        const int64_t vector = odd ? kMost<T> : kMost<T> / 2, wanted = (vector + n * inner - 1) / (n * inner);
+        if (wanted * kMost<T> <= task.count) rows = wanted;
+    } else if (!columns) {
+        const int64_t fit = kTogether / (4 * work * inner * int64_t(sizeof(T)));
         rows = fit < 1 ? 1 : fit < task.count ? fit : task.count;
     }
     constexpr size_t kLine = 64;
     void* memory = alloca(size_t(Transform<T>::room(task, rows, width)) * sizeof(T) + kLine);
     T* room = reinterpret_cast<T*>((uintptr_t(memory) + kLine - 1) / kLine * kLine);
     Transform<T> transform(task, rows, width, room);
-    if (lanes) return batches(task, transform);
+    if (lanes && task.kind == kRealRows) return real_batches(task, transform, rows);
+    if (lanes && task.kind == kRowsToReal) return real_batches_back(task, transform, rows);
+    if (lanes) return complex_batches(task, transform, inner, rows);
     T *x = static_cast<T*>(const_cast<void*>(task.x)), *out = static_cast<T*>(task.out);
     const T sign = task.backward ? T(-1) : T(1), im_scale = task.backward ? -task.scale : task.scale;
     if (task.kind == kColumns)
@@ -182,7 +190,8 @@ void transform_all(const Task<T>& task) {
         } else if (task.kind == kRowsToReal) {
             rows_to_real(task, transform, x + 2 * row * (task.inner / 2 + 1), out + row * task.inner, count);
         } else {
-            transform.run({x + 2 * row * n, nullptr, 1}, {out + 2 * row * n, nullptr, 1}, count, sign, task.scale, im_scale);
+            const int64_t at = 2 * row * n * inner;
+            transform.run({x + at, nullptr, inner}, {out + at, nullptr, inner}, count, sign, task.scale, im_scale);
         }
     }
 }

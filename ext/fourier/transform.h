@@ -39,7 +39,7 @@ class Transform {
 
     // From complex numbers, whose rows are `stride` apart, to planes, and back; the first `rows` numbers of each.
     void gather(const Side<T>& in, const Side<T>& planes, int64_t rows, T sign) const {
-        rows_of(in, rows, n_, [&](int64_t from, int64_t to, auto lanes) PB_INLINED {
+        rows_of(in, rows, n_ * width_, [&](int64_t from, int64_t to, auto lanes) PB_INLINED {
             constexpr int L = decltype(lanes)::value;
             write<T, L, true>(planes, to, read<T, L, false>(in, from, sign), 1, 1);
         });
@@ -94,7 +94,7 @@ class Transform {
             steps.of[i].pass.count = count_;
             steps.of[i].kernel(steps.of[i].pass);
         }
-        if (steps.scatters) scatter(steps.result, *out, work_, n_, re_scale, im_scale);
+        if (steps.scatters) scatter(steps.result, *out, work_, n_ * width_, re_scale, im_scale);
         return steps.result;
     }
 
@@ -141,7 +141,8 @@ class Transform {
             } else {
                 g.width = width_, g.s = s;
             }
-            g.in_step = g.in.is_planes() ? this->step() : n_, g.out_step = g.out.is_planes() ? this->step() : n_;
+            g.in_step = g.in.is_planes() ? this->step() : n_ * width_;
+            g.out_step = g.out.is_planes() ? this->step() : n_ * width_;
             steps.of[i].kernel = kernel_for<T>(radix, lanes, way, g.in.is_planes(), g.out.is_planes());
             from = &to;
             s *= radix;
@@ -166,7 +167,7 @@ class Transform {
         const Side<T> back = passes(exchanged(there), exchanged(in_a ? b : a), exchanged(in_a ? a : b), nullptr, 1, 1, 1);
         const Side<T> done = exchanged(back);
         times_table(done, n_, cr, ci);
-        if (out) scatter(done, *out, n_, n_, re_scale, im_scale);
+        if (out) scatter(done, *out, n_, n_ * width_, re_scale, im_scale);
         return done;
     }
 

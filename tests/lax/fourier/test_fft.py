@@ -96,6 +96,36 @@ def test_short_programs():
         assert text.count("pb_fourier_f32") == 1 and "vector" not in text
 
 
+def test_few_short_transforms_are_calls():
+    """Straight code for each axis took three times as long to compile; of very many it runs twice as fast."""
+
+    def calls(f, *shape):
+        return pullback.jit(f).lower(spectrum(shape)).compile().as_text("nests").count("pb_fourier_f32")
+
+    assert calls(jnp.fft.fftn, 8, 8, 8) == calls(jnp.fft.ifftn, 3, 5, 7) == 3
+    assert (
+        calls(lambda x: jnp.fft.rfftn(x.real), 4, 6, 8) == calls(lambda x: jnp.fft.irfftn(x, (4, 6, 8)), 4, 6, 5) == 3
+    )
+    assert calls(jnp.fft.fft, 20_000, 4) == calls(lambda x: jnp.fft.rfft(x.real), 20_000, 8) == 0
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7, 8])
+def test_small_arrays_share_vectors(n, dtype):
+    """Rows of a few numbers and arrays of a few columns, less than fill vectors, as many, and some left over."""
+    with pullback.enable_x64(dtype == "complex128"):
+        for rows, columns in ((15, 1), (16, 1), (130, 1), (7, 3), (19, 2), (40, 4), (33, 5), (10, 30)):
+            x = spectrum((rows, n, columns), dtype)
+            got = pullback.jit(lambda x: (jnp.fft.fft(x, axis=1), jnp.fft.ifft(x, axis=1)))(x)
+            assert error(got[0], exact("fft", x, axis=1)) < BOUND[x.dtype.type]
+            assert error(got[1], exact("ifft", x, axis=1)) < BOUND[x.dtype.type]
+            flat = x.reshape(rows * columns, n)
+            half = flat[:, : n // 2 + 1]
+            got = pullback.jit(lambda x, h: (jnp.fft.rfft(x), jnp.fft.irfft(h, n)))(flat.real, half)
+            assert error(got[0], exact("rfft", flat.real)) < BOUND[x.dtype.type]
+            assert error(got[1], exact("irfft", half, n=n)) < BOUND[x.dtype.type]
+
+
 @pytest.mark.parametrize("n", [9, 15, 24, 31, 64, 96])
 @pytest.mark.parametrize("rows", [2, 15, 16, 17, 40])
 def test_rows_in_lanes_of_their_own(n, rows):
@@ -109,7 +139,7 @@ def test_rows_in_lanes_of_their_own(n, rows):
 
 
 def test_threads_change_nothing():
-    for shape, axis in (((300, 96), 1), ((60, 1024), 1), ((500, 45), 0), ((1 << 16,), 0)):
+    for shape, axis in (((300, 96), 1), ((60, 1024), 1), ((500, 45), 0), ((1 << 16,), 0), ((3000, 8, 4), 1)):
         x = spectrum(shape)
         transform = pullback.jit(lambda x, axis=axis: (jnp.fft.fft(x, axis=axis), jnp.fft.rfft(x.real, axis=axis)))
         results = []

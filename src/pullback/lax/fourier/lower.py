@@ -1,8 +1,9 @@
 """The lowering of discrete Fourier transforms: an axis at a time, by the passes of ext/fourier, which threads share.
 
-Transforms of a few numbers are straight code of the program. Lengths above LARGEST_LOCAL are transforms of n1 and of
-n2, n1 n2 = n: with j = j1 n2 + j2 and k = k1 + n1 k2 the sum over j2 of w^(j2 k1) w2^(j2 k2) times the sum over j1 of
-w1^(j1 k1) x[j]. What is between lies as [j2, k1], so that both read and the second writes neighbours together.
+Very many transforms of a few numbers are straight code of the program. Lengths above LARGEST_LOCAL are transforms of
+n1 and of n2, n1 n2 = n: with j = j1 n2 + j2 and k = k1 + n1 k2 the sum over j2 of w^(j2 k1) w2^(j2 k2) times the sum
+over j1 of w1^(j1 k1) x[j]. What is between lies as [j2, k1], so that both read and the second writes neighbours
+together.
 
 Measured: as loop nests of the program passes took 12 to 100 ms to compile for each length, where JAX takes 15; as calls
 they take 5 to 12.
@@ -22,8 +23,13 @@ from pullback.loops.ir.types import COMPLEX_OF, REAL_OF
 
 # From here on the library's order of walking through memory is no worse.
 LARGEST = 1 << 22
-# A transform up to this length is straight code.
-LARGEST_CODELET = 8
+# Transforms up to this length are straight code of the program where there are many; lanes of complex ones of eight are
+# full in the passes, too.
+LARGEST_CODELET, LARGEST_COMPLEX_CODELET = 8, 7
+# Up to so many numbers calls of passes are quick enough. Measured (single precision, ms to compile and us to run):
+# 8 x 8 x 8 as straight code 40 and 0.8, as calls 4 and 1.2, in JAX 12 and 3.9; 1,000 real rows of 8 21 and 2.3, as
+# calls 4 and 4.3, in JAX 16 and 17.
+MOST_CALLED = 1 << 13
 # Rows of transforms below a length go through passes together, as many as fill the widest vectors
 # (ext/fourier/tasks.h).
 TOGETHER, TOGETHER_BELOW = 16, 128
@@ -31,7 +37,7 @@ TOGETHER, TOGETHER_BELOW = 16, 128
 LEVEL_NS = 0.15
 
 # Kinds of ext/fourier/fourier.h.
-ROWS, COLUMNS, REAL_ROWS, ROWS_TO_REAL, TURNED_COLUMNS, UNTANGLE, TANGLE = range(7)
+ROWS, COLUMNS, REAL_ROWS, ROWS_TO_REAL, TURNED_COLUMNS, UNTANGLE, TANGLE, ARRAYS = range(8)
 
 
 def generates(lengths: tuple[int, ...], real: bool) -> bool:
@@ -61,16 +67,27 @@ def complex_axis(ctx: Any, source: Any, target: Any, axis: int, sign: int, divis
     n, outer, inner = shape[axis], math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     dtype = REAL_OF[source.dtype]
     work = _Calls(ctx, dtype, sign, divisor)
-    if n <= LARGEST_CODELET:
+    if _is_straight(n, outer * inner, LARGEST_COMPLEX_CODELET):
         _straight(ctx, source, target, n, inner, sign, divisor)
-    elif inner == 1:
+        return
+    if inner == 1:
         work.complex_rows(source, target, outer, n)
+        return
+    plan = plan_of(n, dtype)
+    width = block_width(n, inner, dtype)
+    if width == inner:
+        with work.chunks(outer, n, inner) as (o, count):
+            at = ctx.b.mul(o, ctx.b.index(n * inner))
+            work.call(ARRAYS, count, inner, plan, (source, at), (target, at))
     else:
-        plan = plan_of(n, dtype)
-        width = block_width(n, inner, dtype)
         with work.blocks(outer, inner, width, n) as (o, start, _):
             at = ctx.b.add(ctx.b.mul(o, ctx.b.index(n * inner)), start)
             work.call(COLUMNS, ctx.b.index(width), inner, plan, (source, at), (target, at))
+
+
+def _is_straight(n: int, count: int, largest: int) -> bool:
+    """Whether `count` transforms of n numbers are straight code; the passes have none of two and fewer."""
+    return n <= 2 or (n <= largest and count * n > MOST_CALLED)
 
 
 def _straight(ctx: Any, source: Any, target: Any, n: int, inner: int, sign: int, divisor: int) -> None:
@@ -92,7 +109,7 @@ def real_axis(ctx: Any, source: Any, target: Any) -> None:
     b, n, rows = ctx.b, source.shape[-1], math.prod(source.shape[:-1])
     dtype, half = source.dtype, n // 2
     work = _Calls(ctx, dtype, -1, 1)
-    if n <= LARGEST_CODELET:
+    if _is_straight(n, rows, LARGEST_CODELET):
         codelets = Codelets(b, dtype, -1)
         with ctx.loops((rows,)) as (o,):
             given = [ctx.load(source.reshaped((rows, n)), (o, k)) for k in range(n)]
@@ -130,7 +147,7 @@ def real_axis_back(ctx: Any, source: Any, target: Any, divisor: int) -> None:
     dtype, half, paired = target.dtype, n // 2, n % 2 == 0
     work = _Calls(ctx, dtype, 1, divisor)
     spectrum, result = source.reshaped((rows, half + 1)), target.reshaped((rows, n))
-    if n <= LARGEST_CODELET:
+    if _is_straight(n, rows, LARGEST_CODELET):
         codelets = Codelets(b, dtype, 1)
         with ctx.loops((rows,)) as (o,):
             given = [b.let(ctx.load(spectrum, (o, k))) for k in range(half + 1)]
@@ -210,10 +227,10 @@ class _Calls:
         return (memory, at) if memory.dtype in REAL_OF else (memory, self.b.mul(at, self.b.index(2)))
 
     @contextmanager
-    def chunks(self, rows: int, n: int) -> Iterator[tuple[Expr, Expr]]:
-        """(the first row, how many rows) of pieces of work that are worth a task each."""
-        each = -(-rows // _pieces(rows * _nanoseconds(n), rows))
-        if work_length(n) < TOGETHER_BELOW:
+    def chunks(self, rows: int, n: int, inner: int = 1) -> Iterator[tuple[Expr, Expr]]:
+        """(the first row, how many rows) of pieces of work that are worth a task each; rows are of `inner` columns."""
+        each = -(-rows // _pieces(rows * inner * _nanoseconds(n), rows))
+        if work_length(n) * inner < TOGETHER_BELOW:
             each = min(-(-each // TOGETHER) * TOGETHER, rows)
         b, pieces = self.b, -(-rows // each)
         if pieces <= 1:

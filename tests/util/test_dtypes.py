@@ -55,7 +55,6 @@ def test_promote_types_is_not_canonicalized():
     assert dtypes.promote_types("int64", "int32") == np.int64
     assert dtypes.promote_types("int8", "uint64") == np.float64
     assert dtypes.promote_types(int, "float16") == np.float16
-    assert dtypes.promote_types("int64", "float16", weak_a=True) == np.float16
 
 
 class Traced:

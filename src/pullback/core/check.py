@@ -59,6 +59,6 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
             )
 
 
-def _around(jaxpr: Jaxpr, number: int, lines: int = 10) -> str:
-    shown = range(max(0, number - lines), min(len(jaxpr.eqns), number + lines + 1))
+def _around(jaxpr: Jaxpr, number: int) -> str:
+    shown = range(max(0, number - 10), min(len(jaxpr.eqns), number + 11))
     return "\n".join(f"{'-> ' if i == number else '   '}{i}: {jaxpr.eqns[i]}" for i in shown)

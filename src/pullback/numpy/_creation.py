@@ -37,10 +37,6 @@ def default_float() -> np.dtype:
     return np.dtype(dtypes.canonicalize_dtype(np.float64))
 
 
-def _int() -> np.dtype:
-    return np.dtype(dtypes.canonicalize_dtype(np.int64))
-
-
 def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:
     """x on the device, or laid out by out_sharding, if one of them is given; ValueError if both are."""
     if device is None:

@@ -65,7 +65,7 @@ def further(axes: Axes, more: Axes, free: set[Any]) -> Axes:
     return (*axes, *(a for a in more[len(axes) :] if a in free)) if more[: len(axes)] == axes else axes
 
 
-def propagate(jaxpr: Jaxpr, ins: Sequence[Cut | None], mesh: Sizes, outs: Sequence[Cut | None] | None = None) -> Known:
+def propagate(jaxpr: Jaxpr, ins: Sequence[Cut | None], mesh: Sizes) -> Known:
     """The cuts of the variables of a flat program of which something is known."""
     known: Known = {v: cut for v, cut in zip(jaxpr.invars, ins, strict=True) if cut is not None}
     fixed, open_axes = set(known), dict[Any, set[Any]]()
@@ -84,9 +84,6 @@ def propagate(jaxpr: Jaxpr, ins: Sequence[Cut | None], mesh: Sizes, outs: Sequen
         before = dict(known)
         for eqn in jaxpr.eqns:
             pass_.forward(eqn)
-        for atom, cut in zip(jaxpr.outvars, outs or ()):
-            if cut is not None and not isinstance(atom, Literal) and atom not in known:
-                known[atom] = cut
         for eqn in reversed(jaxpr.eqns):
             pass_.backward(eqn)
         if known == before:

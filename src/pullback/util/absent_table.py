@@ -10,7 +10,6 @@ REASONS = {
     "xla": "belongs to XLA's runtime, which is not here",
     "gpu": "belongs to GPUs or TPUs or to cuDNN, and there is none of them",
     "pallas": "belongs to Pallas, whose kernels are compiled for GPUs and TPUs through MLIR, which is not here",
-    "processes": "is for several processes or machines, and there is one",
     "internal": "is a part of JAX's own implementation, which is another here",
     "unwritten": "is not written yet",
 }
@@ -74,7 +73,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "experimental.multihost_utils": {
-        "processes": (
+        "internal": (
             "global_array_to_host_local_array_impl(arr, *, global_mesh, pspec)", "global_array_to_host_local_array_p",
             "gtl_abstract_eval(arr, *, global_mesh, pspec)",
             "host_local_array_to_global_array_impl(arr, *, global_mesh, pspec)", "host_local_array_to_global_array_p",
@@ -265,7 +264,7 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "experimental.transfer": {
-        "processes": (
+        "xla": (
             "TransferConnection", "TransferServer", "start_transfer_server",
         ),
     },

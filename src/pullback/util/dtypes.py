@@ -419,17 +419,12 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
-def promote_types(a: Any, b: Any, weak_a: bool = False, weak_b: bool = False) -> Any:
-    """The promoted dtype of two dtypes, not canonicalized; `int`, `float` and `complex`, and those said to be weak, are
-    Python scalars. Raises TypePromotionError as `result_type`.
+def promote_types(a: Any, b: Any) -> Any:
+    """The promoted dtype of two dtypes, not canonicalized; `int`, `float` and `complex` are Python scalars.
+
+    Raises TypePromotionError as `result_type`.
     """
-    nodes: list[Any] = []
-    for spec, weak in ((a, weak_a), (b, weak_b)):
-        if isinstance(spec, type) and spec in _PYTHON_SCALARS:
-            nodes.append(spec)
-        else:
-            dtype = as_dtype(spec)
-            nodes.append(scalar_type_of(dtype) if weak and kind_of(dtype) != "b" else dtype)
+    nodes = [spec if isinstance(spec, type) and spec in _PYTHON_SCALARS else as_dtype(spec) for spec in (a, b)]
     joined = _join(_config.value_of("jax_numpy_dtype_promotion"), frozenset(nodes), tuple(nodes))
     return python_scalar_dtypes[joined] if isinstance(joined, type) else joined
 
@@ -548,16 +543,16 @@ def wrapped_integer(value: int, dtype: Any) -> int:
     return (value - low) % (1 << limits.bits) + low
 
 
-def python_scalar_to_numpy(x: Any, dtype: Any = None, *, strict: bool = True) -> np.ndarray:
+def python_scalar_to_numpy(x: Any, dtype: Any = None) -> np.ndarray:
     """A Python (or NumPy) scalar as a 0-d array of `dtype` (default: the canonical type of its kind).
 
-    Raises OverflowError for an int that does not fit (`strict`); NumPy scalars wrap instead.
+    Raises OverflowError for an int that does not fit; NumPy scalars wrap instead.
     """
     if dtype is None:
         target: Any = canonicalize_dtype(python_scalar_dtypes.get(type(x)) or dtype_of(x))
     else:
         target = as_dtype(dtype)
-    if strict and isinstance(x, int) and not isinstance(x, (bool, np.generic)) and kind_of(target) in "iu":
+    if isinstance(x, int) and not isinstance(x, (bool, np.generic)) and kind_of(target) in "iu":
         limits = iinfo(target)
         if not int(limits.min) <= x <= int(limits.max):
             raise OverflowError(

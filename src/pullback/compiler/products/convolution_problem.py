@@ -364,10 +364,9 @@ def call_indexed(
     inner: int,
     rows: int,
     columns: int,
-    panel: int | None = None,
     words: bool = False,
 ) -> None:
-    """out[i, j] = sum over k of left[i, x_at[k]] * right[y_at[k] + j], or right in panels so far apart; of `words`."""
+    """out[i, j] = sum over k of left[i, x_at[k]] * right[y_at[k] + j]; of `words`."""
     count = -(-out.shape[1] // columns)
     fields = dict.fromkeys(SIZES, 0) | {
         "rows": out.shape[0],
@@ -375,8 +374,8 @@ def call_indexed(
         "inner": inner,
         "columns": out.shape[1],
         "x_row": left.strides[0],
-        "y_panel": columns if panel is None else panel,
-        "y_last": out.shape[1] - columns if panel is None else (count - 1) * panel,
+        "y_panel": columns,
+        "y_last": out.shape[1] - columns,
         "out_row": out.strides[0],
     }
     sizes = contiguous(ctx.lowering.scalar_constant(np.array(list(fields.values()), np.int64)), (len(SIZES),))

@@ -122,9 +122,6 @@ class COO(_Matrix):
         _check_matrix("COO", mat)
         return cls((mat.data, mat.indices[:, 0], mat.indices[:, 1]), shape=mat.shape, rows_sorted=mat.indices_sorted)
 
-    def _sort_indices(self) -> COO:
-        return COO.of_bcoo(self.to_bcoo().sort_indices())
-
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         return BCOO((self.data, jnp.stack([self.row, self.col], axis=-1)), shape=self.shape)

@@ -82,9 +82,9 @@ def _times(x, value):
     return mul_p.bind(x, constant(x, value))
 
 
-def _special(name, doc, jvp, samples, cost=40):
+def _special(name, doc, jvp, samples):
     return unary(
-        name, doc=doc, accepts=FLOAT, reference=_compiled(name), jvp=jvp, lower=op(name), samples=samples, cost=cost
+        name, doc=doc, accepts=FLOAT, reference=_compiled(name), jvp=jvp, lower=op(name), samples=samples, cost=40
     )
 
 

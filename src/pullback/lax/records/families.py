@@ -360,7 +360,7 @@ def check_accuracy(name: str, accuracy: Any) -> None:
         raise NotImplementedError(f"Accuracy {accuracy} not supported: {name}: argument 'accuracy' must be {accepted}")
 
 
-def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False, name: str | None = None) -> Callable:
+def unary_function(p: Primitive, accuracy: bool = False, name: str | None = None) -> Callable:
     """The public function of a unary primitive. `accuracy` is JAX's argument; ours are as accurate as any
     setting asks.
     """
@@ -382,15 +382,10 @@ def unary_function(p: Primitive, doc: str | None = None, accuracy: bool = False,
             shorten(error, sys._getframe())
             raise
 
-    return _named(with_accuracy if accuracy else plain, name, doc or p.doc)
+    return _named(with_accuracy if accuracy else plain, name, p.doc)
 
 
-def binary_function(
-    p: Primitive,
-    doc: str | None = None,
-    name: str | None = None,
-    arguments: tuple[str, str] = ("x", "y"),
-) -> Callable:
+def binary_function(p: Primitive, name: str | None = None, arguments: tuple[str, str] = ("x", "y")) -> Callable:
     """The public function of a binary primitive: scalars broadcast, and dimensions of size 1."""
     name, bind, accepts = name or p.name, p.bind, p.accepts
 
@@ -412,7 +407,7 @@ def binary_function(
         def function(x1, x2):
             return bind(*broadcast_operands(name, x1, x2, accepts=accepts))
 
-    return _named(function, name, doc or p.doc)
+    return _named(function, name, p.doc)
 
 
 def broadcast_operands(name: str, *operands: Any, same_dtypes: bool = True, accepts: Sequence[str] = ()) -> list[Any]:

@@ -54,10 +54,9 @@ def alignment(dtype: str) -> int:
     return ITEMSIZE[REAL_OF.get(dtype, dtype)]
 
 
-def int_type(dtype: str, lanes: int = 1) -> str:
+def int_type(dtype: str) -> str:
     """The integer type as wide as a register of `dtype`."""
-    name = {"float": "i32", "double": "i64"}.get(_REGISTER[dtype], _REGISTER[dtype])
-    return name if lanes == 1 else f"<{lanes} x {name}>"
+    return {"float": "i32", "double": "i64"}.get(_REGISTER[dtype], _REGISTER[dtype])
 
 
 def register_bytes(dtype: str) -> int:

@@ -59,7 +59,7 @@ def executable(closed: ClosedJaxpr, name: str, ready: bool = False) -> Any:
     return closed.cached("blockwise", lambda: (over_blocks(closed, compile_jaxpr(kernel, name=name), size, name),))[0]
 
 
-def over_blocks(closed: ClosedJaxpr, kernel: Any, size: int, name: str, block: int = BLOCK) -> Any:
+def over_blocks(closed: ClosedJaxpr, kernel: Any, size: int, name: str) -> Any:
     """The executable of a jaxpr of arrays of a size that runs its program for a block; None if that does not serve."""
     native = kernel.native
     if native.compiled is None or native.facts.host_calls or native.arena_bytes > _core.BLOCK_ARENA:
@@ -78,7 +78,7 @@ def over_blocks(closed: ClosedJaxpr, kernel: Any, size: int, name: str, block: i
         interruptible=True,
         name=name,
         blocks=(
-            *(block, size, max(1, PART // (block * cost)), native.arena_bytes),
+            *(BLOCK, size, max(1, PART // (BLOCK * cost)), native.arena_bytes),
             [a.dtype.itemsize if a.size == size else 0 for a in avals],
         ),
         placing=Placing(closed),

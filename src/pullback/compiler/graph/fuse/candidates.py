@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from pullback.core.avals import ShapedArray
 from pullback.loops.schedule.cost import APART, SQUARE_ACCESS
-from pullback.loops.schedule.machine import NOMINAL, Machine
+from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.price import overlapped, source_ns
 from pullback.loops.schedule.space import LANES
 from pullback.util.record import frozen_record
@@ -41,7 +41,6 @@ def is_repeated(
     sources: Sequence[ShapedArray],
     uses: Sequence[Use],
     rows: int = 1,
-    machine: Machine = NOMINAL,
 ) -> bool:
     """Whether a value that the first cache does not hold is quicker to repeat than to store.
 
@@ -49,24 +48,24 @@ def is_repeated(
     after the other.
     """
     item = aval.dtype.itemsize
-    op_ns = machine.op_ns * max(item, 4) / machine.vector_bytes
+    op_ns = NOMINAL.op_ns * max(item, 4) / NOMINAL.vector_bytes
     size, made_of = aval.size * item, sum(v.size * v.dtype.itemsize for v in sources)
     near = (size + made_of) / max(rows, 1)  # bytes that a program goes through from writing a value to reading it
-    if not size or near <= machine.first.bytes:
+    if not size or near <= NOMINAL.first.bytes:
         return False
-    line_ns = source_ns(near, machine)
+    line_ns = source_ns(near, NOMINAL)
     # A larger array is read at elements that lie apart.
     loads = sum(1.0 if v.size < 2 * aval.size else APART * LANES for v in sources)
     once = operations + loads
-    written = 2 if near > machine.last.bytes else 1  # lines that are not in a cache come before they are written
+    written = 2 if near > NOMINAL.last.bytes else 1  # lines that are not in a cache come before they are written
     stored_ops, stored_bytes = aval.size * (once + 1), made_of + size * written
     repeated_ops = repeated_bytes = 0.0
     for use in uses:
-        load, far = (SQUARE_ACCESS * LANES, machine.far) if use.turned else (1.0, 1.0)
+        load, far = (SQUARE_ACCESS * LANES, NOMINAL.far) if use.turned else (1.0, 1.0)
         stored_ops += use.evaluations * load
         stored_bytes += size * far
         repeated_ops += use.evaluations * (operations + loads * load)
         repeated_bytes += use.again * far
-    byte_ns = line_ns / machine.line
+    byte_ns = line_ns / NOMINAL.line
     stored = overlapped(op_ns * stored_ops, byte_ns * stored_bytes)
     return overlapped(op_ns * repeated_ops, byte_ns * repeated_bytes) <= stored

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 from pullback.core.dimensions import index as size_of
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.movement.shape import inverse_permutation
+from pullback.lax.movement.window_slices import stacked_windows
 from pullback.lax.products.conv import *
 from pullback.lax.products.conv import _restored
 from pullback.lax.products.conv_shapes import *
@@ -32,6 +32,9 @@ __all__ = [
 ]
 
 Array = Any
+
+# MAX_CHOICES of loops/passes/unroll.py, which is not imported for it: programs found on disk need no compiler.
+UNROLLED = 64
 
 
 def _ints(values):
@@ -259,7 +262,7 @@ def conv_general_dilated_patches(
             f"{filter_shape}, got shape {lhs.shape}"
         )
     spec = conv_dimension_numbers(lhs.shape, (1,) * lhs.ndim, dimension_numbers)
-    channels, size, n = lhs.shape[spec.lhs_spec[1]], math.prod(filter_shape), len(filter_shape)
+    channels, size = lhs.shape[spec.lhs_spec[1]], math.prod(filter_shape)
     kernel = ShapedArray(_in_order((channels * size, 1, *filter_shape), spec.rhs_spec), lhs.dtype)
     params = _params(
         *(lhs.shape, kernel.shape, spec, window_strides, padding, lhs_dilation, rhs_dilation),
@@ -271,25 +274,14 @@ def conv_general_dilated_patches(
         return lax.full(out.shape, 0, out.dtype)
     gaps = [(low, high, d - 1) for (low, high), d in zip(params["padding"], params["lhs_dilation"])]
     x = lax.pad(lax.transpose(lhs, spec.lhs_spec), np.zeros((), lhs.dtype), [(0, 0, 0), (0, 0, 0), *gaps])
-    # Of large windows, and of those that do not meet, along one dimension after the other: fewer slices, and their
-    # derivative is sums of few. (Blocks of 8 x 8: gradient 92 us, 800 by 64 slices.)
+    # Windows of up to UNROLLED places are one choice among slices, which is unrolled. Larger ones, and those that do
+    # not overlap, are written along one axis after another: fewer slices, and their derivative is sums of few (blocks
+    # of 8 x 8: gradient 92 us, 800 by 64 slices).
     apart = all(k <= stride for k, stride in zip(filter_shape, params["window_strides"]))
-    groups = [(k,) for k in range(n)] if apart or size > _WRITTEN_OUT else [tuple(range(n))]
-    for group in groups:
-        parts = []
-        for place in itertools.product(*(range(filter_shape[k]) for k in group)):
-            start, limit, step = [0] * x.ndim, list(x.shape), [1] * x.ndim
-            for k, at in zip(group, place):
-                axis, stride = x.ndim - n + k, params["window_strides"][k]
-                start[axis], step[axis] = at * params["rhs_dilation"][k], stride
-                limit[axis] = start[axis] + (counts[k] - 1) * stride + 1
-            parts.append(lax.expand_dims(lax.slice(x, start, limit, step), (x.ndim - n,)))
-        x = lax.concatenate(parts, x.ndim - n)
+    strides, dilations = params["window_strides"], params["rhs_dilation"]
+    x = stacked_windows(x, filter_shape, strides, dilations, counts, together=not apart and size <= UNROLLED)
     x = lax.reshape(x, (lhs.shape[spec.lhs_spec[0]], channels * size, *counts))
     return lax.convert_element_type(_restored(x, spec.out_spec), out.dtype)
-
-
-_WRITTEN_OUT = 64  # places of a window, of which as many are chosen among without a loop
 
 
 def _in_order(sizes: Sequence[Any], spec: Sequence[int]) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from pullback.core.dimensions import index as size_of
 from pullback.core.explain import check
 from pullback.core.kinds import SEQUENCE, optional
 from pullback.core.lowering import Nest
+from pullback.lax.movement.window_slices import stacked_windows
 from pullback.lax.products.conv_shapes import dilated, padtype_to_pads
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import fold, loops
@@ -308,14 +309,9 @@ def _general_tree(args, jaxpr, consts=(), **params):
 
 
 def _elements(x, fill, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation):
-    """(window flattened, *shape): the elements of all windows, by slices along one axis after another."""
+    """(window flattened, *shape): the elements of all windows."""
     x = lax.pad(x, fill, [(low, high, by - 1) for (low, high), by in zip(padding, base_dilation)])
-    for d, (k, n) in enumerate(zip(window_dimensions, shape)):
-        step, axis = window_strides[d], 2 * d
-        starts = [j * window_dilation[d] for j in range(k)]
-        slices = [lax.slice_in_dim(x, start, start + (n - 1) * step + 1, step, axis) for start in starts]
-        x = lax.concatenate([lax.expand_dims(each, (axis,)) for each in slices], axis)
-    x = lax.transpose(x, (*range(0, x.ndim, 2), *range(1, x.ndim, 2)))
+    x = stacked_windows(x, window_dimensions, window_strides, window_dilation, shape)
     return lax.reshape(x, (math.prod(window_dimensions), *shape))
 
 

@@ -150,16 +150,7 @@ def _with_references(
 def _run(
     function: Callable, name: str, args: tuple, mesh: Any, in_specs: Any, out_specs: Any, chosen: frozenset, check: bool
 ) -> Any:
-    if not isinstance(mesh, (Mesh, AbstractMesh)):
-        raise TypeError(
-            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its argument "
-            f"'mesh', but got {mesh!r} of type {type(mesh)}"
-        )
-    if not chosen <= set(mesh.axis_names):
-        raise ValueError(
-            f"jax.shard_map requires axis_names={chosen} to be a subset of mesh.axis_names="
-            f"{frozenset(mesh.axis_names)} (shard_map of {name})"
-        )
+    _check_axes(mesh, chosen, name)
     manual = chosen or frozenset(mesh.axis_names)
     axes = axes_of(mesh, manual)
     function, args, in_specs = _without_objects(function, args, in_specs)
@@ -198,33 +189,19 @@ def _run(
         parts = tuple(entered(x, spec) for x, spec in zip(parts, said_ins, strict=True))
         out = function(*tree_unflatten(tree, parts))
         outs, out_tree = arguments.flatten_result(out, function, "shard_map")
-        outs = [y if hasattr(y, "aval") else hooks.asarray(y) for y in outs]
         said = out_specs.made() if hasattr(out_specs, "made") else out_specs
         found = _specs("shard_map out_specs", said, out, axes)
-        result[:] = out_tree, [_of_terms(_without_state(spec), _terms(spec, mesh)) for spec in found], found
-        for (path, _), y, spec in zip(tree_flatten_with_path(out)[0], outs, found, strict=True):
-            if len(spec) > y.ndim:
-                raise ValueError(
-                    f"shard_map applied to the function '{name}' was given an out_specs entry which is too long to be "
-                    f"compatible with the corresponding output value from the function: {spec} is for {len(spec)} "
-                    f"dimensions, and the result{keystr(path)} is {typeof(y).untyped.str_short()}, of {y.ndim}"
-                )
-        _check_states(outs, found, mesh, check, name)
-        outs = [left(y, spec, _terms(spec, mesh)) for y, spec in zip(outs, found, strict=True)]
-        if not check:
-            return outs
-        # A result that is the same along an axis of its spec is there once for each device.
-        return [
-            to_varying(y, tuple(axes_of(mesh, frozenset(all_names_of(s)))))
-            for y, s in zip(outs, result[1], strict=True)
-        ]
+        result[:] = out_tree, found
+        return _given_back(out, outs, found, mesh, check, name)
 
-    parts = [part_type(type_on_mesh(x), spec, mesh, manual, check) for x, spec in zip(leaves, specs, strict=True)]
+    types = [part_type(type_on_mesh(x), spec, mesh, manual, check) for x, spec in zip(leaves, specs, strict=True)]
     with inside(mesh, manual, check):
-        closed, consts = hoist_tracers(trace(body, parts, DebugInfo("shard_map", name)))
+        closed, consts = hoist_tracers(trace(body, types, DebugInfo("shard_map", name)))
         closed, consts = reading("shard_map", closed, consts)
+    out_tree, said_outs = result
+    given_back = [_of_terms(spec, mesh) for spec in said_outs]
     if check:
-        _check_results(closed.out_avals, result[1], axes, name)
+        _check_results(closed.out_avals, given_back, axes, name)
     outs = shard_map_p.bind(
         *consts,
         *leaves,
@@ -233,13 +210,49 @@ def _run(
         jaxpr=closed,
         mesh=mesh,
         newly_manual_axes=manual,
-        out_specs=tuple(result[1]),
+        out_specs=tuple(given_back),
     )
     outs = [
         _in_state_of(y, mesh, spec) if spec.unreduced or spec.reduced else y
-        for y, spec in zip(outs, result[2], strict=True)
+        for y, spec in zip(outs, said_outs, strict=True)
     ]
-    return tree_unflatten(result[0], outs)
+    return tree_unflatten(out_tree, outs)
+
+
+def _check_axes(mesh: Any, chosen: frozenset, name: str) -> None:
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(
+            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its argument "
+            f"'mesh', but got {mesh!r} of type {type(mesh)}"
+        )
+    if not chosen <= set(mesh.axis_names):
+        raise ValueError(
+            f"jax.shard_map requires axis_names={chosen} to be a subset of mesh.axis_names="
+            f"{frozenset(mesh.axis_names)} (shard_map of {name})"
+        )
+
+
+def _given_back(
+    out: Any, leaves: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, check: bool, name: str
+) -> list[Any]:
+    """The leaves of a function's result as the equation gives them: with a dimension for each axis of terms."""
+    ys = [y if hasattr(y, "aval") else hooks.asarray(y) for y in leaves]
+    for (path, _), y, spec in zip(tree_flatten_with_path(out)[0], ys, specs, strict=True):
+        if len(spec) > y.ndim:
+            raise ValueError(
+                f"shard_map applied to the function '{name}' was given an out_specs entry which is too long to be "
+                f"compatible with the corresponding output value from the function: {spec} is for {len(spec)} "
+                f"dimensions, and the result{keystr(path)} is {typeof(y).untyped.str_short()}, of {y.ndim}"
+            )
+    _check_states(ys, specs, mesh, check, name)
+    ys = [left(y, spec, _terms(spec, mesh)) for y, spec in zip(ys, specs, strict=True)]
+    if not check:
+        return ys
+    # A result that is the same along an axis of its spec is there once for each device.
+    return [
+        to_varying(y, tuple(axes_of(mesh, frozenset(all_names_of(_of_terms(spec, mesh))))))
+        for y, spec in zip(ys, specs, strict=True)
+    ]
 
 
 def _runs_at_once(mesh: Any, manual: frozenset, leaves: Sequence[Any]) -> bool:
@@ -281,9 +294,12 @@ def _terms(spec: PartitionSpec, mesh: Any) -> tuple[Any, ...]:
     return tuple(axis for axis in mesh.axis_names if axis in spec.unreduced)
 
 
-def _of_terms(spec: PartitionSpec, terms: tuple[Any, ...]) -> PartitionSpec:
-    """That of the terms of a result: an array with a dimension for each of these axes before its own."""
-    return spec.update(partitions=(*terms, *spec.partitions)) if terms else spec
+def _of_terms(spec: PartitionSpec, mesh: Any) -> PartitionSpec:
+    """That of the terms of a result: an array with a dimension for each axis that is left to be summed before its
+    own.
+    """
+    terms, plain = _terms(spec, mesh), _without_state(spec)
+    return plain.update(partitions=(*terms, *plain.partitions)) if terms else plain
 
 
 def _in_state_of(y: Any, mesh: Any, spec: PartitionSpec) -> Any:

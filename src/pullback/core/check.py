@@ -54,9 +54,7 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
         raise JaxprTypeError(f"{eqn.primitive.name} has {len(avals)} results, the equation binds {len(eqn.outvars)}")
     for aval, var in zip(avals, eqn.outvars):
         if (aval.shape, aval.dtype) != (var.aval.shape, var.aval.dtype):
-            raise JaxprTypeError(
-                f"{eqn.primitive.name} gives {aval.short()}, the equation says {var.aval.short()}"
-            )
+            raise JaxprTypeError(f"{eqn.primitive.name} gives {aval.short()}, the equation says {var.aval.short()}")
 
 
 def _around(jaxpr: Jaxpr, number: int) -> str:

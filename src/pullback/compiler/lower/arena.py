@@ -1,4 +1,4 @@
-"""Places temporaries in one arena: those that are not alive at the same time share memory.
+"""Buffer assignment: temporaries get places in one arena, and those that are not alive at the same time share memory.
 
 A temporary is alive from the first statement that mentions it to the last. One that is used inside of a loop and
 outside of it is alive during the whole loop; one used inside only is dead between the iterations, so the rule applies

@@ -1,4 +1,5 @@
-"""Squares: as many iterations of a parallel loop as the vector loop around it has lanes, side by side.
+"""Squares (register tiles that are transposed): as many iterations of a parallel loop as the vector loop around it has
+lanes, side by side.
 
 What lies one after the other along the inner loop but far apart from lane to lane is read, or written, as whole vectors
 along the inner loop, and the square of registers is transposed by shuffles. A transpose, alone or in an expression, so

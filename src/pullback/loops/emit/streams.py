@@ -1,4 +1,5 @@
-"""Streamed loops: their stores go past the caches, in whole lines. And rows, whose usual stores are whole lines, too.
+"""Streamed loops: their stores are non-temporal (past the caches), in whole lines. And rows, whose usual stores are
+whole lines, too.
 
 A streamed store does not read its line first, and leaves the caches to others; it has to begin a line. So the vectors
 from the first line on are stored so, then the first and the last one as usual: iterations may be repeated. Where lines

@@ -1,4 +1,4 @@
-"""Blocks: loops of steps that do not wait for each other, each a loop of unknown length, are loops of no order.
+"""Blocks: a sequential loop of steps that do not depend on each other, each a `while` loop, is a parallel one.
 
 Threads then share the steps. They come from loops over batches, of which the elements of a block go on until they are
 done (`compiler/graph/structure/blocks.py`).

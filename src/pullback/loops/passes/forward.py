@@ -1,4 +1,4 @@
-"""Straight code reads what it stored from registers, and stores each element once, at its end.
+"""Store-to-load forwarding: straight code reads what it stored from registers, and stores an element once, at the end.
 
     y[i*2] = a                                 =>      let a' = a
     y[i*2 + 1] = b                                     let b' = b

@@ -1,4 +1,4 @@
-"""Merge: loops one in the other that walk along memory as one do so as one.
+"""Merge (loop collapsing): nested loops that walk along memory as one loop would become that loop.
 
     parallel i < 1000 { parallel j < 12 { y[i*12 + j + 12] = x[i*12 + j] } }
     =>  parallel i < 12000 { y[i + 12] = x[i] }

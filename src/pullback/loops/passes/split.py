@@ -1,4 +1,5 @@
-"""Split: a loop whose conditions change at known iterations becomes one loop for each stretch in between.
+"""Split (index-set splitting): a loop whose conditions change at known iterations becomes one loop for each stretch in
+between.
 
 Needs: simplified indices. Guarantees: the same iterations in the same order, and in each part conditions that are
 known. Concatenation, padding and shifting become plain copies; without this each lane asks whether it may load. The

@@ -135,41 +135,40 @@ class _Unroll:
         for stmt in body:
             match stmt:
                 case Loop():
-                    inside = None  # or steps, as its iterations are known once they are straight code
-                    if steps is not None and stmt.role in ("parallel", "reduce") and _is_short(stmt):
-                        inside = steps - {stmt.var}
-                    block = self.inside(stmt, stmt.body, _varying(stmt) if _is_steps(stmt) else inside)
-                    if inside is not None and not _is_state(_with(stmt, block), inside):
-                        rows = self.rows(stmt, self.inside(stmt, stmt.body, inside, state=False))
-                        apart = Loop(stmt.var, stmt.extent, "vector", block)  # reads and stores what lies a row apart
-                        if rows is not None and cost(_in_lanes((rows,))) < cost((apart,)):
-                            result.append(rows)
-                            continue
-                    if _is_short_axis(stmt, block):
-                        straight = self.axis(block)
-                        block = straight if _are_moves(block) or self.pays(stmt, block, straight) else block
-                    if stmt.role == "parallel" and isinstance(stmt.extent, Const) and stmt.extent.value >= LANES:
-                        own = {b for b, count in _touched((stmt,)).items() if count == self.touched[b]}
-                        block = forwarded(block, self.new, own)
-                    stmt = _with(stmt, block)
-                    if _is_tiny(stmt) or (state and steps is not None and _is_state(stmt, steps)):
-                        result += self.straight(stmt, steps is not None)
-                        continue
-                    if _chooses(stmt) and operations(computed(_roots(chosen := self.straight(stmt, True)))) <= MAX_OPS:
-                        result += chosen
-                        continue
-                    if (
-                        _takes_bits(stmt)
-                        and operations(computed(_roots(chosen := self.straight(stmt, True)))) <= MAX_BITS
-                    ):
-                        self.asks = True
-                        result += chosen
-                        continue
+                    result += self.loop(stmt, steps, state)
                 case If() | While():
                     block_of = functools.partial(self.inside, stmt)
-                    stmt = with_blocks(stmt, block_of, _varying(stmt) if _is_steps(stmt) else steps)
-            result.append(stmt)
+                    result.append(with_blocks(stmt, block_of, _varying(stmt) if _is_steps(stmt) else steps))
+                case _:
+                    result.append(stmt)
         return tuple(result)
+
+    def loop(self, loop: Loop, steps: Varying | None, state: bool) -> list[Stmt]:
+        """A loop as what takes least of it: itself, one loop along its rows, or straight code."""
+        inside = None  # or steps, as its iterations are known once they are straight code
+        if steps is not None and loop.role in ("parallel", "reduce") and _is_short(loop):
+            inside = steps - {loop.var}
+        block = self.inside(loop, loop.body, _varying(loop) if _is_steps(loop) else inside)
+        if inside is not None and not _is_state(_with(loop, block), inside):
+            rows = self.rows(loop, self.inside(loop, loop.body, inside, state=False))
+            apart = Loop(loop.var, loop.extent, "vector", block)  # reads and stores what lies a row apart
+            if rows is not None and cost(_in_lanes((rows,))) < cost((apart,)):
+                return [rows]
+        if _is_short_axis(loop, block):
+            straight = self.axis(block)
+            block = straight if _are_moves(block) or self.pays(loop, block, straight) else block
+        if loop.role == "parallel" and isinstance(loop.extent, Const) and loop.extent.value >= LANES:
+            own = {b for b, count in _touched((loop,)).items() if count == self.touched[b]}
+            block = forwarded(block, self.new, own)
+        loop = _with(loop, block)
+        if _is_tiny(loop) or (state and steps is not None and _is_state(loop, steps)):
+            return self.straight(loop, steps is not None)
+        if _chooses(loop) and operations(computed(_roots(chosen := self.straight(loop, True)))) <= MAX_OPS:
+            return chosen
+        if _takes_bits(loop) and operations(computed(_roots(chosen := self.straight(loop, True)))) <= MAX_BITS:
+            self.asks = True
+            return chosen
+        return [loop]
 
     def inside(self, outer: Stmt, body: Sequence[Stmt], steps: Varying | None, state: bool = True) -> tuple[Stmt, ...]:
         """`block` of the body of a statement."""

@@ -1,4 +1,5 @@
-"""Row blocks: a product and the nests that go through its result share one loop of threads over blocks of rows.
+"""Row blocks (tile and fuse): a product and the nests that go through its result share one loop of threads over blocks
+of rows.
 
 The rows of a result then wait in the cache for what comes next, and have no place in memory where nothing else reads
 them. What joins: products (loops with the attr ROWS), nests whose outermost loop goes over the same rows, and a

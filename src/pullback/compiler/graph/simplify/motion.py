@@ -1,4 +1,4 @@
-"""Moves what is the same in every iteration out of loops: equations of a body that depend on its constants alone.
+"""Loop-invariant code motion: equations of a body that depend on its constants alone move out of the loop.
 
 Before: scan { w2 = exp w; c2 = mul c w2 }   After: w2 = exp w; scan { c2 = mul c w2 }
 Only what costs something moves (products, reductions, calls, expensive functions), or what is in memory in any case,

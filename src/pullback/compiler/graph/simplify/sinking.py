@@ -1,4 +1,4 @@
-"""Moves what follows from places alone into loops: numbers 0, 1, 2, ... and what little arithmetic makes of them.
+"""Sinks index arithmetic into loops: numbers 0, 1, 2, ... (`iota`) and what little arithmetic makes of them.
 
 Before: i = iota; j = sub i 1; scan[j] { x = gather a j }   After: scan { i = iota; j = sub i 1; x = gather a j }
 An operand of a loop is an array in memory, of whose elements nothing is known. In the body, rules and fusion know them:

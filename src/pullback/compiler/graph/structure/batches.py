@@ -1,4 +1,4 @@
-"""Loops whose iterations do not wait for each other become batches of all of them, as `vmap` of the body makes.
+"""Loops without dependences between iterations become batches of all iterations, as `vmap` of the body makes.
 
     ys = scan { y = f x } xs                  ys = vmap(f) xs: lax.map, and its derivatives
     s  = scan { s2 = add s (f x) } 0 xs       s  = sum of vmap(f) xs along the iterations

@@ -1,4 +1,4 @@
-"""Folds over the steps of a loop of what each step gives: the loop carries them, and stores no step's.
+"""Reductions over the stacked results of a loop become accumulators that the loop carries, and nothing is stacked.
 
     scan(f, c, xs)[1].max(0)          =>    scan of (c, m), whose body has m' = max(m, y)
     (scan(f, c, xs)[1] > 1).sum(0)    =>    the same with n' = n + (y > 1)

@@ -1,4 +1,4 @@
-"""Products of products, and sums of products, begun where that is less to multiply.
+"""Chains of matrix products, and sums of products, in the order of evaluation that multiplies least.
 
     dot(dot(x, y), v)            =>    dot(x, dot(y, v))
     dot(dot(x, y) / n, v)        =>    dot(x, dot(y, v)) / n

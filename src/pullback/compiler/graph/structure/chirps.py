@@ -1,9 +1,10 @@
-"""Long Fourier transforms of lengths with a large prime are convolutions with a chirp, which are transforms of others.
+"""Bluestein's algorithm: a long Fourier transform of a length with a large prime factor is a convolution with a chirp,
+which is done by transforms of a better length.
 
     fft(x), x[n]    =>    w * ifft(fft(pad(x * w)) * spectrum)[:n], with w_j = exp(-pi i j^2 / n)
 
-That is Bluestein's algorithm (Van Loan, Computational Frameworks for the FFT, 4.2.3). Short ones are so within their
-passes (`lax/fourier/plans.py`); of long ones the transforms that are left have threads and parts that fit the caches.
+Van Loan, Computational Frameworks for the FFT, 4.2.3. Short transforms do the same within their passes
+(`lax/fourier/plans.py`); of long ones the transforms that are left have threads and parts that fit the caches.
 
 Measured (Zen 4): complex64 of 100,003 numbers by NumPy's library 8.8 ms, now 1.3; of 999,983 256, now 27.
 """

@@ -1,4 +1,5 @@
-"""Short rows are sorted by exchanges of neighbours: elementwise work, which fuses and runs a row in each lane.
+"""Short rows are sorted by a sorting network (odd-even transposition): elementwise work, which fuses and runs a row in
+each lane.
 
     b = sort [x y z]                   =>      x, y = exchange x y; y, z = exchange y z; x, y = exchange x y; [x y z]
     b = order_statistics x             =>      the elements at its places, by the exchanges that they need

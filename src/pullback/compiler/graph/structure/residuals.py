@@ -1,4 +1,5 @@
-"""What one loop leaves for another is the least that the other can go on from: the rest it computes again.
+"""Rematerialization of the residuals of loops: what the forward loop stores for the backward one is the least that it
+can go on from, and the rest it computes again.
 
     ys, zs = scan { y = sin c; z = neg y; ... }            ys = scan { y = sin c; ... }
     scan { ... mul t z ... } ys zs                   =>    scan { z = neg y; ... mul t z ... } ys

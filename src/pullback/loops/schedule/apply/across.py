@@ -1,4 +1,5 @@
-"""Across: where each of many results reduces a row of its own, lanes go across the results, through rows copied apart.
+"""Across (outer-loop vectorization): where each of many results reduces a row of its own, lanes go across the results,
+through a transposed copy of the rows.
 
     parallel i < 300 {                                    parallel r, j { t[r*400 + j] = c[j*20 + r] }
       parallel j < 400 {                             =>   parallel i < 300 {

@@ -1,4 +1,5 @@
-"""Fission: a nest becomes several, each with some of its statements; what they need of each other lies in rows.
+"""Fission (loop distribution): a nest becomes several, each with some of its statements; what they need of each other
+lies in rows.
 
     parallel i < 1000 {                              parallel i < 1000 {
       reduce r < 100 -> s { x[i*100 + r] }             reduce r < 100 -> s { x[i*100 + r] }

@@ -1,4 +1,5 @@
-"""Strips: a nest that goes down the same columns several times takes a strip of columns at a time, row by row.
+"""Strips (strip-mining): a nest that goes down the same columns several times takes a strip of columns at a time, row
+by row.
 
 Needs: math expanded, indices simplified. Lanes of the nest as it is written go down a few columns, a line of the cache
 from each row, several times. Guarantees: what is added to what depends on extents alone. What later loops

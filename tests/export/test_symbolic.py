@@ -122,6 +122,15 @@ def test_types_and_results(shape, f, types):
             np.testing.assert_array_equal(g, b)
 
 
+@pytest.mark.parametrize("mode", ["clip", "drop", None])
+def test_updates_of_lengths_that_may_be_zero(mode):
+    f = lambda x: x[1:].at[jnp.array([0, 2, 7])].add(2.0, mode=mode)
+    made = export.export(jax.jit(f))(*specs("n"))
+    for n in (1, 2, 3, 9):  # of one element: what is updated is empty
+        x = np.arange(1.0, n + 1, dtype=np.float32)
+        np.testing.assert_array_equal(made.call(x), jax.jit(f)(x))
+
+
 def test_transformations_around_and_derivatives():
     made = exported(lambda x, y: jnp.sin(x) @ y, "a, 2*b", "2*b, c")
     x, y = ones(3, 4), ones(4, 2) * 2

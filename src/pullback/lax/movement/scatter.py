@@ -110,7 +110,7 @@ def _scatter_shape(
         )
     check_batching("scatter", operand.shape, indices.shape, n.operand_batching_dims, n.scatter_indices_batching_dims)
     for size, m in zip(operand.shape, _window_sizes(operand.shape, updates.shape, n)):
-        if m > size and m != 1:
+        if m != 1 and m > size:  # in this order: a symbolic size need not be compared with 1
             raise TypeError(
                 f"Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
                 f"dimensions of operand. "
@@ -230,6 +230,9 @@ def _emit_of(loop_op):
                 start = b.let(start if start.dtype == "i64" else b.convert(start, "i64"))
                 if clip:
                     starts[d] = b.let(b.op("min", b.op("max", start, 0), out.shape[d] - window[d]))
+                    if not isinstance(out.shape[d] - window[d], int):  # where a symbolic size is 0, nothing fits
+                        fits = b.op("ge", out.shape[d] - window[d], 0)
+                        inside = fits if inside is None else b.op("and", inside, fits)
                 else:
                     starts[d] = start
                     fits = b.op("and", b.op("ge", start, 0), b.op("le", start, out.shape[d] - window[d]))

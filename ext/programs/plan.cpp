@@ -64,6 +64,7 @@ bool read_loop(PyObject* object, PlanStep& step) {
         npy_intp itemsize = PyLong_AsSsize_t(first);
         if (itemsize == -1 && PyErr_Occurred()) return false;
         if (!strcmp(name, "copy")) step.loop = copy_loop(itemsize);
+        else if (!strcmp(name, "transpose")) step.loop = transpose_loop(itemsize);
         else if (!strcmp(name, "select")) step.loop = select_loop(itemsize);
     }
     return step.loop || no_loop(object);

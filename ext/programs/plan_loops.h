@@ -6,6 +6,9 @@ namespace pb {
 
 // Each is null if there is none for these types.
 StridedLoop* copy_loop(npy_intp itemsize);    // in, out
+// out[i, j] = in[j, i], where elements in[j, i] and in[j, i + 1] are neighbours, out[i, j] and out[i, j + 1], too. in, out;
+// dimensions: of i and j, each at least a line of 64 bytes; strides: in's along j, out's along i.
+StridedLoop* transpose_loop(npy_intp itemsize);
 StridedLoop* select_loop(npy_intp itemsize);  // bool, value where false, value where true, out
 // Floats become integers towards zero, moved into the limits, NaN 0; anything becomes bool by != 0.
 StridedLoop* convert_loop(int from_type, int to_type);

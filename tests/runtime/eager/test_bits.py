@@ -96,6 +96,9 @@ def test_errors_of_functions_that_are_traced_first():
         jnp.linalg.inv(jnp.ones((3, 2)))
 
 
+COLUMNS, ROWS = (((0,), (0,)), ((1,), (1,))), (((1,), (1,)), ((0,), (0,)))  # of two matrices, each with each
+
+
 @pytest.mark.parametrize(
     "name, shapes, dtype, params, kind",
     [
@@ -104,6 +107,9 @@ def test_errors_of_functions_that_are_traced_first():
         ("reduce_sum", [(3,)], "i4", {"axes": (0,)}, EITHER),
         ("reduce_sum", [(3,)], "f4", {"axes": (0,)}, UNCOMPILED),
         ("reduce_sum", [(1_000_000,)], "f4", {"axes": (0,)}, COMPILED),
+        ("dot_general", [(9, 5), (9, 5)], "f4", {"dimension_numbers": COLUMNS}, UNCOMPILED),
+        ("dot_general", [(900, 500), (900, 500)], "f4", {"dimension_numbers": COLUMNS}, COMPILED),
+        ("dot_general", [(900, 500), (900, 500)], "f4", {"dimension_numbers": ROWS}, UNCOMPILED),
         ("cumsum", [(3,)], "f4", {"axis": 0, "reverse": False}, COMPILED),
         ("cumsum", [(3,)], "i4", {"axis": 0, "reverse": False}, EITHER),
         ("cummax", [(3,)], "f4", {"axis": 0, "reverse": False}, EITHER),

@@ -235,6 +235,22 @@ def test_functions_with_kernels_do_not_pay_for_a_compilation():
     assert 2 * alone < many
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "int32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("rows, columns", [(64, 64), (63, 65), (131, 70), (64, 1024), (1, 64), (5, 300)])
+def test_rows_that_become_columns(dtype, rows, columns):
+    x = RNG.integers(0, 100, (rows, 2, columns)).astype(dtype)
+    with pb.enable_x64():
+        for order in [(2, 0, 1), (2, 1, 0), (1, 2, 0)]:
+            np.testing.assert_array_equal(planned(lambda x: lax.transpose(x, order), x)[0], x.transpose(order))  # noqa: B023
+        for f in (lambda x: x[:, 0].T, lambda x: x[::2, 1, ::-1].T, lambda x: jnp.flip(x[:, 1].T, 0)):
+            np.testing.assert_array_equal(planned(f, x)[0], np.asarray(pb.jit(f)(x)))
+
+
+def test_rows_that_become_columns_are_moved_by_lines():
+    costs = [make_plan(pb.make_jaxpr(lambda x: x.T)(np.zeros((n, n), "f4"))).nanoseconds / n**2 for n in (12, 120)]
+    assert costs[1] < 0.25 < costs[0]  # nanoseconds for an element
+
+
 EDGES = np.array([-np.inf, -2.5, -1.5, -0.5, -0.0, 0.0, 0.49, 0.5, 1.5, 2.5, 7.75, np.inf, np.nan, 3e7, 0.1])
 
 

@@ -15,6 +15,7 @@ What a primitive's kind of lowering does not tell of that, traits of its record 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ _SIMPLE = (Pointwise, HostCall, NoRule, Inline)
 # Nanoseconds of work from which on a compilation of 10 ms is worth its hundred calls. Less would make those wait who
 # sum arrays of ever new sizes, more those who sum the same ones all the time.
 LONG = 80_000
+STRIDED = 0.5  # nanoseconds for an element that is no neighbour of the one before
 SUM = 0.1  # nanoseconds for an element that a loop of plans reduces
 
 
@@ -55,8 +57,20 @@ def kind_of(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], par
     by_loop = isinstance(primitive.lower, Reduction) and primitive.lower.combine is not None
     nanoseconds = work(primitive, avals, outs, params) * (SUM if by_loop else 1.0)
     if primitive.name == "dot_general" and avals[0].dtype.char in BLAS:
+        if _is_sum_down(avals, outs, params):
+            nanoseconds = STRIDED * max(avals[0].size, avals[1].size)
+            return COMPILED if nanoseconds > LONG else UNCOMPILED
         return COMPILED if GAIN * nanoseconds > COMPILATION else UNCOMPILED
     return COMPILED if nanoseconds > LONG else UNCOMPILED
+
+
+def _is_sum_down(avals: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Whether a product is one of each of many pairs of vectors whose elements are not neighbours. NumPy takes one pair
+    after the other, and for each of its elements another line of memory; programs read row by row.
+    """
+    (contracted, batch) = params["dimension_numbers"]
+    are_vectors = all([math.prod([x.shape[d] for d in axes]) == outs[0].size for x, axes in zip(avals, batch)])
+    return are_vectors and outs[0].size > 1 and any([x.ndim - 1 not in axes for x, axes in zip(avals, contracted)])
 
 
 def kinds_in(closed: ClosedJaxpr) -> frozenset[str]:

@@ -48,6 +48,8 @@ MAX_RANK = 16  # dimensions of a step; for arrays of more there are no plans
 FOLDED = 1 << 14  # constants of up to so many elements are computed when the plan is made
 SMALL_PRODUCT = 1 << 10  # multiply-adds of a product of matrices over few terms that takes as long by a plain loop
 PLAIN_TERM = 2.0  # nanoseconds for a term of other products
+TRANSPOSED = 0.2  # nanoseconds for an element of a matrix whose rows become columns
+LINE = 64  # bytes of a line of memory
 RELEASE_ELEMENTS = 1 << 15  # plans that handle more than this let other Python threads run meanwhile
 
 
@@ -69,6 +71,15 @@ def make_plan(closed: ClosedJaxpr, name: str = "plan") -> Planned:
 def _turned(ends: Sequence[int]) -> tuple[int, ...]:
     """Of the transpose of matrices."""
     return *ends[:-2], ends[-1], ends[-2]
+
+
+def _transposed(dims: Sequence[int], strides: Sequence[Sequence[int]], item: int) -> tuple[int, int] | None:
+    """(i, j): the axes along which what is read and what is written are neighbours, if they are two long ones."""
+    read, written = strides
+    if item not in (1, 2, 4, 8) or item not in read or item not in written or len(dims) - 2 > MAX_RANK:
+        return None
+    i, j = read.index(item), written.index(item)
+    return (i, j) if i != j and min(dims[i], dims[j]) * item >= LINE else None
 
 
 class _Builder:
@@ -144,7 +155,21 @@ class _Builder:
 
     def copy(self, x: Value, out: Value) -> Value:
         """out = x, broadcast."""
-        return self.elementwise(("copy", x.dtype.itemsize), [x], out, 0.3)
+        item = x.dtype.itemsize
+        spread = [broadcast(x, out.shape), out]
+        dims, strides = coalesce(out.shape, [v.strides for v in spread])
+        if (axes := _transposed(dims, strides, item)) is None:
+            return self.elementwise(("copy", item), [x], out, 0.3)
+        i, j = axes
+        outer = [d for d in range(len(dims)) if d not in axes]
+        steps = [tuple([s[d] for d in outer]) for s in strides]
+        lengths = tuple([dims[d] for d in outer])
+        self.steps.append(
+            (("transpose", item), (dims[i], dims[j]), (strides[0][j], strides[1][i]), lengths, spread, steps)
+        )
+        self.nanoseconds += 15 + 8 * math.prod(lengths) + TRANSPOSED * math.prod(dims)
+        self.elements += math.prod(dims)
+        return out
 
     def placed(self, x: Value, out: Value) -> Value:
         """out = x, which is written there at once where the last step made it."""

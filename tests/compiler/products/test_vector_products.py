@@ -17,7 +17,7 @@ CASES = [  # vectors, rows of the matrix, their length
 @pytest.mark.parametrize("tall", [False, True])
 @pytest.mark.parametrize(("m", "n", "k"), CASES)
 def test_few_vectors_by_rows(m, n, k, tall, monkeypatch):
-    monkeypatch.setattr(vector_products, "MANY", 1 << 14)
+    monkeypatch.setattr(vector_products, "LEAST_OF_SEVERAL", 1 << 14)
     rng = np.random.default_rng(m)
     x, y = rng.normal(size=(m, k)).astype(np.float32), rng.normal(size=(n, k)).astype(np.float32)
     product = (lambda x, y: y @ x) if tall else (lambda x, y: x @ y.T)
@@ -51,7 +51,7 @@ def test_thin_products_call_no_library(n, dtype):
 
 
 def test_a_large_matrix_is_not_copied_for_a_few_vectors(monkeypatch):
-    monkeypatch.setattr(vector_products, "FAR", 1 << 16)
+    monkeypatch.setattr(vector_products, "FAR_BYTES", 1 << 16)
     for m, copied in ((8, False), (32, False), (40, True)):
         lowered = pb.jit(lambda x, y: lax.dot_general(x, y, (((1,), (1,)), ((), ())))).lower(
             np.zeros((m, 256), np.float32), np.zeros((256, 256), np.float32)

@@ -20,7 +20,7 @@ from pullback.compiler.lower.values import Level, Region
 from pullback.core.jaxpr import Literal, Var
 from pullback.loops.ir import Buffer, Const, Expr, Kernel, Loop, Read, Run, Stmt
 from pullback.loops.ir.key import part_key
-from pullback.loops.passes.outline import OFTEN, kernel_of
+from pullback.loops.passes.outline import WORTH_ANY_KERNEL, kernel_of
 
 MOST_VALUES = 1000  # in a group that is compared with others; larger ones are a program by themselves
 
@@ -39,7 +39,7 @@ class Repeats:
         key = described.key
         known = None if key is None else self._known.get(key)
         statements = region.levels[-1].statements
-        if known is not None and len(known.places) >= OFTEN and self._share(known):
+        if known is not None and len(known.places) >= WORTH_ANY_KERNEL and self._share(known):
             statements.append(known.run(described.buffers))
             arrive(region, group)
             return
@@ -52,7 +52,7 @@ class Repeats:
             return
         if known is None:
             known = self._known[key] = _Nest(described.buffers)
-        if len(known.places) < OFTEN:
+        if len(known.places) < WORTH_ANY_KERNEL:
             known.places.append((statements, nest, described.buffers))
 
     def _share(self, known: _Nest) -> bool:

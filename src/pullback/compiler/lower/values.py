@@ -23,7 +23,7 @@ from pullback.loops.ir import Var as LoopVar
 from pullback.loops.ir.ir import Role
 
 MAX_DEPTH = 24  # operations in one expression
-DEEP = 100  # operations followed by recursion, until those of a long chain are found first and computed in order
+MAX_RECURSION = 100  # operations followed by recursion; those of a longer chain are found first, then computed in order
 
 
 class Level:
@@ -199,7 +199,7 @@ class Region:
         kind = eqn.primitive.lower
         if isinstance(kind, Elementwise):
             self._depth += 1
-            if self._depth > DEEP:
+            if self._depth > MAX_RECURSION:
                 self._compute_chain(eqn, at, lazy)
             operands = []
             for atom in eqn.invars:

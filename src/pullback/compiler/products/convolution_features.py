@@ -34,7 +34,7 @@ from pullback.loops.emit.access import MAX_LOCAL_BYTES
 from pullback.loops.ir import ITEMSIZE
 from pullback.loops.schedule.machine import CORES, host
 
-LINE = 8  # blocks of rows of the kernel in a piece of a line: of a longer one, enough pieces for threads
+BLOCKS_OF_LINE = 8  # blocks of rows of the kernel in a piece of a line: of a longer one, enough pieces for threads
 EACH_PIECES = 2 * CORES  # blocks that threads share, where there is work for them
 LEAST_WORK = 1 << 18  # multiply-adds of a block worth a thread's while
 
@@ -195,7 +195,7 @@ def _columns(p: Problem) -> tuple[int, float]:
 
 def _pieces_of_line(dtype: str, columns: int, line: int) -> tuple[int, int, float]:
     """(positions of a piece, rows of the kernel's block, steps of all pieces): those of the fewest steps."""
-    least = -(-line // (LINE * block_rows(dtype, line, columns)[0]))
+    least = -(-line // (BLOCKS_OF_LINE * block_rows(dtype, line, columns)[0]))
 
     def steps(pieces: int) -> float:
         return pieces * block_rows(dtype, -(-line // pieces), columns)[1]

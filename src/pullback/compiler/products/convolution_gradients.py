@@ -24,9 +24,9 @@ from pullback.compiler.products.kernels import block_rows, block_shape, whole_pa
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE
 
-PIECE = 1024  # contracted positions in a piece of a gradient of weights
+PIECE_POSITIONS = 1024  # contracted positions in a piece of a gradient of weights
 MOST_FEATURES = 48  # of a block of it
-COPIED = 40  # multiply-adds that take as long as the copy of an element
+COPY_COST = 40  # multiply-adds that take as long as the copy of an element
 
 
 def along_batch(p: Problem) -> None:
@@ -56,7 +56,7 @@ def along_batch(p: Problem) -> None:
                 parts = (*parts[:-2], replace(parts[-2], count=lines), parts[-1])
             fill_part(p, parts)
             continue
-        each = max(n for n in range(1, depth + 1) if depth % n == 0 and (n == 1 or n * len(chosen) <= PIECE))
+        each = max(n for n in range(1, depth + 1) if depth % n == 0 and (n == 1 or n * len(chosen) <= PIECE_POSITIONS))
         cuts = _cuts(p, parts) if each == 1 else 1
         pieces = depth // each * cuts
         chosen = chosen[: len(chosen) // cuts]
@@ -121,7 +121,9 @@ def _cuts(p: Problem, parts: Sequence[Taps]) -> int:
     volume = math.prod(len(part.taps) for part in parts)
     if p.dimensions[0].phases > 1 or len(p.dimensions[0].parts) > 1:
         return 1
-    return min(n for n in range(1, len(taps) + 1) if len(taps) % n == 0 and (volume // n <= PIECE or n == len(taps)))
+    return min(
+        n for n in range(1, len(taps) + 1) if len(taps) % n == 0 and (volume // n <= PIECE_POSITIONS or n == len(taps))
+    )
 
 
 def _lines(p: Problem) -> int:
@@ -136,7 +138,7 @@ def _lines(p: Problem) -> int:
     lines, short = counts[-2], counts[-1] * images
     saved = lines * _taken(p, short) - _taken(p, lines * short)
     outer = math.prod(counts[:-2]) * p.groups * p.batches
-    again = COPIED * _copied_again(p, lines)
+    again = COPY_COST * _copied_again(p, lines)
     return lines if saved * p.features * math.prod(p.w.shape[1:]) * outer > again else 1
 
 
@@ -160,10 +162,10 @@ def _features_pay(p: Problem, lines: int) -> bool:
     counts, positions = p.out.shape[2:], math.prod(p.w.shape[1:])
     short = counts[-1] * p.out.shape[0]
     outer = math.prod(counts[:-1]) // lines * p.groups * p.batches
-    along = outer * positions * _taken(p, lines * short) * p.features + COPIED * _copied_again(p, lines)
+    along = outer * positions * _taken(p, lines * short) * p.features + COPY_COST * _copied_again(p, lines)
     turned = outer * lines * positions * _turned_blocks(p, short)[2] * lanes
     if p.w.strides[0] != 1:
-        turned += COPIED * p.w.size
+        turned += COPY_COST * p.w.size
     return turned < along
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
 TURNS = (2, 4, 8)  # phases that are read, or written, together as whole vectors
-GRAIN = 1 << 18  # multiply-adds that a thread takes at a time
-SLACK = 64  # elements after a copy that lanes may read and drop
+THREAD_WORK = 1 << 18  # multiply-adds that a thread takes at a time
+SPARE_ELEMENTS = 64  # elements after a copy that lanes may read and drop
 
 
 @frozen_record
@@ -155,7 +155,7 @@ def copied(p: Problem, order: str, beside: bool = False) -> Copy:
         else:
             axes += [("s", d, dim.extent * steps[d] - (lines - 1) * (d == n - 2)) for d, dim in enumerate(p.dimensions)]
     shape = [extent for _, _, extent in axes]
-    buffer = b.temporary("padded", p.dtype, math.prod(shape) + SLACK)
+    buffer = b.temporary("padded", p.dtype, math.prod(shape) + SPARE_ELEMENTS)
     whole = contiguous(buffer, shape)
     # Phases of the last dimension are written out, so that what is read for a vector lies together.
     last = p.dimensions[-1] if p.dimensions else None
@@ -336,8 +336,8 @@ class Blocks:
 
     def __init__(self, ctx: NestContext, shape: Sequence[int], work: int) -> None:
         count = math.prod(shape)
-        role: Any = "threads" if count > 1 and count * work > GRAIN else "sequential"
-        attrs = (("grain", max(1, min(GRAIN // max(work, 1), count // 16))),) if role == "threads" else ()
+        role: Any = "threads" if count > 1 and count * work > THREAD_WORK else "sequential"
+        attrs = (("grain", max(1, min(THREAD_WORK // max(work, 1), count // 16))),) if role == "threads" else ()
         self.b, self.shape = ctx.b, shape
         self.loop = ctx.b.loop(count, role, "block", attrs)
 

@@ -31,8 +31,8 @@ from pullback.loops.ir import Expr
 from pullback.loops.schedule.machine import host
 from pullback.util.record import frozen_record
 
-LEAST = 16  # contracted elements of a window, and results of it: for fewer tiles are nearly empty
-TILE = 1 << 16  # bytes of results in float32 between the kernel and the place of them
+LEAST_ELEMENTS = 16  # contracted elements of a window, and results of it: for fewer tiles are nearly empty
+TILE_BYTES = 1 << 16  # bytes of results in float32 between the kernel and the place of them
 
 
 def suits(p: Problem) -> bool:
@@ -40,7 +40,7 @@ def suits(p: Problem) -> bool:
     depth = p.w.shape[1]
     if kind_of(p.x, p.w, p.out.dtype) != "bf16" or (depth % 2 and p.groups > 1) or p.out.size == 0:
         return False
-    return p.features >= 4 and depth * math.prod(p.w.shape[2:]) >= LEAST
+    return p.features >= 4 and depth * math.prod(p.w.shape[2:]) >= LEAST_ELEMENTS
 
 
 @frozen_record
@@ -150,7 +150,7 @@ def _rows(p: Problem, copy: Copy, parts: Sequence[Taps]) -> Rows:
     if outer and copy.positions[-2] % stride == 0 and 4 * (copy.positions[-2] // stride) <= 5 * line:
         between, lines = copy.positions[-2] // stride, outer[-1]
     positions = Rows(False, line, lines, between, stride)
-    most = max(2 * 32, TILE // (4 * 32))
+    most = max(2 * 32, TILE_BYTES // (4 * 32))
     if positions.total > most:
         lines = max(1, (most - line) // between + 1)
         lines = -(-outer[-1] // -(-outer[-1] // lines)) if outer else 1
@@ -173,7 +173,7 @@ def _part(p: Problem, copy: Copy, panels: Storage, parts: Sequence[Taps], chosen
     if rows.images:
         spaces, first = extents, -(-images // rows.count)
     else:
-        wide = min(rows.count, max(64, TILE // (4 * columns)))  # of a longer line
+        wide = min(rows.count, max(64, TILE_BYTES // (4 * columns)))  # of a longer line
         spaces, first = [*extents[:-1], -(-extents[-1] // wide)], images
         if len(extents) > 1:
             spaces[-2] = -(-extents[-2] // rows.lines)

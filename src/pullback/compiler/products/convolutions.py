@@ -63,11 +63,11 @@ if TYPE_CHECKING:
 
 KERNELS = ("f32", "f64", "i32", "u32")
 WIDE = {"f16": "f32", "bf16": "f32"}
-TILE = 1 << 16  # bytes of results from which on what a thread computes before it writes them crowds the cache
+CROWDING_BYTES = 1 << 16  # bytes of results from which on what a thread computes before it writes them crowds the cache
 MOST_TILE = 1 << 17  # bytes of a tile, times its taps, up to which it is a buffer of the function's own
-BLOCK = 16  # columns of results that take as long as to begin a block
-ACROSS = 1.1  # times as long that a multiply-add takes whose lanes lie across lines
-STORED = 20  # contracted elements for which a result takes as long as its way through a tile in squares
+BLOCK_COST = 16  # columns of results that take as long as to begin a block
+ACROSS_LINES_COST = 1.1  # times as long that a multiply-add takes whose lanes lie across lines
+STORE_COST = 20  # contracted elements for which a result takes as long as its way through a tile in squares
 
 
 def convolve(ctx: NestContext, out: Storage, x: Storage, w: Storage, params: dict[str, Any]) -> bool:
@@ -124,7 +124,7 @@ def _features_pay(p: Problem) -> bool:
     if p.out.strides[1] == 1:
         return True
     inner = math.prod(p.w.shape[1:]) / math.prod(len(dim.parts) for dim in p.dimensions)
-    return steps_of(p) * (inner + STORED) < _space_steps(p) * inner * ACROSS
+    return steps_of(p) * (inner + STORE_COST) < _space_steps(p) * inner * ACROSS_LINES_COST
 
 
 def _space_steps(p: Problem) -> float:
@@ -220,8 +220,8 @@ def _cut(p: Problem, outer: int, line: int, row: int, turns: int) -> tuple[int, 
             width = -(-((lines - 1) * row + line) // columns) * columns
             blocks = images * -(-p.features // features) * -(-outer // lines)
             idle = sum(-(-blocks // threads) * threads for threads in (2, 4)) / (2 * blocks)
-            crowded = max(1.0, item * features * width * turns / TILE)
-            cost = blocks * idle * crowded * f_blocks * rows * (width + BLOCK)
+            crowded = max(1.0, item * features * width * turns / CROWDING_BYTES)
+            cost = blocks * idle * crowded * f_blocks * rows * (width + BLOCK_COST)
             best = min(best, (cost, features, lines))
     return best[1:]
 

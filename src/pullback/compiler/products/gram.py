@@ -21,17 +21,17 @@ from pullback.loops.schedule.machine import NOMINAL
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
-LEAST = 32  # rows of the result: for fewer the whole product is as quick
-MOST = 256  # rows of the result from which on rows of x are so long that BLAS, which packs, is ahead
+LEAST_ROWS = 32  # rows of the result: for fewer the whole product is as quick
+MAX_ROWS = 256  # rows of the result from which on rows of x are so long that BLAS, which packs, is ahead
 WORTH_THREADS = 1 << 20  # multiply-adds of the whole product
-PIECE = 128  # contracted elements in one piece, at least
-PIECES = 8  # at most; their number is even, as that of cores is
+LEAST_PIECE = 128  # contracted elements in one piece, at least
+MAX_PIECES = 8  # at most; their number is even, as that of cores is
 
 
 def suits(out: Storage, x: Storage) -> bool:
     """Whether `multiply` is the best choice for out[n, n] = x[n, k] @ x'."""
     n, k = x.shape
-    if out.dtype not in ("f32", "f64") or not LEAST <= n < MOST:
+    if out.dtype not in ("f32", "f64") or not LEAST_ROWS <= n < MAX_ROWS:
         return False
     return x.strides[0] == 1 and (x.strides[1] >= n or k == 1)
 
@@ -46,7 +46,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage) -> None:
     n, k = x.shape
     rows, columns = block_shape(out.dtype, n, n)
     panels, blocks = -(-n // columns), -(-n // rows)
-    pieces = min(PIECES, max(1, k // PIECE // 2 * 2)) if n * n * k >= WORTH_THREADS else 1
+    pieces = min(MAX_PIECES, max(1, k // LEAST_PIECE // 2 * 2)) if n * n * k >= WORTH_THREADS else 1
     length = min(max(NOMINAL.first.bytes // (n * ITEMSIZE[out.dtype]) // 16 * 16, 32), 64)
     size = -(-k // pieces)  # no multiple of `length`, which would cost pieces: 1300 rows of 64 took 1.15 times as long
     tiles = ctx.temporary(out.dtype, (pieces, panels, blocks, rows, columns), "tiles")

@@ -46,7 +46,8 @@ import numpy as np
 from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
 from pullback.compiler.products import prices
 from pullback.compiler.products.kernels import CHAIN, SIZES, kernel_name, product_shape
-from pullback.compiler.products.prices import REAL, ROWS
+from pullback.compiler.products.prices import MAX_ROW_BLOCKS, REAL
+from pullback.loops.emit.access import SCRATCH_BYTES
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE, Expr, Let
 from pullback.loops.schedule.item_loops import of_items
@@ -61,18 +62,18 @@ if TYPE_CHECKING:
 PAIRED = "bf16"
 WORDS = "u32"  # of operands of a product in i32: two i16 each, which one instruction multiplies and adds
 KERNELS = ("f32", "f64", "i32", "u32", *REAL)
-LEAST = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
+LEAST_WORK = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
 SMALLEST_SHARE = 1 << 16  # multiply-adds of a part of a batch
-PIECES = 32  # blocks that threads share, at least, where there is enough work
-LARGE = 1 << 25  # multiply-adds of a block worth cutting
-PIECE = 2048  # contracted elements of a piece, where a small result is the sum of several
+LEAST_BLOCKS = 32  # blocks that threads share, at least, where there is enough work
+LARGE_BLOCK = 1 << 25  # multiply-adds of a block worth cutting
+PIECE_LENGTH = 2048  # contracted elements of a piece, where a small result is the sum of several
 SMALL_RESULT = 1 << 15  # elements of such a result at most
-FAR = 1024  # bytes between neighbours along the contracted axis from which x is copied first
+FAR_BYTES = 1024  # bytes between neighbours along the contracted axis from which x is copied first
 # A result that is small, of long rows of both operands: elements of it, contracted elements of a piece at least, pieces
 # at most (an even number of them, as that of cores is) but for those that fit where a thread keeps them, multiply-adds.
 CORNER, SHORTEST, EVEN, MOST, WORTH = 1 << 13, 136, 8, 64, 1 << 17
 WIDEST = 64  # columns of a panel at most
-GROUP = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
+PACKED_ROWS = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
 GRAM_LEAST = 64  # rows from which half of a product with its own transpose is saved by panels: two of the widest
 GRAM_MOST = 512  # rows up to which a thread keeps the sums of a group of panels, on any machine
 
@@ -81,11 +82,11 @@ def suits(out: Storage, x: Storage, y: Storage) -> bool:
     """Whether the kernel is the best choice for out[m, n] = x[m, k] @ y[k, n]."""
     (m, k), n = x.shape, y.shape[1]
     work = m * n * k
-    if out.dtype not in KERNELS or min(m, n) < 4 or k < 4 or work < LEAST:
+    if out.dtype not in KERNELS or min(m, n) < 4 or k < 4 or work < LEAST_WORK:
         return False
     if x.dtype != PAIRED and (out.dtype[0] in "iu" or m * n <= SMALL_RESULT):
         return True
-    return k * prices.parts(out) <= prices.LONGEST
+    return k * prices.parts(out) <= prices.LONGEST_PANEL
 
 
 def _shape(dtype: str, m: int, n: int) -> tuple[int, int]:
@@ -121,7 +122,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         return
     if panels is None:
         panels = _packed(ctx, y, columns, alone, paired)
-    if x.shape[1] > prices.LONGEST and not alone and not paired:
+    if x.shape[1] > prices.LONGEST_PANEL and not alone and not paired:
         _sum_of_pieces(ctx, target, x, panels, rows)
     else:
         _calls(ctx, target, x, panels, rows, shared)
@@ -137,7 +138,7 @@ def pieces_of(out: Storage, x: Storage, y: Storage) -> int:
     if m * n > CORNER or k < 2 * SHORTEST or m * n * k < WORTH:
         return 1
     held = k * (n + WIDEST) * ITEMSIZE[out.dtype]
-    pieces = max(min(EVEN, k // SHORTEST // 2 * 2), -(-held // prices.LOCAL))
+    pieces = max(min(EVEN, k // SHORTEST // 2 * 2), -(-held // SCRATCH_BYTES))
     return pieces if pieces <= MOST and k // pieces >= CHAIN + pieces else 1  # the last is no shorter than a chain
 
 
@@ -162,7 +163,7 @@ def _by_pieces(
 
 def _rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: bool) -> Storage:
     """x, or a copy of it that the kernel reads sooner."""
-    far = x.strides[1] * ITEMSIZE[x.dtype] >= FAR and n >= 4 * columns
+    far = x.strides[1] * ITEMSIZE[x.dtype] >= FAR_BYTES and n >= 4 * columns
     if far or (x.dtype in REAL and x.strides[1] != 1):
         return _row_major(ctx, x, rows, alone)
     if x.strides[1] == 1 and prices.copy_pays(x, x.shape[0], n, rows, columns):
@@ -181,9 +182,9 @@ def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage, each: Any = No
     work = m * n * k
     if held is None:
         held = (k * (n + _shape(out.dtype, m, n)[1]) * prices.parts(out) + m * max(k, n)) * ITEMSIZE[out.dtype]
-    alone = held <= prices.LOCAL and prices.alone_pays(out.dtype, count, work)
+    alone = held <= SCRATCH_BYTES and prices.alone_pays(out.dtype, count, work)
     shared = alone and prices.threads_pay(prices.work_ns(out, count * work), out, x, y)
-    grain = max(1, min(SMALLEST_SHARE // work, -(-count // PIECES))) if shared else None
+    grain = max(1, min(SMALLEST_SHARE // work, -(-count // LEAST_BLOCKS))) if shared else None
     with b.loop(count, "threads" if shared else "sequential", "item", of_items(count, grain)) as item:
         (each or multiply)(ctx, _item(ctx, out, item), _item(ctx, x, item), _item(ctx, y, item), alone)
 
@@ -282,14 +283,14 @@ def _fill(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr 
         with b.loop(k * parts, "parallel", "k") as i, b.loop(columns - some, "vector", "j") as j:
             ctx.store(panels, (0, i, j + some), b.const(y.dtype, 0))
     count = _blocks_of(ctx, n, columns)
-    along = y.strides[1] == 1 and y.shape[0] >= 2 * GROUP
+    along = y.strides[1] == 1 and y.shape[0] >= 2 * PACKED_ROWS
     if isinstance(k, int) and not along:
         with b.loop(count, "parallel", "panel") as panel, b.loop(k, "parallel", "k") as i:
             row(panel, _start(ctx, panel, columns, n), i)
         return
     # Rows are read along: panel by panel each would be read a line of the cache at a time, out of prefetchers' reach.
     # Columns are turned in squares, which takes a number of rows that is known.
-    group = GROUP if along else CHAIN
+    group = PACKED_ROWS if along else CHAIN
     with b.loop(_blocks_of(ctx, k, group), "parallel", "group") as block:
         first = _start(ctx, block, group, k)
         with b.loop(count, "parallel", "panel") as panel, b.loop(group, "parallel", "k") as i:
@@ -344,7 +345,7 @@ def _fill_pairs(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n:
 
     pairs = _blocks_of(ctx, k, 2)
     turned = y.strides[1] != 1 and not (isinstance(n, int) and n < columns)  # in squares first, whose rows are read
-    group = CHAIN // 2 if turned else GROUP // 2
+    group = CHAIN // 2 if turned else PACKED_ROWS // 2
     group = min(pairs, group) if isinstance(pairs, int) else group
 
     def row_of(i: Expr) -> Expr:
@@ -388,8 +389,10 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
         call(ctx, out, x, panels, rows)
         return
     units, full = max(1, m // rows), max(1, n // columns)
-    down = min(units, ROWS)
-    across = min(full, max(-(-PIECES // down) if down < ROWS else 1, min(4, m * n * k // down // LARGE)))
+    down = min(units, MAX_ROW_BLOCKS)
+    across = min(
+        full, max(-(-LEAST_BLOCKS // down) if down < MAX_ROW_BLOCKS else 1, min(4, m * n * k // down // LARGE_BLOCK))
+    )
     attrs: tuple[tuple[str, Any], ...] = of_rows(m, rows) if across == 1 else (("grain", 1),)
     with b.loop(down * across, "threads", "block", attrs) as block:
         i, j = (block, 0) if across == 1 else (b.floormod(block, b.index(down)), b.floordiv(block, b.index(down)))
@@ -411,7 +414,7 @@ def gram_suits(out: Storage, x: Storage) -> bool:
     n, k = x.shape
     if out.dtype not in KERNELS or out.dtype in REAL or out.strides[1] != 1:
         return False
-    return n >= GRAM_LEAST and k <= prices.LONGEST and (k < 2 * CHAIN or n <= GRAM_MOST)
+    return n >= GRAM_LEAST and k <= prices.LONGEST_PANEL and (k < 2 * CHAIN or n <= GRAM_MOST)
 
 
 def gram(ctx: NestContext, out: Storage, x: Storage) -> None:
@@ -505,7 +508,7 @@ def _sum_of_pieces(ctx: NestContext, out: Storage, x: Storage, panels: Storage, 
     b = ctx.b
     (m, k), n = x.shape, out.shape[1]
     count, _, columns = panels.shape
-    pieces = -(-k // PIECE)
+    pieces = -(-k // PIECE_LENGTH)
     size = -(-k // pieces)
     partial = ctx.temporary(out.dtype, (pieces, m, n), "partial")
     with b.loop(pieces, "threads", "piece", (("grain", 1),)) as piece:

@@ -18,6 +18,7 @@ from collections import Counter
 
 from pullback.compiler.lower.storage import Storage
 from pullback.compiler.products.kernels import CHAIN
+from pullback.loops.emit.access import SCRATCH_BYTES
 from pullback.loops.ir import ITEMSIZE
 from pullback.loops.schedule.machine import host
 from pullback.loops.schedule.row_blocks import BYTES, SHARED
@@ -26,18 +27,17 @@ REAL = {"c64": "f32", "c128": "f64"}
 
 JOIN_NS = 1000.0  # until a thread that waits has begun and its end is seen, and what its caches lack
 LINE_NS, STREAMED_NS = 12.0, 0.6  # a line that another core has written, back and forth; one of many
-FIRST = 400  # lines before they come in a stream
-SPREAD = 1 << 17  # bytes from which threads share what writes or reads them, too: each has its part already
-UNEVEN = 1.2  # times its share that the last thread works
+FIRST_LINES = 400  # lines before they come in a stream
+SPREAD_BYTES = 1 << 17  # bytes from which threads share what writes or reads them, too: each has its part already
+LAST_THREAD_SHARE = 1.2  # times its share that the last thread works
 MULTIPLY_ADD_NS = 0.18  # of one core, for a vector of them: two of these a cycle, less what the kernel takes to begin
-CACHED = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
+CACHED_BYTES = 1 << 14  # bytes of y that may be read in place, since the first cache holds them
 FEW_ROWS = 64  # rows of x below which y in a near cache is read too seldom to be packed
-FORESEEN = 2048  # bytes of a row: from there on one is not foreseen
-PACKED = 4  # times that a line is handled in the second cache when it is packed: written, looked up, and read twice
-ROWS = 16  # blocks of rows that large products are cut into; beyond that columns are cut
-LONGEST = 4096  # contracted elements up to which a panel of y stays in the second cache
-LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
-OTHERS = 2  # lines of each set of the first cache through which y and the results go
+FORESEEN_BYTES = 2048  # bytes of a row: from there on one is not foreseen
+PACKING_VISITS = 4  # of a line in the second cache when it is packed: written, looked up, and read twice
+MAX_ROW_BLOCKS = 16  # blocks of rows that large products are cut into; beyond that columns are cut
+LONGEST_PANEL = 4096  # contracted elements up to which a panel of y stays in the second cache
+OTHER_LINES = 2  # lines of each set of the first cache through which y and the results go
 
 
 def threads_pay(ns: float, out: Storage, *operands: Storage) -> bool:
@@ -47,9 +47,9 @@ def threads_pay(ns: float, out: Storage, *operands: Storage) -> bool:
     if out.buffer.space != "output":  # which nothing may read here
         written.append(out)
     sizes = list(map(_bytes, written))
-    lines = 0 if any([size >= SPREAD for size in sizes]) else sum(sizes) / machine.line
-    handed_ns = JOIN_NS + LINE_NS * min(lines, FIRST) + STREAMED_NS * max(0, lines - FIRST)
-    return ns * (1 - UNEVEN / machine.cores) > handed_ns
+    lines = 0 if any([size >= SPREAD_BYTES for size in sizes]) else sum(sizes) / machine.line
+    handed_ns = JOIN_NS + LINE_NS * min(lines, FIRST_LINES) + STREAMED_NS * max(0, lines - FIRST_LINES)
+    return ns * (1 - LAST_THREAD_SHARE / machine.cores) > handed_ns
 
 
 def _bytes(s: Storage) -> float:
@@ -93,7 +93,7 @@ def _competing(apart: int, rows: int) -> int:
     """Lines of the first cache that a block of rows, so many bytes apart, reads and cannot keep there."""
     first, line = host().first, host().line
     places = Counter(row * apart % first.way // line for row in range(rows))
-    spare = first.ways - OTHERS
+    spare = first.ways - OTHER_LINES
     return sum(count for count in places.values() if count > spare)
 
 
@@ -105,12 +105,12 @@ def packing_pays(size: int, row: int, m: int, rows: int) -> bool:
     512, which stay in the second cache, in place 42 and 98 us of one core, packed 76 and 129.
     """
     machine = host()
-    if size <= CACHED:
+    if size <= CACHED_BYTES:
         return False
-    if size // machine.cores <= machine.second.bytes * 3 // 4 or row < FORESEEN:
+    if size // machine.cores <= machine.second.bytes * 3 // 4 or row < FORESEEN_BYTES:
         return m >= FEW_ROWS
     line_ns = machine.last.line_ns if size <= machine.last.bytes else machine.memory_ns
-    return -(-m // rows) * machine.far * line_ns > line_ns + PACKED * machine.second.line_ns
+    return -(-m // rows) * machine.far * line_ns > line_ns + PACKING_VISITS * machine.second.line_ns
 
 
 def own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> bool:
@@ -126,7 +126,7 @@ def own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int
     if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
         return False
     group, pieces = groups(out.dtype, k, n, columns, m + rows)
-    if k > LONGEST or (pieces > 1 and _sums(out.dtype, n, columns, group, m + rows) > LOCAL):
+    if k > LONGEST_PANEL or (pieces > 1 and _sums(out.dtype, n, columns, group, m + rows) > SCRATCH_BYTES):
         return False
     machine = host()
 
@@ -143,7 +143,7 @@ def own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int
     uneven = _busiest(n, columns, group) * machine.cores * columns / n - 1
     own = lines_ns(full * m * k, m * k // pieces) + uneven * work_ns(out, m * n * k)
     others = machine.cores * k * n * size / machine.line * machine.last.line_ns  # what other cores have packed
-    together = others + lines_ns(min(m // rows, ROWS) * k * n, k * n)
+    together = others + lines_ns(min(m // rows, MAX_ROW_BLOCKS) * k * n, k * n)
     return own < together + machine.cores * machine.join_ns
 
 
@@ -154,10 +154,10 @@ def groups(dtype: str, k: int, n: int, columns: int, m: int) -> tuple[int, int]:
     Two panels are longer runs of y; not where a thread has a tenth more to do by that, or sums that it cannot keep.
     """
     row = columns * ITEMSIZE[dtype] * (2 if dtype in REAL else 1)
-    most = max(min(host().second.bytes // 8, LOCAL // 2) // (2 * row) // CHAIN, 1) * CHAIN
+    most = max(min(host().second.bytes // 8, SCRATCH_BYTES // 2) // (2 * row) // CHAIN, 1) * CHAIN
     pieces = min(-(-k // most), max(k // CHAIN, 1))
     two = 10 * _busiest(n, columns, 2) <= 11 * _busiest(n, columns, 1)
-    return 2 if two and (pieces == 1 or _sums(dtype, n, columns, 2, m) <= LOCAL) else 1, pieces
+    return 2 if two and (pieces == 1 or _sums(dtype, n, columns, 2, m) <= SCRATCH_BYTES) else 1, pieces
 
 
 def _sums(dtype: str, n: int, columns: int, group: int, m: int) -> int:

@@ -20,7 +20,7 @@ from pullback.util.lapack import integer
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
-SMALL = 16 * 16 * 16  # multiply-adds below which a loop nest beats the call
+LEAST_CALLED = 16 * 16 * 16  # multiply-adds below which a loop nest beats the call
 THIN, SHORT = 4, 32  # results in a row or column, and contracted elements, below which the same holds,
 WORTH_SHARING = 1 << 16  # from as many multiply-adds on
 WIDE = {"f16": "f32", "bf16": "f32"}  # in which products of these are computed
@@ -68,13 +68,13 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
     (m, k), n = x.shape, y.shape[1]
     if m == 0 or n == 0:
         return
-    if alpha == 1.0 and beta == 0.0 and min(m, n) <= vector_products.AGAIN_FAR:
+    if alpha == 1.0 and beta == 0.0 and min(m, n) <= vector_products.MAX_VECTORS_FAR:
         turned = n < m
         sides = (out, x, y) if not turned else (s.transposed((1, 0)) for s in (out, y, x))
         if vector_products.multiply(ctx, *sides):
             return
     # x with its own transpose: half of the work
-    own = _is_gram(x, y) and m * n * k > ALONE and out.dtype not in panels.REAL and _half_pays(out, k)
+    own = _is_gram(x, y) and m * n * k > ONE_THREAD_WORK and out.dtype not in panels.REAL and _half_pays(out, k)
     if alpha == 1.0 and beta == 0.0 and own and gram.suits(out, x):
         gram.multiply(ctx, out, x)
         return
@@ -90,7 +90,7 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
         return
     # A product with a vector is bound by memory; a nest shares the reading among threads, which gemv does badly.
     thin = min(m, n) < THIN and k < SHORT and m * n * k > WORTH_SHARING
-    if out.dtype not in PREFIX or m * n * k <= SMALL or k == 0 or n == 1 or m == 1 or thin:
+    if out.dtype not in PREFIX or m * n * k <= LEAST_CALLED or k == 0 or n == 1 or m == 1 or thin:
         _loops(ctx, out, x, y, alpha, beta)
         return
     if _row_leading(out) is None and _row_leading(out.transposed((1, 0))) is not None:
@@ -117,20 +117,20 @@ def matmul(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float 
 # Contracted elements from which half of a product with its own transpose takes longer than to copy the other half:
 # measured on two cores of a Zen 5, where 2000 x 16 float64 took 2.6 ms by halves, and takes 0.9.
 MIRRORED, MIRRORED_FAR = 32, 96
-FAR = 1 << 23  # bytes of a result that is written to memory, and read from there
-BLOCK = 128  # rows or columns of a block that one thread computes, at least
-PIECE = 1024  # of the contracted axis, at least, in one piece
+FAR_BYTES = 1 << 23  # bytes of a result that is written to memory, and read from there
+LEAST_BLOCK = 128  # rows or columns of a block that one thread computes, at least
+LEAST_PIECE = 1024  # of the contracted axis, at least, in one piece
 WORTH_THREADS = 1 << 20  # multiply-adds
-ALONE = 1 << 18  # multiply-adds up to which OpenBLAS itself uses one thread
+ONE_THREAD_WORK = 1 << 18  # multiply-adds up to which OpenBLAS itself uses one thread
 
 
 def _blocks(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, beta: float) -> None:
     """gemm by blocks of rows or columns, whichever there are more of."""
     (m, k), n = x.shape, y.shape[1]
     extent = max(m, n)
-    size = max(BLOCK, -(-extent // 512) * 16)
+    size = max(LEAST_BLOCK, -(-extent // 512) * 16)
     work = m * n * k * (4 if out.dtype in panels.REAL else 1)
-    if work < WORTH_THREADS or extent < 2 * BLOCK:
+    if work < WORTH_THREADS or extent < 2 * LEAST_BLOCK:
         with one_thread(ctx, work):
             _gemm(ctx, out, x, y, alpha, beta)
         return
@@ -151,12 +151,12 @@ def _gram(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
     j), and a lower one, the piece (j, i).
     """
     n, k = x.shape
-    if n * n * k < WORTH_THREADS or n < 2 * BLOCK:
+    if n * n * k < WORTH_THREADS or n < 2 * LEAST_BLOCK:
         with one_thread(ctx, n * n * k):
             _syrk(ctx, out, x)
         return
     b = ctx.b
-    count = 2 if n < 8 * BLOCK else 4
+    count = 2 if n < 8 * LEAST_BLOCK else 4
     size = -(-n // count)
     half = size // 2
     with one_thread(ctx), b.loop(count * count, "threads", "piece", (("grain", 1),)) as piece:
@@ -176,9 +176,9 @@ def _gram(ctx: NestContext, out: Storage, x: Storage, y: Storage) -> None:
 
 def _pieces_of_k(m: int, n: int, k: int) -> int:
     """Into how many pieces a long contracted axis is cut; 1 where the result is large enough to be cut instead."""
-    if m * n * k < WORTH_THREADS or max(m, n) >= 2 * BLOCK or k < 2 * PIECE:
+    if m * n * k < WORTH_THREADS or max(m, n) >= 2 * LEAST_BLOCK or k < 2 * LEAST_PIECE:
         return 1
-    return min(8, k // PIECE)
+    return min(8, k // LEAST_PIECE)
 
 
 def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: float, pieces: int, half: bool) -> None:
@@ -205,13 +205,13 @@ def _split_k(ctx: NestContext, out: Storage, x: Storage, y: Storage, alpha: floa
 
 
 @contextmanager
-def one_thread(ctx: NestContext, work: int = ALONE + 1) -> Iterator[None]:
+def one_thread(ctx: NestContext, work: int = ONE_THREAD_WORK + 1) -> Iterator[None]:
     """BLAS on the calling thread alone: the program's threads are ours, and BLAS would have its own wait for them,
     spinning.
 
     `work` is in multiply-adds; BLAS itself uses one thread for little.
     """
-    if work <= ALONE:
+    if work <= ONE_THREAD_WORK:
         yield
         return
     ctx.b.call("pb_blas_begin")
@@ -276,7 +276,7 @@ def _is_gram(x: Storage, y: Storage) -> bool:
 
 def _half_pays(out: Storage, k: int) -> bool:
     """Whether a product with its own transpose had better be computed by half, and mirrored; by sizes alone."""
-    return k >= (MIRRORED_FAR if out.size * ITEMSIZE[out.dtype] > FAR else MIRRORED)
+    return k >= (MIRRORED_FAR if out.size * ITEMSIZE[out.dtype] > FAR_BYTES else MIRRORED)
 
 
 def _row_leading(s: Storage) -> int | None:
@@ -371,7 +371,7 @@ def dot_general(
     sizes = out3.shape[:-2]
     if math.prod(sizes) == 0:
         return
-    if narrow and not sizes and min(x3.shape[0], y3.shape[1]) <= vector_products.VECTORS:
+    if narrow and not sizes and min(x3.shape[0], y3.shape[1]) <= vector_products.WORTH_A_PASS:
         turned = y3.shape[1] < x3.shape[0]
         sides = (s.transposed((1, 0)) for s in (out3, y3, x3)) if turned else (out3, x3, y3)
         if vector_products.multiply(ctx, *sides):  # which reads a matrix once, and needs no copy
@@ -404,7 +404,7 @@ def _by_words(
     """
     count, m, k, n = _extents(x, y, contracting, batch)
     integers = out.dtype[0] in "iu" and ITEMSIZE[out.dtype] <= 4  # sums are modulo 2**32
-    if not count or not integers or min(m, k, n) < 4 or m * n * k < panels.LEAST:
+    if not count or not integers or min(m, k, n) < 4 or m * n * k < panels.LEAST_WORK:
         return False
     if out.dtype != "i32":
         target = ctx.temporary("i32", out.shape)

@@ -23,6 +23,7 @@ from pullback.compiler.lower.storage import Storage, contiguous
 from pullback.compiler.products import prices
 from pullback.compiler.products.kernels import SIZES
 from pullback.compiler.products.tile_kernels import WORDS, tile_kernel_name, tile_shape
+from pullback.loops.emit.access import SCRATCH_BYTES
 from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE, Builder, Expr
 from pullback.loops.schedule.machine import host
@@ -31,12 +32,11 @@ if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
 NARROW = ("bf16", "i8", "u8")
-LEAST = 32 * 32 * 16  # multiply-adds below which a loop nest, or the kernel of pairs, is as good
-SHORTEST = 16  # contracted elements, half of a row of a tile: the same of fewer
+LEAST_WORK = 32 * 32 * 16  # multiply-adds below which a loop nest, or the kernel of pairs, is as good
+LEAST_CONTRACTED = 16  # contracted elements, half of a row of a tile: the same of fewer
 MULTIPLY_ADD_NS = 5e-3  # of one core
-LOCAL = 1 << 18  # bytes of packed y that a thread keeps on its stack
 ROWS, COLUMNS = 64, 256  # of a tile of results that are converted: 64 KB
-GROUP = 16  # words of y that are packed together: a square of registers
+PACKED_WORDS = 16  # words of y that are packed together: a square of registers
 
 
 def kind_of(x: Storage, y: Storage, dtype: str) -> str | None:
@@ -52,7 +52,7 @@ def kind_of(x: Storage, y: Storage, dtype: str) -> str | None:
 
 def suits(m: int, k: int, n: int) -> bool:
     """Whether a kernel is the best choice for m x n results of k products each."""
-    return min(m, n) >= 4 and k >= SHORTEST and m * n * k >= LEAST
+    return min(m, n) >= 4 and k >= LEAST_CONTRACTED and m * n * k >= LEAST_WORK
 
 
 def held(x: Storage, y: Storage) -> int:
@@ -81,7 +81,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     shared = not alone and prices.threads_pay(m * n * k * MULTIPLY_ADD_NS, out, x, y)
     down, across = _cut(m, n, k * ITEMSIZE[x.dtype], full, panel_bytes) if shared else (1, 1)
     most = -(-full // across) + (n % columns > 0)
-    own = down == 1 and most * panel_bytes <= LOCAL
+    own = down == 1 and most * panel_bytes <= SCRATCH_BYTES
     packed: Storage | None = None
     if not own:
         packed = _scratch(ctx, WORDS[kind], (-(-n // columns), words, columns), alone)
@@ -143,7 +143,7 @@ def _cut(m: int, n: int, row_bytes: int, full: int, panel_bytes: int) -> tuple[i
     machine = host()
     half = machine.second.bytes // 2
     pieces = 2 * machine.cores
-    across = min(full, max(pieces, -(-full * panel_bytes // (LOCAL // 2))))
+    across = min(full, max(pieces, -(-full * panel_bytes // (SCRATCH_BYTES // 2))))
     if m * row_bytes <= half or m < 4 * machine.cores * 32:
         return 1, across
     down = -(-m * row_bytes // half)
@@ -199,7 +199,7 @@ def _fill(ctx: NestContext, panels: Storage, y: Storage, n: Expr | int) -> None:
     each = 4 // ITEMSIZE[y.dtype]
     few = isinstance(n, int) and n < columns
     turned = y.strides[1] != 1 and not few
-    group = min(GROUP, words)
+    group = min(PACKED_WORDS, words)
     count = b.floordiv(b.index(n) + (columns - 1), b.index(columns))
     last = b.index(n) - columns
 

@@ -57,6 +57,8 @@ class VectorIndex:
 
 # A local buffer lives on the stack of a thread; beyond this a temporary is the right thing.
 MAX_LOCAL_BYTES = 5 << 16
+# What passes plan for one such array, at most; the emitter refuses more than MAX_LOCAL_BYTES.
+SCRATCH_BYTES = 1 << 18
 
 
 class Pointers(dict[Buffer, str]):

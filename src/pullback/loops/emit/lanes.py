@@ -26,7 +26,7 @@ from .squares import square_in, square_side
 from .types import LINE, register_bytes
 
 REST_OPS = 96  # of all shorter vectors that end a loop, where there are several
-MANY = 400  # ops beyond which two registers a value would not all fit
+MAX_DOUBLED_OPS = 400  # ops beyond which two registers a value would not all fit
 
 
 def operations(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:
@@ -127,7 +127,7 @@ def lane_count(loop: Loop, target: Target, times: float = math.inf) -> int:
     work = operations(loop.body, updates)
     if inner and work <= 24:
         lanes *= 2 if _reads_each(loop) else 4
-    elif inner and work <= MANY:
+    elif inner and work <= MAX_DOUBLED_OPS:
         lanes = max(lanes * _side_by_side(loop, work), LINE // size)
     elif (
         _calls(loop.body, updates)
@@ -184,7 +184,10 @@ def _side_by_side(loop: Loop, work: int) -> int:
     updates = [update for group in steps[0].carried for update in group.updates]
     alone = _independent(loop)
     times = 1
-    while 2 * times * max(alone * MANY / AT_ONCE, work, len(updates) * MANY / STATE) <= MANY:
+    while (
+        2 * times * max(alone * MAX_DOUBLED_OPS / AT_ONCE, work, len(updates) * MAX_DOUBLED_OPS / STATE)
+        <= MAX_DOUBLED_OPS
+    ):
         times *= 2
     return times
 

@@ -18,7 +18,7 @@ from pullback.loops.ir.visit import Substitute, fact, subexpressions
 
 from .access import Access, VectorIndex
 
-LEAST = 4  # lanes from which it pays to ask
+LEAST_LANES = 4  # lanes from which it pays to ask
 _Steps = tuple[float, float]  # by how much an integer grows from lane to lane, at least and at most
 _STILL: _Steps = (0, 0)
 
@@ -27,7 +27,7 @@ def direction(ev: Access, load: Load) -> int | None:
     """1 or -1 if the place of a load grows by at most one from lane to lane, or falls so; None if it may leap."""
     vector = ev.vector
     assert vector is not None
-    return None if vector.lanes < LEAST else run_along(load.index, vector, ev.interval)
+    return None if vector.lanes < LEAST_LANES else run_along(load.index, vector, ev.interval)
 
 
 def run_along(index: Expr, axis: Along, bounds: Callable[[Expr], Interval | None]) -> int | None:

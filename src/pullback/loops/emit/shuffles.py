@@ -28,14 +28,14 @@ INTERLEAVED = (2, 3, 4, 5, 6, 7, 8)
 WIDE = (9, 10, 11, 12, 13, 14, 15, 16)
 WIDE_STORED = (9, 12, 16)
 ENOUGH = 3  # times the kinds read that there may be
-MANY = 5  # times as many lanes as kinds, of which one is read
+LANES_OF_KIND = 5  # times as many lanes as kinds, of which one is read
 
 
 def read_in_turns(step: int | None, lanes: int, kinds: Callable[[], int]) -> bool:
     """Whether elements `step` apart, of which so many neighbours are read, are better shuffled than read one by one."""
     if step is None or abs(step) in INTERLEAVED:
         return step is not None
-    return abs(step) in WIDE and (lanes >= MANY * abs(step) or ENOUGH * kinds() >= abs(step))
+    return abs(step) in WIDE and (lanes >= LANES_OF_KIND * abs(step) or ENOUGH * kinds() >= abs(step))
 
 
 def parts_in_turns(code: Code, step: int | None, most: int) -> bool:

@@ -19,7 +19,7 @@ from pullback.loops.ir.visit import Substitute, access_nodes, accessed
 
 from .shuffles import INTERLEAVED
 
-MOST = 16  # rows of a square: there are not more registers on all machines
+MAX_SIDE = 16  # rows of a square: there are not more registers on all machines
 PART = 16  # bytes of a register's parts, within which elements are shuffled at once
 
 
@@ -58,7 +58,7 @@ def square_in(loop: Loop) -> Loop | None:
 def square_side(loop: Loop, inner: Loop, vector_bytes: int) -> int:
     """Lanes of a vector loop, and copies of the body of `inner`, its loop of squares: a register of widest elements."""
     widest = max((ITEMSIZE[buffer.dtype] for buffer, _ in accessed(inner.body)), default=4)
-    side = max(2, min(MOST, vector_bytes // widest))
+    side = max(2, min(MAX_SIDE, vector_bytes // widest))
     for extent in (loop.extent, inner.extent):
         while isinstance(extent, Const) and side > max(extent.value, 1):
             side //= 2

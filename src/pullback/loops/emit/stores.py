@@ -18,7 +18,7 @@ from .shuffles import interleave, parts_in_turns
 from .types import LINE, alignment, memory_type, splat, suffix
 from .values import Value, broadcast
 
-SOON = 4  # vectors of a row that the next step may read while they are on their way to the cache
+VECTORS_ON_THEIR_WAY = 4  # vectors of a row that the next step may read while they are on their way to the cache
 
 
 def emit_store(ev: Evaluator, buffer: Buffer, index: Expr, expr: Expr) -> None:
@@ -81,7 +81,7 @@ def _keeps_some(ev: Evaluator, expr: Expr) -> bool:
         return False
     assert ev.vector is not None
     last = ev.ranges.get(ev.vector.var, (0, math.inf))[1]
-    return ev.code.looks_up < 16 or last < SOON * ev.vector.lanes
+    return ev.code.looks_up < 16 or last < VECTORS_ON_THEIR_WAY * ev.vector.lanes
 
 
 def _vector_store(ev: Evaluator, buffer: Buffer, index: Expr, value: Value, keeps_some: bool) -> None:

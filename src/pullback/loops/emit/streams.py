@@ -28,8 +28,8 @@ from .values import Asm
 
 LEAST_STREAMED = 8  # vectors, below which finding the first line is not worth it
 LEAST_OF_ROW = 4  # vectors of a row, of which one is repeated
-NEAR = 1 << 17  # bytes of rows that are in a cache: those of a few partial results
-CHEAP = 6  # operations of a loop that waits for its stores
+CACHED_BYTES = 1 << 17  # bytes of rows that are in a cache: those of a few partial results
+CHEAP_OPS = 6  # operations of a loop that waits for its stores
 
 
 def streamed(to: FunctionEmitter, loop: Loop, n: str, lanes: int, plain: Callable[[], None]) -> None:
@@ -79,13 +79,13 @@ def row_start(to: FunctionEmitter, loop: Loop, n: int, lanes: int) -> str | None
     A store across two lines takes twice what one of a line takes, where lines come from afar. Measured: x + r, 4000
     rows of 210, took 190 us, now 140 (JAX 135); 2000 rows of 777 340, now 250 (JAX 270).
     """
-    if n < LEAST_OF_ROW * lanes or operations((loop,)) > CHEAP or not (stores := _contiguous(to, loop, lanes)):
+    if n < LEAST_OF_ROW * lanes or operations((loop,)) > CHEAP_OPS or not (stores := _contiguous(to, loop, lanes)):
         return None
     ragged = [n * ITEMSIZE[store.buffer.dtype] % LINE for store in stores]
     moved = [_is_moved(store, loop) for store in stores]
     if not all(ragged) or not all(moved):
         return None
-    if all(store.buffer.space == "temporary" and _bytes(store) <= NEAR for store in stores):
+    if all(store.buffer.space == "temporary" and _bytes(store) <= CACHED_BYTES for store in stores):
         return None
     code = to.code
     first = _first_line(to, stores[0], *_places(to, loop, stores[:1], lanes))

@@ -32,7 +32,7 @@ from .simplify import drop_dead
 Bits = dict[tuple[Expr | None, int], int]
 ONES: tuple[Expr | None, int] = (None, 0)
 
-FEW = 4  # operations that are not worth looking at
+FEW_OPS = 4  # operations that are not worth looking at
 SWAP, REVERSE, COUNT = 1, 6, 9  # operations that one takes, where there is no instruction for it
 _SHIFTS = frozenset({"shl", "shr_logical", "shr_arithmetic"})
 _MASKS = frozenset({"and", "rem", "floormod"})
@@ -47,7 +47,7 @@ def bits(function: Function) -> Function:
         if isinstance(expr, Op) and len(expr.args) == 2 and isinstance(expr.args[1], Const) and is_int(expr.dtype)
     )
     # Hashes have rotations, which are one instruction as they are, and no masks.
-    if sum(found[name] for name in _SHIFTS) < FEW or sum(found[name] for name in _MASKS) < FEW - 1:
+    if sum(found[name] for name in _SHIFTS) < FEW_OPS or sum(found[name] for name in _MASKS) < FEW_OPS - 1:
         return function
     body = _Bits(Counter(var for stmt in statements(function.body) for var in reads(stmt))).block(function.body)
     return Function(function.name, function.buffers, drop_dead(body))
@@ -127,7 +127,7 @@ class _Bits(Rewriter):
     def _moved(self, expr: Op, found: Bits) -> Callable[[], Expr] | None:
         """What writes an integer made of bits of others, if that takes fewer operations."""
         before = self._operations(expr, found)
-        if before < FEW:
+        if before < FEW_OPS:
             return None
         parts: defaultdict[Expr, dict[int, int]] = defaultdict(dict)
         ones = 0

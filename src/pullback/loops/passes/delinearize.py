@@ -48,10 +48,10 @@ from .simplify import simplify
 from .split import MAX_OPS
 from .unroll import MAX_ITERATIONS, side_by_side
 
-SHORT = 8  # elements: shorter parts are as quick in lanes that jump
+SHORT_PART = 8  # elements: shorter parts are as quick in lanes that jump
 LONG = 16 * NOMINAL.vector_bytes // 4  # elements: lanes are compared with their places in shorter parts, too
-FULL = 0.75  # of the lanes that the parts of an axis fill, if more is computed than
-CHEAP = 12  # additions, about: there what is read counts
+FILLED_SHARE = 0.75  # of the lanes that the parts of an axis fill, if more is computed than
+CHEAP_ADDITIONS = 12  # additions, about: there what is read counts
 
 
 def delinearize(function: Function) -> Function:
@@ -117,7 +117,7 @@ class _Delinearize:
         turns = math.lcm(*[d for expr in divisors if (d := _short_divisor(expr, loop.var)) is not None])
         if loop.carried or not isinstance(loop.extent, Const) or loop.extent.value < turns * least:
             return (loop,)
-        if not 1 < turns < SHORT or turns * _work(loop.body) > MAX_OPS:
+        if not 1 < turns < SHORT_PART or turns * _work(loop.body) > MAX_OPS:
             return (loop,)
         self.changed = True
         whole, rest = divmod(loop.extent.value, turns)
@@ -154,7 +154,7 @@ def _part(loop: Loop) -> int | None:
         return None
     lanes = NOMINAL.vector_bytes // 4
     filled = part / (-(-part // lanes) * lanes)
-    return part if filled >= FULL or cost(loop.body) <= CHEAP else None
+    return part if filled >= FILLED_SHARE or cost(loop.body) <= CHEAP_ADDITIONS else None
 
 
 def _finding(loop: Loop) -> Iterator[Op]:
@@ -194,7 +194,7 @@ def _short_divisor(expr: Op, var: Var) -> int | None:
     if expr.name not in ("floordiv", "floormod"):
         return None
     divisor = expr.args[1]
-    if not isinstance(divisor, Const) or not 1 < divisor.value < SHORT:
+    if not isinstance(divisor, Const) or not 1 < divisor.value < SHORT_PART:
         return None
     found, _ = terms(expr.args[0])
     return divisor.value if any(isinstance(term, Read) and term.var is var for term in found) else None
@@ -202,7 +202,7 @@ def _short_divisor(expr: Op, var: Var) -> int | None:
 
 def _is_part(expr: Op, var: Var) -> bool:
     x, divisor = expr.args
-    return isinstance(x, Read) and x.var is var and isinstance(divisor, Const) and divisor.value >= SHORT
+    return isinstance(x, Read) and x.var is var and isinstance(divisor, Const) and divisor.value >= SHORT_PART
 
 
 class _Parts(Rewriter):

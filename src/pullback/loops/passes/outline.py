@@ -49,8 +49,8 @@ from pullback.loops.ir.visit import (
 )
 from pullback.loops.schedule.item_loops import ITEMS
 
-OFTEN = 3  # more occurrences than this pay for any kernel
-LARGE = 10  # ops from which two occurrences do
+WORTH_ANY_KERNEL = 3  # more occurrences than this pay for any kernel
+LARGE_KERNEL = 10  # ops from which two occurrences do
 
 
 def outline(function: Function) -> Function:
@@ -78,7 +78,7 @@ def outline(function: Function) -> Function:
 
 
 def _worthwhile(nests: Sequence[Loop]) -> bool:
-    return len(nests) > OFTEN or (len(nests) > 1 and _operations(nests[0]) >= LARGE)
+    return len(nests) > WORTH_ANY_KERNEL or (len(nests) > 1 and _operations(nests[0]) >= LARGE_KERNEL)
 
 
 def _nests(body: Sequence[Stmt], calls: bool, known: Container[int]) -> Iterator[Loop]:

@@ -30,7 +30,7 @@ from pullback.loops.schedule.space import extent_of
 
 from .simplify import simplify
 
-FAR = 16  # elements: lanes do not walk along axes on which neighbours lie so far apart
+FAR_ELEMENTS = 16  # elements: lanes do not walk along axes on which neighbours lie so far apart
 
 
 def places(function: Function, last: bool = False) -> Function:
@@ -214,7 +214,7 @@ class _Joined:
             if any(var in self.variables for var in _read(term)) and not isinstance(term, Read):
                 return None
             if isinstance(term, Read) and term.var in self.variables:
-                if any(0 < abs(factor) < FAR for _, factor in pair):
+                if any(0 < abs(factor) < FAR_ELEMENTS for _, factor in pair):
                     return None
             elif pair[0][1] != pair[1][1]:
                 return None

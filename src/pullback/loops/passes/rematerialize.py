@@ -44,7 +44,7 @@ from pullback.loops.ir.visit import (
 
 from .simplify import drop_dead
 
-FEW = 16  # elements of what is left as it is: loops of so few steps are written out by other rules
+FEW_STEPS = 16  # elements of what is left as it is: loops of so few steps are written out by other rules
 MOST_ONCE = 1 << 18  # elements read once each: of more lanes and threads are quicker (1,000,000 places 267 us, so 299)
 MANY = 1 << 40  # turns of a loop that are not known
 MOST_OPS = 4  # that take the place of a load, beside conversions
@@ -59,7 +59,7 @@ def rematerialize(function: Function) -> Function:
             inside |= loaded((stmt,))
     known = {buffer: formula for buffer in inside if (formula := _progression(buffer)) is not None}
     known.update(_stored(function, inside, _read_once(function) & inside))
-    known = {buffer: formula for buffer, formula in known.items() if buffer.size > FEW}
+    known = {buffer: formula for buffer, formula in known.items() if buffer.size > FEW_STEPS}
     if not known:
         return function
     body = _Computed(known).block(function.body)

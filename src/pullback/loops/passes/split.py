@@ -78,19 +78,20 @@ from .simplify import simplify
 MAX_PARTS = 64  # stretches of one loop: with more, only the longest stands apart
 MAX_OPS = 400  # of all parts together
 MOST_OPS = 4000  # the same where lanes that compute every side of a choice would take twice as long
-MANY = 1 << 8  # iterations from which masks of wide elements are worth avoiding too
-SHORT = 3, 256  # vectors of loops whose ends are: of shorter ones they are most, of longer ones next to nothing
+MANY_ITERATIONS = 1 << 8  # iterations from which masks of wide elements are worth avoiding too
+# Vectors of a loop whose ends are cut off: of a shorter one they are most of it, of a longer one next to nothing.
+VECTORS_WITH_ENDS = 3, 256
 # Iterations from which windows that reach beyond an edge are worth loops of their own, and the same where lanes that
 # ask would load one by one.
 WINDOWS = 1 << 17
 STRIDED_WINDOWS = 1 << 13
 MASKED = 7  # loads in whose time a lane asks whether it may load: 5 to 10
 TURNS = 4  # kinds of elements that take turns along an axis: each is computed by itself, all in one pass
-LONGEST = 4  # one stretch is most of a loop if what is left is at most one such part
+LONGEST_SHARE = 4  # one stretch is most of a loop if what is left is at most one such part
 Ranges = Mapping[Var, tuple[int, int]]  # of indices of loops
 # Iterations at each end of a loop that are one nest, in which conditions change, and how many times those are all.
 ENDS, MIDDLE = 4, 16
-LONG = 16  # ops that only one side of a choice needs, from which it is not computed in vain
+LONG_SIDE = 16  # ops that only one side of a choice needs, from which it is not computed in vain
 
 
 class _Part(NamedTuple):
@@ -250,7 +251,7 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
         if isinstance(expr, Op) and expr.name == "select" and conditions.get(id(expr.args[0])):
             guarded = [x for x in subexpressions(expr.args[1:]) if isinstance(x, Load)]
             guarded = [x for x in guarded if not is_inside(x, ranges)]
-            apart = _apart(expr.args[1], expr.args[2]) >= LONG
+            apart = _apart(expr.args[1], expr.args[2]) >= LONG_SIDE
             if guarded or turns or apart:
                 points.update(conditions[id(expr.args[0])])
                 narrow = narrow or any(ITEMSIZE[x.buffer.dtype] < 4 for x in guarded)
@@ -259,7 +260,7 @@ def _points(loop: Loop, trips: int) -> _Cuts | None:
             points.update(_bends(expr.index, loop.var, n, conditions))
     if not points:
         return _NONE
-    many = narrow or total >= MANY
+    many = narrow or total >= MANY_ITERATIONS
     if not many:
         return _NONE
     roots = [expr for stmt in inside for expr in expressions(stmt)]
@@ -298,7 +299,9 @@ def _between(loop: Loop) -> Loop | None:
     written = [stmt for stmt in statements(rows.body) if isinstance(stmt, Store)]
     few, many = Axis(loop), Axis(rows)
     between = all(few.step(x.index) == 1 and (many.step(x.index) or 0) == extent_of(loop) for x in written)
-    return rows if written and between and isinstance(rows.extent, Const) and extent_of(rows) >= MANY else None
+    return (
+        rows if written and between and isinstance(rows.extent, Const) and extent_of(rows) >= MANY_ITERATIONS else None
+    )
 
 
 def _all_lanes_alike(loop: Loop, loops: Sequence[Loop], order: Sequence[Expr]) -> bool:
@@ -335,7 +338,7 @@ def _rim(loop: Loop, points: Set[int]) -> int:
             if isinstance(node, Load) and sizes[-1] < 4:
                 return 0
     lanes = NOMINAL.vector_bytes // min([size for size in sizes if size >= 4], default=4)
-    few = SHORT[0] * lanes <= n <= SHORT[1] * lanes
+    few = VECTORS_WITH_ENDS[0] * lanes <= n <= VECTORS_WITH_ENDS[1] * lanes
     return lanes if few and all(p < lanes or p > n - lanes for p in points) else 0
 
 
@@ -369,7 +372,7 @@ def _around_longest(points: Sequence[int], n: int) -> list[int]:
     """The ends of the longest stretch between points, if it is most of the iterations."""
     edges = [0, *points, n]
     size, start = max((b - a, a) for a, b in itertools.pairwise(edges))
-    return [p for p in (start, start + size) if 0 < p < n] if LONGEST * size >= n * (LONGEST - 1) else []
+    return [p for p in (start, start + size) if 0 < p < n] if LONGEST_SHARE * size >= n * (LONGEST_SHARE - 1) else []
 
 
 def _bends(index: Expr, var: Var, n: int, conditions: Mapping[int, Sequence[int]]) -> Iterator[int]:
@@ -466,7 +469,7 @@ def _changes(compare: Op, var: Var, n: int, ranges: Ranges, windows: bool = Fals
     if line is None or line.slope == 0:
         return []
     unsure = (line.high - line.low) // abs(line.slope)
-    if unsure and not (windows and unsure * LONGEST <= n):
+    if unsure and not (windows and unsure * LONGEST_SHARE <= n):
         return []
     around: set[int] = set()
     for offset in (line.low, line.high):

@@ -20,15 +20,15 @@ from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.ir import Expr, Load, Op, Read, Var
 from pullback.loops.ir.visit import subexpressions
 
-FEW = 4  # entries that are chosen among
-MOST = 16  # entries that an instruction chooses among
+FEW_ENTRIES = 4  # entries that are chosen among
+MAX_ENTRIES = 16  # entries that an instruction chooses among
 EXACT = 1 << 24  # whole numbers up to this are f32, too
 
 
 def computed_entry(load: Load, indices: Container[Var], lookups: int) -> Expr | None:
     """The element of a small table without a load; None if it is none, or `indices` of loops alone say which."""
     table = load.buffer.data
-    if load.buffer.space != "constant" or table is None or not 2 <= load.buffer.size <= MOST:
+    if load.buffer.space != "constant" or table is None or not 2 <= load.buffer.size <= MAX_ENTRIES:
         return None
     dtype = load.buffer.dtype
     if dtype not in ("bool", "i32", "f32", "f64") or not _is_given(load.index, indices):
@@ -40,12 +40,12 @@ def computed_entry(load: Load, indices: Container[Var], lookups: int) -> Expr | 
         width = max(most.bit_length(), 1)
         if entries.min() >= 0 and width * len(entries) <= 32:
             return _of_bits(place, entries, width, dtype)
-    if len(entries) <= FEW:
+    if len(entries) <= FEW_ENTRIES:
         result: Expr = const(dtype, entries[-1].item())
         for k in reversed(range(len(entries) - 1)):
             result = make("select", (make("eq", (place, const("i32", k))), const(dtype, entries[k].item()), result))
         return result
-    size = 8 if len(entries) <= 8 and dtype != "f64" else MOST
+    size = 8 if len(entries) <= 8 and dtype != "f64" else MAX_ENTRIES
     if size > lookups or dtype == "bool" or not np.isfinite(entries).all():
         return None
     if dtype == "i32":

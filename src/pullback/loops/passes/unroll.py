@@ -84,7 +84,7 @@ MAX_CHOICES = 64  # iterations of a loop whose number chooses what it computes
 MAX_AXIS = 16  # elements of an axis of which lanes take many at once
 MAX_COMPUTED = 32  # the same where a price says what is better
 MAX_MOVED = 12  # the same where they are only moved; beyond that rows by themselves are as quick
-FEW = 4  # elements, of which each may be read by itself
+FEW_ELEMENTS = 4  # elements, of which each may be read by itself
 LEAST_GAIN = 1.33  # of straight code of more
 LEAST_OF_ALL = 40  # that all rows gain for each operation that such code has more, or it is not worth compiling
 NUMBER, REGISTER = 8, 32  # bytes that one instruction moves: at most of an integer, at least worth a register
@@ -216,7 +216,7 @@ class _Unroll:
             rows = min(rows, cost((Loop(inner.var, inner.extent, "vector", tuple(both)),)))
         rows = min(rows, _cut_rows(loop, body))
         lanes = cost(straight, along) + 0.5 / along.lanes
-        if sum(isinstance(stmt, Store) for stmt in straight) <= FEW:
+        if sum(isinstance(stmt, Store) for stmt in straight) <= FEW_ELEMENTS:
             return lanes <= rows + 0.5
         more = _operations(straight) - _operations(body)
         if self.times * extent_of(loop) * (rows + 0.5 - lanes) < LEAST_OF_ALL * more:
@@ -342,7 +342,7 @@ def _is_short_axis(loop: Loop, body: Sequence[Stmt]) -> bool:
         return False
     along, moves = Axis(loop), _are_moves(body)
     whole = moves and all(map(_fills_lanes, body))  # rows that are as well moved by themselves
-    stores = _stores_of_one(body, FEW if whole else MAX_AXIS if moves else MAX_COMPUTED)
+    stores = _stores_of_one(body, FEW_ELEMENTS if whole else MAX_AXIS if moves else MAX_COMPUTED)
     if stores is not None and _lie_together(along, stores, not moves):
         return not any(_is_row(store, times) and not _takes_turns(along, store) for times, store in stores)
     stores = None if whole else _moves_of_some(body)
@@ -448,8 +448,8 @@ def _is_row(store: Store, times: int) -> bool:
     if not isinstance(store.value, Load):
         return False
     size = times * ITEMSIZE[store.buffer.dtype]
-    least = REGISTER_OF_FEW if times == FEW else REGISTER
-    return times > FEW or (times & (times - 1) == 0 and (size <= NUMBER or size >= least))
+    least = REGISTER_OF_FEW if times == FEW_ELEMENTS else REGISTER
+    return times > FEW_ELEMENTS or (times & (times - 1) == 0 and (size <= NUMBER or size >= least))
 
 
 def _takes_turns(along: Axis, store: Store) -> bool:

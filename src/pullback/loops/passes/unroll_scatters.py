@@ -22,10 +22,10 @@ from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Loop, Op, Read,
 from pullback.loops.ir.visit import Substitute, expressions, statements, with_blocks
 from pullback.loops.schedule.cost import computed, operations
 
-TURN = 4  # iterations
-SHORT = 8  # of a loop inside an iteration: the window of an update
-MOST = 64  # operations of a turn
-LEAST = 8  # turns
+ITERATIONS_OF_TURN = 4  # iterations
+SHORT_WINDOW = 8  # of a loop inside an iteration: the window of an update
+MAX_OPS = 64  # operations of a turn
+LEAST_TURNS = 8  # turns
 
 
 def unroll_scatters(function: Function) -> Function:
@@ -49,14 +49,14 @@ def unroll_scatters(function: Function) -> Function:
 def _is_scatter(loop: Loop) -> bool:
     if loop.role != "sequential" or loop.carried or loop.attrs or not isinstance(loop.extent, Const):
         return False
-    if loop.extent.value < TURN * LEAST or not any(isinstance(stmt, If) for stmt in loop.body):
+    if loop.extent.value < ITERATIONS_OF_TURN * LEAST_TURNS or not any(isinstance(stmt, If) for stmt in loop.body):
         return False
     return _is_simple(loop.body)
 
 
 def _is_short(loop: Loop) -> bool:
     roots = [root for stmt in statements(loop.body) for root in expressions(stmt)]
-    return TURN * operations(computed(roots)) <= MOST
+    return ITERATIONS_OF_TURN * operations(computed(roots)) <= MAX_OPS
 
 
 def _is_simple(body: Sequence[Stmt], inside: bool = False) -> bool:
@@ -68,7 +68,7 @@ def _is_simple(body: Sequence[Stmt], inside: bool = False) -> bool:
                 if stmt.orelse or not _is_simple(stmt.then, True):
                     return False
             case Loop() if inside and not stmt.carried and isinstance(stmt.extent, Const):
-                if stmt.extent.value > SHORT or not all(isinstance(each, Let | Store) for each in stmt.body):
+                if stmt.extent.value > SHORT_WINDOW or not all(isinstance(each, Let | Store) for each in stmt.body):
                     return False
             case _:
                 return False
@@ -77,19 +77,19 @@ def _is_simple(body: Sequence[Stmt], inside: bool = False) -> bool:
 
 def _in_turns(loop: Loop, new: Fresh) -> list[Stmt]:
     assert isinstance(loop.extent, Const)
-    count, rest = divmod(loop.extent.value, TURN)
+    count, rest = divmod(loop.extent.value, ITERATIONS_OF_TURN)
     body = _tested_once(loop.body)
 
     def at(place: Expr) -> tuple[Stmt, ...]:
         return Substitute({loop.var: place}, new.var).block(body)
 
     turn = new.var(loop.var)
-    first = make("mul", (Read(turn), const("i64", TURN)))
-    copies = [stmt for k in range(TURN) for stmt in at(make("add", (first, const("i64", k))))]
+    first = make("mul", (Read(turn), const("i64", ITERATIONS_OF_TURN)))
+    copies = [stmt for k in range(ITERATIONS_OF_TURN) for stmt in at(make("add", (first, const("i64", k))))]
     result: list[Stmt] = [Loop(turn, const("i64", count), "sequential", tuple(copies))]
     if rest:
         last = new.var(loop.var)
-        inside = at(make("add", (Read(last), const("i64", TURN * count))))
+        inside = at(make("add", (Read(last), const("i64", ITERATIONS_OF_TURN * count))))
         result.append(Loop(last, const("i64", rest), "sequential", inside))
     return result
 

@@ -30,7 +30,7 @@ from pullback.loops.ir.key import part_key
 from pullback.loops.ir.visit import loads, local_uses, shares_locals, statements, stores, with_blocks
 from pullback.loops.schedule.apply.across import across
 from pullback.loops.schedule.apply.columns import columns, folded
-from pullback.loops.schedule.apply.fission import MOST, Fission
+from pullback.loops.schedule.apply.fission import MAX_UNITS, Fission
 from pullback.loops.schedule.apply.parallelize import parallelize
 from pullback.loops.schedule.apply.reorder import rows_first
 from pullback.loops.schedule.apply.strips import short_rows, strips
@@ -203,7 +203,7 @@ class _Chooser:
         worth = trips * (written.choice.ns - least(nest, NOMINAL)) / effort  # forms that may be looked at
         if not every and worth < 1:
             return written
-        known_by = (_digest(nest), switches.skip, min(int(worth), LONGEST * MOST))
+        known_by = (_digest(nest), switches.skip, min(int(worth), LONGEST * MAX_UNITS))
         known = None if every else _known.get(known_by)
         if known is not None:
             return Found(lambda: self.formed(chain, known), known)

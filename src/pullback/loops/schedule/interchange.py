@@ -85,14 +85,14 @@ from .machine import NOMINAL
 MAX_OPS = 320  # of a step of one lane; more of them take longer than walking through memory saves
 MAX_COPIES = 6  # of math functions, beside those written, in a step of one lane that has several elements (`_copies`)
 BLOCK = 1 << 23  # ops of the steps of one block: most take some milliseconds, gammainc of a float64 20
-TOGETHER = 128  # lanes that at most run as one piece: `parallelize` gives more to threads, which stop between pieces
+LANES_OF_PIECE = 128  # at most: `parallelize` gives more to threads, which stop between pieces
 DIVISORS = 1024  # numbers of blocks that are tried
-ROW = 512  # bytes of what is read or written at each step: longer rows are better walked one after the other
+LONG_ROW_BYTES = 512  # bytes of what is read or written at each step: longer rows are better walked one after the other
 NEAR = (
     NOMINAL.second.bytes // 4
 )  # bytes in which data say where to read: farther, many elements wait for memory together only in rows
 CANDIDATES = 8  # loops that are tried
-FEW = 16  # elements that lanes have to take all at once
+FEW_LANES = 16  # elements that lanes have to take all at once
 # Extents that LLVM keeps in whole registers though they are no powers of two, by the bytes of an element.
 WHOLE = {8: (3, 5, 6, 7), 4: (3, 5, 6, 7, *range(9, 16))}
 
@@ -188,7 +188,7 @@ class _Interchange:
         if work > MAX_OPS or _copies(loop.body, lanes) > MAX_COPIES:
             return None
         n = loop.extent.value
-        most = max(1, BLOCK // (max(1, work) * min(lanes.extent, TOGETHER)))
+        most = max(1, BLOCK // (max(1, work) * min(lanes.extent, LANES_OF_PIECE)))
         if n <= most:
             return self.around(loop, lanes, None, const("i64", 0), n, kept, nested)
         least = -(-n // most)
@@ -274,7 +274,7 @@ class _State:
                 walks.setdefault(access.buffer, set()).add(frozenset(factors.items()))
                 if moves:
                     in_memory.add(access.buffer)
-        if wide > ROW or not self._whole_vectors({access.buffer.dtype for access, _, _ in found}):
+        if wide > LONG_ROW_BYTES or not self._whole_vectors({access.buffer.dtype for access, _, _ in found}):
             return False
         again = loaded(self._straight)
         for access, offset, _ in found:
@@ -288,7 +288,7 @@ class _State:
         """Whether lanes for a few elements run at once: those that are left would take as long as all of them."""
         extent = self._lanes.extent
         size = max(ITEMSIZE[dtype] // (2 if dtype in REAL_OF else 1) for dtype in dtypes)
-        return extent >= FEW or not extent & (extent - 1) or extent in WHOLE.get(size, ())
+        return extent >= FEW_LANES or not extent & (extent - 1) or extent in WHOLE.get(size, ())
 
     def loop(self, steps: Loop, kept: set[Buffer], nested: bool) -> list[Stmt] | None:
         """The loop over lanes around the steps; None if too much changes from one to the next."""
@@ -346,7 +346,7 @@ class _State:
         copies: list[Stmt] = []
         after: list[Stmt] = []
         extent = self._lanes.extent
-        again = extent >= FEW and extent & (extent - 1) != 0  # vectors have a power of two, and leave nothing of one
+        again = extent >= FEW_LANES and extent & (extent - 1) != 0  # vectors have a power of two
         if again and loaded(body) & stored(body):
             return None
         for place in dict.fromkeys((*carried, *last)):
@@ -369,7 +369,7 @@ class _State:
         inner = Loop(steps.var, steps.extent, "sequential", tuple(body), tuple(groups), steps.attrs)
         role: Role = "parallel"
         attrs: tuple[tuple[str, Any], ...] = ()
-        if extent < FEW:
+        if extent < FEW_LANES:
             role, attrs = "vector", (("lanes", extent),)
         made: list[Stmt] = [Loop(self._lane, const("i64", extent), role, (inner, *after), (), attrs)]
         if copies:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from pullback.loops.emit.access import SCRATCH_BYTES
 from pullback.loops.ir.affine import Interval, interval
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.ir import (
@@ -46,7 +47,6 @@ from pullback.loops.schedule.joining import Joined, Joining
 from pullback.loops.schedule.row_blocks import AHEAD, Contract, Member, independent
 
 ITEMS = "items"  # attr of a loop over the items of a batch: how many there are
-LOCAL = 1 << 18  # bytes of results that a thread keeps on its stack
 
 
 def of_items(items: int, grain: int | None) -> tuple[tuple[str, int], ...]:
@@ -120,7 +120,7 @@ class _ItemLoops(Joining):
         for member in members:
             inside.update(_uses_in(member.loop))
         found: dict[Buffer, Buffer] = {}
-        left = LOCAL
+        left = SCRATCH_BYTES
         for member in members:
             for buffer in sorted(member.writes, key=lambda b: b.name):
                 stride = member.strides.get(buffer)

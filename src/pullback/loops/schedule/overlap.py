@@ -26,7 +26,7 @@ from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import bound, free_vars, loaded, statements, stored, with_blocks
 
 OPERATION = "pb_collective"
-LARGE = 1 << 16  # bytes of operand and result together: less takes a few microseconds
+LARGE_BYTES = 1 << 16  # bytes of operand and result together: less takes a few microseconds
 AHEAD = 24  # statements between the two at most: for each collective, so many are looked at
 # Calls whose order is what they are for.
 _ORDERED = ("pb_show", "pb_show_copy", "pb_meet", "pb_take", "pb_part", "pb_withdraw", "pb_span", "pb_step")
@@ -45,7 +45,7 @@ def _operation(stmt: Stmt) -> tuple[Buffer, Buffer] | None:
         return None
     source, target = (arg.buffer for arg in stmt.args if isinstance(arg, Address))
     nbytes = sum(b.size * ITEMSIZE[b.dtype] for b in (source, target))
-    return (source, target) if nbytes >= LARGE and source is not target else None
+    return (source, target) if nbytes >= LARGE_BYTES and source is not target else None
 
 
 def _block(body: Sequence[Stmt]) -> tuple[Stmt, ...]:

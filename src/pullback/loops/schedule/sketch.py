@@ -13,7 +13,7 @@ from pullback.loops.ir.ir import Let, Loop, Stmt, Var
 from pullback.util.record import NamedTuple
 
 BY = "by"  # iterations of its axis that a loop goes at a time
-ROWS = 8  # that are added to a scratch row at a time
+ROWS_AT_ONCE = 8  # that are added to a scratch row at a time
 
 
 class Form(NamedTuple):
@@ -31,7 +31,7 @@ def part_of(loop: Loop, extent: int, by: int, role: str, body: Sequence[Stmt]) -
 def row_by_row(column: Loop, width: int, lets: Sequence[Stmt], loop: Loop, height: int) -> Loop:
     """`height` steps of a loop down columns, for `width` neighbouring columns at a time."""
     updates = [Let(Var("update", x.dtype), x) for group in loop.carried for x in group.updates]
-    rows = min(ROWS, height)
+    rows = min(ROWS_AT_ONCE, height)
     inner = part_of(loop, rows, 1, "sequential", (*loop.body, *updates))
     across = part_of(column, width, 1, "vector", (*lets, inner))
     return part_of(loop, -(-height // rows), rows, "sequential", (across,))

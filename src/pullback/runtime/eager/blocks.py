@@ -30,7 +30,7 @@ from pullback.util.switches import switches
 BLOCK = 4096  # elements that a kernel takes at a time
 LARGE = _core.LARGE  # elements from which on kernels of blocks are used
 PAYS = _core.PAYS
-PART = 1 << 15  # additions that are worth another thread
+PART_WORK = 1 << 15  # additions that are worth another thread
 MAX_KERNELS = 4096  # whose work is counted; with more the count begins anew
 
 _work: dict[Any, float] = {}  # elements that each kernel could have handled before it is compiled
@@ -78,7 +78,7 @@ def over_blocks(closed: ClosedJaxpr, kernel: Any, size: int, name: str) -> Any:
         interruptible=True,
         name=name,
         blocks=(
-            *(BLOCK, size, max(1, PART // (BLOCK * cost)), native.arena_bytes),
+            *(BLOCK, size, max(1, PART_WORK // (BLOCK * cost)), native.arena_bytes),
             [a.dtype.itemsize if a.size == size else 0 for a in avals],
         ),
         placing=Placing(closed),
@@ -102,7 +102,7 @@ def _function_over_blocks(closed: ClosedJaxpr, size: int, name: str) -> Any:
     (eqn,) = closed.cached("blocks", lambda: ())[0].jaxpr.eqns
     address, owner = kernel_of(eqn.primitive.name, eqn.invars[0].aval.dtype)
     avals = [v.aval for v in (*closed.jaxpr.invars, *closed.jaxpr.outvars)]
-    grain = max(1, PART // (BLOCK * (eqn.primitive.lower.cost + len(avals))))
+    grain = max(1, PART_WORK // (BLOCK * (eqn.primitive.lower.cost + len(avals))))
     return _core.Executable(
         address,
         closed.in_avals,

@@ -32,7 +32,7 @@ from pullback.util.pytree import LEAF, leaves_tree
 from pullback.util.switches import switches
 
 PAYS = _core.PAYS  # elements that NumPy handles in about the time that one compilation takes
-CALL = 1_000  # elements that NumPy handles in the time that a call of it takes by itself
+CALL_ELEMENTS = 1_000  # elements that NumPy handles in the time that a call of it takes by itself
 
 _records: dict[Any, _Record] = {}
 
@@ -79,7 +79,7 @@ class _Record:
         self.placing: Any = None
         self.planned: Any = None
         self.askers: set[str] = set()  # the call caches that have the plan
-        self.size = CALL + work(primitive, avals, self.outs, params)
+        self.size = CALL_ELEMENTS + work(primitive, avals, self.outs, params)
         self.work: float = 0 if _is_compilable(primitive) or _is_long_call(primitive, self.size) else -(1 << 62)
         self.kind = kind_of(primitive, avals, self.outs, params)
         if self.kind != EITHER:

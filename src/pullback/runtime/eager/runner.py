@@ -19,7 +19,7 @@ from pullback.runtime.eager.work import is_too_long, uses_before_compilation
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.util.switches import switches
 
-LARGE = 1 << 13  # elements of the arguments: equation by equation, kernels for any size beat the loops of plans
+LARGE_ARGUMENTS = 1 << 13  # elements: equation by equation, kernels for any size beat the loops of plans
 PATIENCE = 100  # runs, equation by equation, of what has no plan (it has loops) before it is compiled
 
 
@@ -38,7 +38,7 @@ class _Runner:
             self.run = self.by_equations
         else:
             self.left = 1 if is_too_long(planned.nanoseconds) else uses_before_compilation(planned.nanoseconds)
-            large = sum([aval.size for aval in closed.in_avals]) > LARGE
+            large = sum([aval.size for aval in closed.in_avals]) > LARGE_ARGUMENTS
             self.run = self.by_equations if large else planned.executable.call
         if kinds_in(closed) - {EITHER}:  # compiled code would have other bits
             self.left = 0

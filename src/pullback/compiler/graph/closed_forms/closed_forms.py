@@ -38,7 +38,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 
 F64 = np.dtype(np.float64)
-FEW = 8  # elements of floats that are added as quickly
+FEW_FLOATS = 8  # elements of floats that are added as quickly
 
 
 def close_forms(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -92,7 +92,7 @@ def _sum_of_floats(r: Rewriter, form: Form, shape: tuple[int, ...], axes: tuple[
         if not form.exact or not holds(numbers, dict(enumerate(out.shape)), out.dtype):
             return None
         return _written_in_floats(r, numbers, out)
-    if any(poly.indices(t.poly) for t in result.terms) or math.prod(shape[a] for a in axes) <= FEW:
+    if any(poly.indices(t.poly) for t in result.terms) or math.prod(shape[a] for a in axes) <= FEW_FLOATS:
         return None
     if out.dtype == F64 and len(result.terms) > 1:
         return None

@@ -21,7 +21,7 @@ from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.util import dtypes
 from pullback.util.record import NamedTuple, frozen_record
 
-DEPTH = 48  # equations looked through
+MAX_DEPTH = 48  # equations looked through
 MOST_TERMS = 8  # of a form: products of sums multiply their numbers
 
 
@@ -111,7 +111,7 @@ class Forms:
             if found is None:
                 raise NoForm
             return found
-        if not (is_integer(dtype) or is_float(dtype)) or self.depth > DEPTH or 0 in atom.aval.shape:
+        if not (is_integer(dtype) or is_float(dtype)) or self.depth > MAX_DEPTH or 0 in atom.aval.shape:
             raise NoForm
         self.depth += 1
         try:

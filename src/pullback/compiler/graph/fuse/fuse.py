@@ -70,12 +70,12 @@ FREE_COST = 2  # additions that are cheaper to repeat than to store and load aga
 REPEATED_COST = 12  # the same where nothing of that size is read: an identity, what a vector scales
 MOST_REPEATED = 64  # operations by which a value that is repeated makes a program longer
 MAX_STORES = 24  # streams that one loop nest writes
-FEW = 32  # elements of an array that is copied without a thought
-ONCE = 1.25  # evaluations for each element up to which each is taken for evaluated once
+COPIED_FREELY = 32  # elements of an array that is copied without a thought
+EVALUATED_ONCE = 1.25  # evaluations for each element up to which each is taken for evaluated once
 MAX_LIFTED = 32  # groups that run earlier so that two others can be one
 MOST_PARTS = 4  # indices at which a group rearranges the elements of one value by itself
 DEALT_OUT_COST = 8  # additions for each element of a value that a group computes in parts
-SMALL = 64  # elements of a space so small that its groups may be merged even if they share no array
+SMALL_SPACE = 64  # elements of a space so small that its groups may be merged even if they share no array
 
 
 def fuse(jaxpr: Jaxpr, b: Builder, intern: Interner, changing: Set[Var] = frozenset()) -> Fusion:
@@ -288,7 +288,7 @@ class _Fuser:
         arithmetic = self.survey.costs[out] and isinstance(self.eqns[self.producer[out]].primitive.lower, Elementwise)
         far = arithmetic and is_large(out)
         apart = self.survey.apart_in_memory[out] and not self._is_turned_back(out, wants)
-        if out.aval.size <= FEW or not (apart or far):
+        if out.aval.size <= COPIED_FREELY or not (apart or far):
             return False
         evaluations = sum(
             min(turns(group, index), self.elements[out, group, index])
@@ -340,7 +340,7 @@ class _Fuser:
         element of an argument that a nest may overwrite while it wants that.
         """
         for source in self.survey.sources[out]:
-            if source.aval.size < max(FEW, 4 * out.aval.size):
+            if source.aval.size < max(COPIED_FREELY, 4 * out.aval.size):
                 continue
             if source in self.changing and out.aval.size == 1:
                 return True
@@ -361,7 +361,7 @@ class _Fuser:
             return True
         # An operand of a join: loops are cut where it begins, as long as one function can hold every part.
         if (
-            self.elements[out, group, index] <= ONCE * out.aval.size
+            self.elements[out, group, index] <= EVALUATED_ONCE * out.aval.size
             and group.evaluated + self.survey.costs[out] <= MOST_OPS
         ):
             return True
@@ -382,7 +382,7 @@ class _Fuser:
             if not parts or self.survey.costs[out] > DEALT_OUT_COST:
                 return False
         return len(indices) <= MOST_PARTS and (
-            sum(self.elements[out, group, index] for index in indices) <= ONCE * out.aval.size
+            sum(self.elements[out, group, index] for index in indices) <= EVALUATED_ONCE * out.aval.size
         )
 
     def _store(self, number: int, eqn: JaxprEqn, out: Var, alone: bool = False) -> None:
@@ -422,7 +422,7 @@ class _Fuser:
         if "siblings" in switches.skip:
             return None
         everyone = {g for v in outs for g in (*self.wants.get(v, ()), *self.whole.get(v, ()))}
-        small = math.prod(space) <= SMALL
+        small = math.prod(space) <= SMALL_SPACE
         stuck = set(everyone)
         for group in reversed(self.by_space.get(space, ())[-8:]):
             if len(group.stores) + len(group.reductions) >= MAX_STORES:

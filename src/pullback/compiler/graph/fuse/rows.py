@@ -71,7 +71,7 @@ MAX_ROW_GROUPS = 16  # groups that one row computes: each looks at all of them
 MIN_COLUMNS = 32  # rows along an axis other than the last: neighbours in memory, walked by lanes side by side
 WRITTEN = 512  # elements of a row, at least, of which the first have reached the cache when the last is written
 LOCAL_BYTES = NOMINAL.second.bytes // 4  # of a row, at most, that is kept in scratch space
-SMALL = 8  # a value so many times smaller than what it is for is computed row by row, as the reductions it comes from
+TIMES_SMALLER = 8  # than what it is for: such a value is computed row by row, as the reductions it comes from
 
 
 def _row_to_join(group: Group, consumers, feeds, eqns, outputs: Set[Var]) -> Row | None:
@@ -113,7 +113,7 @@ def _kept_near(group: Group, extents: Shape, outputs: Set[Var]) -> Shape:
 
 def _is_statistic(group: Group, row: Row, feeds) -> bool:
     """Whether a group turns results of reductions, which may join the row later, into what the row wants."""
-    if group.size * SMALL > max(g.size for g in row.groups):
+    if group.size * TIMES_SMALLER > max(g.size for g in row.groups):
         return False
     return any(f.reductions and math.prod(f.space[a] for a in f.kept) == group.size for f in feeds[group])
 

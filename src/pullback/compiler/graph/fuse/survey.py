@@ -17,7 +17,7 @@ from pullback.loops.schedule.machine import NOMINAL
 
 POINTWISE = (Elementwise, Pointwise)
 SHORT = ("float16", "bfloat16")  # types of what is computed in float32 and rounded
-DEAR = 1 << 20  # additions beyond which costs are not told apart: they double with each use of a value by the next
+MOST_COST = 1 << 20  # additions beyond which costs are not told apart: they double with each use of a value by the next
 SMALLER = 2  # times: a value so much smaller than what is made of it may be stored, and that be repeated
 # Share of what it takes to choose between the pieces of a large join that is one array with a few elements beside it:
 # loops are cut there (loops/passes/split.py). Measured (Zen 4): a convolution by 3 x 3 of 256 x 256 pixels, padded by
@@ -73,7 +73,7 @@ class Survey:
                 own *= EDGED if _is_edged(operands, out) else max(len(eqn.invars) // CHOSEN, 1)
             if out.aval.dtype.name in SHORT and eqn.primitive.name in ROUNDED and is_large(out):
                 own += NOMINAL.operations.rounding
-            self.costs[out] = min(sum([self.costs[v] for v in near]) + own, DEAR)
+            self.costs[out] = min(sum([self.costs[v] for v in near]) + own, MOST_COST)
             self._note_shallow(out, big, own)
             self.leaves[out] = self._leaves(eqn, big)
             self.sources[out] = sources

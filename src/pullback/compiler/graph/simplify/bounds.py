@@ -13,7 +13,7 @@ from typing import Any
 from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.core.jaxpr import JaxprEqn
 
-DEPTH = 8  # equations that are looked at, one after the other
+MAX_DEPTH = 8  # equations that are looked at, one after the other
 
 
 def never_below(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -24,7 +24,7 @@ def never_below(r: Rewriter, eqn: JaxprEqn) -> Any:
     return r.full(eqn.outvars[0].aval, False)
 
 
-def is_not_negative(r: Rewriter, atom: Any, depth: int = DEPTH) -> bool:
+def is_not_negative(r: Rewriter, atom: Any, depth: int = MAX_DEPTH) -> bool:
     """Whether whole numbers are known to be 0 or more."""
     number = r.scalar(atom)
     if number is not None:

@@ -19,7 +19,7 @@ from pullback.compiler.graph.simplify.inner import map_inner
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Nest, Pointwise, Reduction
 
-WORTH = 8  # additions per element from which an elementwise function moves
+WORTH_MOVING = 8  # additions per element from which an elementwise function moves
 
 
 def move_invariants(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -166,7 +166,7 @@ def _is_view(eqn: JaxprEqn) -> bool:
 def _is_worth(eqn: JaxprEqn) -> bool:
     kind = eqn.primitive.lower
     if isinstance(kind, Elementwise):
-        return kind.cost >= WORTH
+        return kind.cost >= WORTH_MOVING
     if isinstance(kind, Pointwise):
-        return kind.cost >= WORTH and not kind.is_view
+        return kind.cost >= WORTH_MOVING and not kind.is_view
     return True

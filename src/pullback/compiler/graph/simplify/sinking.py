@@ -18,7 +18,7 @@ from pullback.compiler.graph.simplify.inner import map_inner
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise
 
-MOST = 4  # additions an element that are made anew
+MAX_REMADE = 4  # additions an element that are made anew
 
 
 def sink_places(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -33,7 +33,7 @@ def sink_places(closed: ClosedJaxpr) -> ClosedJaxpr:
         changed |= new is not eqn
         eqns.append(new)
         cost = _cost(new, made)
-        if cost is not None and cost <= MOST:
+        if cost is not None and cost <= MAX_REMADE:
             made[new.outvars[0]] = new, cost
     return ClosedJaxpr(jaxpr.replace(eqns=eqns), closed.consts) if changed else closed
 

@@ -37,7 +37,7 @@ from pullback.lax.movement.gather import GatherDimensionNumbers
 from pullback.loops.schedule.space import LANES
 from pullback.util.record import NamedTuple
 
-MOST = 256  # updates of one array, one after the other
+MAX_UPDATES = 256  # updates of one array, one after the other
 ADDED_BY = ("dynamic_update_slice", "scatter-add", "scatter-sub")
 
 
@@ -54,7 +54,7 @@ def windows_of(r: Rewriter, y: Any) -> list[Window]:
     found: list[Window] = []
     while not found or not r.is_scalar(y, 0):
         update = r.definition(y, *ADDED_BY)
-        if update is None or len(found) == MOST:
+        if update is None or len(found) == MAX_UPDATES:
             return []
         before = update.invars[0]
         if update.primitive.name == "dynamic_update_slice":

@@ -28,12 +28,12 @@ from pullback.core.lowering import Elementwise
 from pullback.lax.products.conv_shapes import ConvDimensionNumbers
 from pullback.util.record import NamedTuple
 
-FEWEST = 16  # rows or columns: products with smaller matrices are as quick
+LEAST_SIZE = 16  # rows or columns: products with smaller matrices are as quick
 SHIFTED = 8  # diagonals that are shifted copies, weighted and added
 SHARE = 8  # other diagonals are one in so many, at most, of those of the matrix
-LONGEST = 1 << 16  # diagonals of a matrix: each operation on them takes a moment
-STEPS = 600  # equations that the matrix is computed by
-LISTED = 1 << 22  # elements of a constant that is looked at
+MAX_DIAGONALS = 1 << 16  # diagonals of a matrix: each operation on them takes a moment
+MAX_EQUATIONS = 600  # equations that the matrix is computed by
+MAX_CONSTANT = 1 << 22  # elements of a constant that is looked at
 
 
 class _Diagonals(NamedTuple):
@@ -154,7 +154,7 @@ def _weights(r: Rewriter, matrix: Any, axis: int, on: int | None = None) -> tupl
     Of conditions, 1 where they are `on`.
     """
     rows, columns = matrix.aval.shape[1 - axis], matrix.aval.shape[axis]
-    if min(rows, columns) < FEWEST or rows + columns > LONGEST:
+    if min(rows, columns) < LEAST_SIZE or rows + columns > MAX_DIAGONALS:
         return None
     memo = r.notes.setdefault("diagonals", {})
     if matrix not in memo:
@@ -269,7 +269,7 @@ def _times(r: Rewriter, x: Any, weight: Any) -> Any:
 def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
     """The element of each diagonal, by the row minus the column; None where they are not known to be equal."""
     if matrix in r.consts:
-        return _listed(np.asarray(r.consts[matrix])) if matrix.aval.size <= LISTED else None
+        return _listed(np.asarray(r.consts[matrix])) if matrix.aval.size <= MAX_CONSTANT else None
     rows, columns = matrix.aval.shape
     found: dict[Any, _Diagonals] = {}
     waiting, steps = [(matrix, False)], 0
@@ -279,7 +279,7 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
             waiting.pop()
             continue
         steps += 1
-        if steps > STEPS:
+        if steps > MAX_EQUATIONS:
             return None
         atom, turned = each
         value = _plain(r, atom, turned, (rows, columns))

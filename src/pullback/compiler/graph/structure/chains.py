@@ -23,7 +23,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.core.jaxpr import JaxprEqn, Literal
 
 LESS = 2  # times as many multiplications that another order has to save
-WORTH = 1 << 15  # multiplications of which no order matters
+WORTH_REORDERING = 1 << 15  # multiplications of which no order matters
 
 Named = tuple[Any, tuple[int, ...]]  # an array, and the names of its axes
 
@@ -48,7 +48,7 @@ def in_other_order(r: Rewriter, eqn: JaxprEqn) -> Any:
             first = set(near[1]) | set(v[1])
             second = set(far[1]) | (first - gone)
             now = _count(size, {*x[1], *y[1]}) + _count(size, {*made, *v[1]})
-            if now < WORTH or LESS * (_count(size, first) + _count(size, second)) > now:
+            if now < WORTH_REORDERING or LESS * (_count(size, first) + _count(size, second)) > now:
                 continue
             out, names = _product(r, far, _product(r, near, v, gone, eqn), summed, eqn)
             if names != wanted:
@@ -68,7 +68,7 @@ def total_of_product(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, y, made = _named(dot, itertools.count())
     gone = {made[a] for a in axes}
     size = _sizes(x, y)
-    if _count(size, {*x[1], *y[1]}) < WORTH or _count(size, gone) == 1:
+    if _count(size, {*x[1], *y[1]}) < WORTH_REORDERING or _count(size, gone) == 1:
         return None
     contracted = set(x[1]) & set(y[1]) - set(made)
     left, right = (_summed(r, each, gone - set(other[1])) for each, other in ((x, y), (y, x)))

@@ -23,13 +23,13 @@ from pullback.lax.fourier.codelets import good_length, roots
 from pullback.lax.fourier.fft import FftType
 from pullback.lax.fourier.lower import generates
 
-LONGEST = 1 << 21  # numbers whose chirp and spectrum are kept with a program
+MAX_LENGTH = 1 << 21  # numbers whose chirp and spectrum are kept with a program
 
 
 def _by_chirp(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A transform along the last axis that the passes do not do."""
     (x,), kind, lengths = eqn.invars, FftType(eqn.params["fft_type"]), tuple(eqn.params["fft_lengths"])
-    if kind is FftType.IRFFT or len(lengths) != 1 or 0 in x.aval.shape or lengths[0] > LONGEST:
+    if kind is FftType.IRFFT or len(lengths) != 1 or 0 in x.aval.shape or lengths[0] > MAX_LENGTH:
         return None
     (n,), out = lengths, eqn.outvars[0].aval
     work = good_length(2 * n - 1)

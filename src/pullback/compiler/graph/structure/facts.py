@@ -10,10 +10,10 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
 
-MOST = 1 << 20  # elements of known integers: each operation on them takes a millisecond
-FEW = 64  # elements of known arrays of any type
+MAX_INTEGERS = 1 << 20  # elements of known integers: each operation on them takes a millisecond
+MAX_ELEMENTS = 64  # elements of known arrays of any type
 FOLDED = 256  # of constants that are looked at, some of which were broadcast
-STEPS = 100  # equations that they are computed by
+MAX_EQUATIONS = 100  # equations that they are computed by
 
 
 def counts_along(r: Rewriter, atom: Any) -> int | None:
@@ -126,7 +126,7 @@ def identity(r: Rewriter, atom: Any) -> bool:
 
 def known_integers(r: Rewriter, atom: Any) -> np.ndarray | None:
     """The elements of an array of integers that is computed of indices and constants alone; None for others."""
-    if atom.aval.dtype.kind not in "iu" or atom.aval.size > MOST:
+    if atom.aval.dtype.kind not in "iu" or atom.aval.size > MAX_INTEGERS:
         return None
     values: dict[Any, np.ndarray] = {}
     waiting = [atom]
@@ -146,7 +146,7 @@ def known_integers(r: Rewriter, atom: Any) -> np.ndarray | None:
         if missing:
             waiting += missing
             steps += len(missing)
-            if steps > STEPS:
+            if steps > MAX_EQUATIONS:
                 return None
             continue
         given = [np.asarray(x.val, x.aval.dtype) if type(x) is Literal else values[x] for x in eqn.invars]
@@ -184,7 +184,7 @@ def _values(r: Rewriter, atom: Any) -> np.ndarray | None:
         if not 0 < atom.aval.size <= FOLDED or not isinstance(atom.aval.dtype, np.dtype):
             return None
         few = _narrowed(np.asarray(r.consts[atom]))
-        return few if few.size <= FEW else None
+        return few if few.size <= MAX_ELEMENTS else None
     eqn = r.definition(atom)
     if eqn is None or 0 in shape or not isinstance(atom.aval.dtype, np.dtype):
         return None
@@ -192,7 +192,7 @@ def _values(r: Rewriter, atom: Any) -> np.ndarray | None:
     if primitive.name == "iota":
         axis = params["dimension"]
         wide = [n if a == axis else 1 for a, n in enumerate(shape)]
-        return np.arange(shape[axis]).astype(atom.aval.dtype).reshape(wide) if shape[axis] <= FEW else None
+        return np.arange(shape[axis]).astype(atom.aval.dtype).reshape(wide) if shape[axis] <= MAX_ELEMENTS else None
     movement = primitive.name in ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "rev", "transpose")
     if not movement and not (isinstance(primitive.lower, Elementwise) and "elementwise" in primitive.traits):
         return None
@@ -211,7 +211,7 @@ def _values(r: Rewriter, atom: Any) -> np.ndarray | None:
                 wide[d] = n
             return given[0].reshape(wide)
         case "reshape" | "squeeze" | "expand_dims":
-            if atom.aval.size > FEW or (params.get("dimensions") is not None and primitive.name == "reshape"):
+            if atom.aval.size > MAX_ELEMENTS or (params.get("dimensions") is not None and primitive.name == "reshape"):
                 return None
             return np.broadcast_to(given[0], eqn.invars[0].aval.shape).reshape(shape)
         case "rev":
@@ -220,7 +220,7 @@ def _values(r: Rewriter, atom: Any) -> np.ndarray | None:
             return given[0].transpose(params["permutation"])
     full = [g.reshape((1,) * len(shape)) if not g.ndim else g for g in given]
     common = np.broadcast_shapes(*(g.shape for g in full))
-    if int(np.prod(common, dtype=np.int64)) > FEW:
+    if int(np.prod(common, dtype=np.int64)) > MAX_ELEMENTS:
         return None
     with np.errstate(all="ignore"):
         found = np.asarray(primitive.reference(*(np.broadcast_to(g, common) for g in full), **params))
@@ -234,5 +234,5 @@ def _is_plain(eqn: JaxprEqn) -> bool:
         len(eqn.outvars) == 1
         and isinstance(primitive.lower, (Elementwise, Pointwise))
         and primitive.has_rule("reference")
-        and all(x.aval.dtype.kind in "iub" and x.aval.size <= MOST for x in (*eqn.invars, *eqn.outvars))
+        and all(x.aval.dtype.kind in "iub" and x.aval.size <= MAX_INTEGERS for x in (*eqn.invars, *eqn.outvars))
     )

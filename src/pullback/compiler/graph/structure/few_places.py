@@ -31,7 +31,7 @@ from pullback.lax.movement.scatter import ScatterDimensionNumbers
 
 WANTED = 4  # times as many terms as a product has that are worth gathering what makes the places
 ENTRIES = 32  # the same, where each term is added at its place
-LEAST = 1 << 12  # terms of a product: smaller ones are as quick
+LEAST_TERMS = 1 << 12  # terms of a product: smaller ones are as quick
 
 
 # ----------------------------------------------------------------------------------------- places that are wanted
@@ -53,7 +53,7 @@ def _places(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     contract, batch = dot.params["dimension_numbers"]
     summed = size_of([dot.invars[0].aval.shape[a] for a in contract[0]])
-    if product.aval.size * summed < LEAST or out.size * WANTED > product.aval.size:
+    if product.aval.size * summed < LEAST_TERMS or out.size * WANTED > product.aval.size:
         return None
     outer = indices.aval.shape[:-1]
     parts = dict(zip(n.start_index_map, index_parts(r, indices)))
@@ -181,7 +181,7 @@ def _with_entries(r: Rewriter, eqn: JaxprEqn, side: int, mine: Sequence[int], it
     placed = [a for a in indexed if a not in meets]
     terms = atom.aval.size * size_of([s for a, s in enumerate(y.aval.shape) if a not in its])
     fewer = ENTRIES if placed and summed else WANTED
-    if terms < LEAST or not updates.aval.size or updates.aval.size * fewer > atom.aval.size:
+    if terms < LEAST_TERMS or not updates.aval.size or updates.aval.size * fewer > atom.aval.size:
         return None
     outer = indices.aval.shape[:-1]
     parts = dict(zip(indexed, index_parts(r, indices)))

@@ -19,7 +19,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, size_of
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.loops.schedule.machine import NOMINAL
 
-LONG = 1 << 9  # contracted elements from which a pass over them costs more than what each sum ends with
+LONG_CONTRACTION = 1 << 9  # contracted elements from which a pass over them costs more than what each sum ends with
 
 
 def few_results(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -30,7 +30,7 @@ def few_results(r: Rewriter, eqn: JaxprEqn) -> Any:
     if isinstance(x, Literal) or isinstance(y, Literal) or not out.size or out.dtype.kind == "b":
         return None
     count = out.size // size_of(sizes)
-    if not 1 < count <= NOMINAL.registers or size_of([x.aval.shape[a] for a in summed[0]]) < LONG:
+    if not 1 < count <= NOMINAL.registers or size_of([x.aval.shape[a] for a in summed[0]]) < LONG_CONTRACTION:
         return None
     sides = [_parts(r, operand, *axes) for operand, axes in zip((x, y), zip(batch, _in_order(*summed)))]
     if count + min(map(len, sides)) > NOMINAL.registers:  # sums are added to where they are, beside a factor of each

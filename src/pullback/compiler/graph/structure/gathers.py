@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule, size_of
-from pullback.compiler.graph.structure.facts import MOST, counts_from, index_parts, known_integers
+from pullback.compiler.graph.structure.facts import MAX_INTEGERS, counts_from, index_parts, known_integers
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 
 RUNS = 4  # slices that a gather becomes at most
 ARRAYS = 2  # of which the same places are wanted that are counted once
-FEWEST = 16  # elements of a gather: shorter ones are as quick
+LEAST_ELEMENTS = 16  # elements of a gather: shorter ones are as quick
 
 
 def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -44,7 +44,7 @@ def _gather(r: Rewriter, eqn: JaxprEqn) -> Any:
     sizes = tuple(1 if a in (*indexed, *n.operand_batching_dims) else size for a, size in enumerate(shape))
     if not set(n.collapsed_slice_dims) <= {*indexed, *fixed} or tuple(eqn.params["slice_sizes"]) != sizes:
         return None
-    if eqn.outvars[0].aval.size < FEWEST:
+    if eqn.outvars[0].aval.size < LEAST_ELEMENTS:
         return None
     # Which axis of the result lies along each axis of the operand.
     batch = [a for a in range(len(out)) if a not in n.offset_dims]
@@ -97,7 +97,7 @@ def _shifted(r: Rewriter, eqn: JaxprEqn) -> Any:
     others = tuple(a for a in range(len(out)) if a not in (axis, axis + 1))
     if (
         min(shape) < 2
-        or size_of(shape) < FEWEST * FEWEST
+        or size_of(shape) < LEAST_ELEMENTS * LEAST_ELEMENTS
         or n.collapsed_slice_dims != n.start_index_map
         or n.offset_dims != others
     ):
@@ -168,7 +168,7 @@ def _one_place(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     *outer, _ = indices.aval.shape
     places, size = size_of(outer), size_of([shape[a] for a in axes])
-    if places < FEWEST * FEWEST or out.size < ARRAYS * places or not 0 < size <= np.iinfo(np.int32).max:
+    if places < LEAST_ELEMENTS * LEAST_ELEMENTS or out.size < ARRAYS * places or not 0 < size <= np.iinfo(np.int32).max:
         return None
     parts = index_parts(r, indices)
     # Of what is the same along some axis less is counted and read than of their sum.
@@ -238,7 +238,7 @@ def known_places(r: Rewriter, part: Any) -> tuple[int | None, np.ndarray] | None
     if number is not None:
         return None, np.asarray([number], np.int64)
     axes = _long(part)  # of the indices, that those of more than one element of `part` lie along
-    while len(axes) > 1 or part.aval.size > MOST:
+    while len(axes) > 1 or part.aval.size > MAX_INTEGERS:
         eqn = r.definition(part, "broadcast_in_dim", "reshape")
         if eqn is None:
             break

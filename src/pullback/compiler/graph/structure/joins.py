@@ -23,7 +23,7 @@ from pullback.loops.passes.split import MAX_PARTS
 from pullback.loops.passes.unroll import MAX_CHOICES
 
 MANY_WINDOWS = 8  # operands of which slices of one array at regular places are read as such
-MANY = 16  # operands that choices are made among
+MAX_CHOSEN = 16  # operands that choices are made among
 MANY_APART = MAX_PARTS  # the same where copies write elements that are far apart: along the last of several axes
 
 
@@ -38,7 +38,7 @@ def _copied(r: Rewriter, eqn: JaxprEqn) -> Any:
     if len(eqn.invars) <= MANY_WINDOWS or (out.shape[axis] <= MAX_CHOICES and _is_folded(r, eqn.outvars[0], axis)):
         return None
     found = windows(r, eqn)
-    if found is not None or len(eqn.invars) <= (MANY_APART if 0 < axis == out.ndim - 1 else MANY):
+    if found is not None or len(eqn.invars) <= (MANY_APART if 0 < axis == out.ndim - 1 else MAX_CHOSEN):
         return found
     return r.emit(join_p, *eqn.invars, axis=axis, new=eqn.primitive.name == "stack")
 

@@ -28,9 +28,9 @@ from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.ordering.row_calls import KINDS
 from pullback.util import dtypes
 
-LONGEST = 9  # elements of a row, as many as a square of 3 x 3 has: 36 exchanges
-CLOSE = 5  # elements of a row that lie side by side and are all wanted: of more, vectors do not hold what is exchanged
-ROWS = 32  # rows, of which lanes take one each
+MAX_ROW = 9  # elements of a row, as many as a square of 3 x 3 has: 36 exchanges
+MAX_WHOLE_ROW = 5  # elements side by side that are all wanted: vectors do not hold what is exchanged of more
+LEAST_ROWS = 32  # rows, of which lanes take one each
 OPERANDS = 3  # the keys, and what follows them
 
 
@@ -39,7 +39,7 @@ def _sorted(r: Rewriter, eqn: JaxprEqn) -> Any:
     if eqn.params["num_keys"] > 1 or not _is_short(eqn, axis):
         return None
     n = eqn.invars[0].aval.shape[axis]
-    if n > CLOSE and axis == eqn.invars[0].aval.ndim - 1 and not all(_is_cut(r, v) for v in eqn.outvars):
+    if n > MAX_WHOLE_ROW and axis == eqn.invars[0].aval.ndim - 1 and not all(_is_cut(r, v) for v in eqn.outvars):
         return None
     made = _exchanged(r, eqn.invars, axis, _swapped)
     return [r.emit("concatenate", *parts, dimension=axis) for parts in made]
@@ -74,7 +74,7 @@ def _is_cut(r: Rewriter, x: Any) -> bool:
 def _is_short(eqn: JaxprEqn, axis: int) -> bool:
     """Whether there are many short rows, of elements that can be compared and chosen."""
     shape, size = eqn.invars[0].aval.shape, eqn.invars[0].aval.size
-    if len(eqn.invars) > OPERANDS or not 1 < shape[axis] <= LONGEST or size < ROWS * shape[axis]:
+    if len(eqn.invars) > OPERANDS or not 1 < shape[axis] <= MAX_ROW or size < LEAST_ROWS * shape[axis]:
         return False
     return ir_dtype(eqn.invars[0].aval.dtype) in KINDS
 

@@ -28,11 +28,11 @@ from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMo
 from pullback.lax.movement.scatter import ScatterDimensionNumbers
 from pullback.lax.movement.scatter_sums import CROWD_OF_MANY
 
-FEW = 8  # classes up to which a product fuses with what is around it
+FEW_CLASSES = 8  # classes up to which a product fuses with what is around it
 COUNTED = 32  # classes up to which they are counted as quickly by a mask for each
 SUMMED = 16  # places up to which sums by a mask for each are quicker than one element after the other
 FEW_ROWS, FEW_ELEMENTS, ROW = 16, 64, 8  # classes up to which a mask for each is as quick, for rows of ROW, for others
-MANY = 64  # elements for each place from which on that is so
+MANY_PER_PLACE = 64  # elements for each place from which on that is so
 ONE_BY_ONE = 128  # elements that may be added one after the other; more of them are added in a wider type
 WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64", "complex64": "complex128"}
 
@@ -45,7 +45,7 @@ def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
     for side in (0, 1):
         one, other = eqn.invars[side], eqn.invars[1 - side]
         axis, along = contract[side][0], contract[1 - side][0]
-        if one.aval.shape[axis] <= FEW or not one.aval.size or other.aval.dtype != out.dtype:
+        if one.aval.shape[axis] <= FEW_CLASSES or not one.aval.size or other.aval.dtype != out.dtype:
             continue
         chosen = _chosen(r, one, axis)
         if chosen is None:
@@ -207,7 +207,7 @@ def _masked(r: Rewriter, eqn: JaxprEqn) -> Any:
     if dtype.kind == "f" and (start is None or (start == 0 and np.signbit(start))):
         return None  # of zeros that are added to -0 the sum alone does not say the sign
     count, index = operand.aval.shape[0], indices.aval.dtype
-    if count > SUMMED or updates.aval.size < MANY * count or updates.aval.dtype != dtype:
+    if count > SUMMED or updates.aval.size < MANY_PER_PLACE * count or updates.aval.dtype != dtype:
         return None
     if indices.aval.shape != (*updates.aval.shape, 1) or index.kind not in "iu":
         return None
@@ -225,7 +225,7 @@ def _classes(r: Rewriter, x: Any, summed: Sequence[int]) -> tuple[int, Any] | No
     if len(left) != 1 or not x.aval.size:
         return None
     (axis,) = left
-    if x.aval.shape[axis] <= FEW:
+    if x.aval.shape[axis] <= FEW_CLASSES:
         return None
     chosen = _chosen(r, x, axis)
     return None if chosen is None else (axis, chosen)

@@ -40,12 +40,12 @@ from pullback.lax.movement.scatter import ScatterDimensionNumbers
 from pullback.lax.ordering.row_calls import KINDS
 from pullback.util import dtypes
 
-FEW = 4  # elements along the sorted axis
-LONG = 1 << 12  # elements along it, up to which selecting is sorting
+FEW_SELECTED = 4  # elements along the sorted axis
+MAX_SORTED = 1 << 12  # elements along it, up to which selecting is sorting
 # Elements of a row from which on top_k is quicker, and of how many of a row one is looked for at most: measured, of
 # rows sorted by themselves and of those that others follow. One element is a reduction.
-LANED = 32  # elements of a row from which on sorting it takes longer than putting each at its place
-COUNTED = 1 << 9  # elements of a row from which on it is worth counting those that are not so
+LEAST_PLACED = 32  # elements of a row from which on sorting it takes longer than putting each at its place
+LEAST_COUNTED = 1 << 9  # elements of a row from which on it is worth counting those that are not so
 ALONE, FOLLOWED = (1 << 10, 16), (1 << 8, 8)
 
 
@@ -61,7 +61,7 @@ def _selected(r: Rewriter, eqn: JaxprEqn) -> Any:
     if made.primitive.name == "sort":
         axis = made.params["dimension"]
         wanted = _places_read(r, sorted_, axis)
-        if not 0 < len(wanted) <= FEW or x.aval.shape[axis] <= LONG or low[axis] == high[axis]:
+        if not 0 < len(wanted) <= FEW_SELECTED or x.aval.shape[axis] <= MAX_SORTED or low[axis] == high[axis]:
             return None
     else:
         axis = made.params["axis"]
@@ -107,10 +107,10 @@ def _places_read(r: Rewriter, sorted_: Any, axis: int) -> tuple[int, ...]:
     readers = r.readers.get(sorted_, ())
     found: set[int] = set()
     for eqn in readers:
-        if eqn.primitive.name != "slice" or eqn.params["strides"] is not None or len(found) > FEW:
+        if eqn.primitive.name != "slice" or eqn.params["strides"] is not None or len(found) > FEW_SELECTED:
             return ()
         first, last = eqn.params["start_indices"][axis], eqn.params["limit_indices"][axis]
-        found |= set(range(first, min(last, first + FEW + 1)))
+        found |= set(range(first, min(last, first + FEW_SELECTED + 1)))
     return tuple(sorted(found)) if len(readers) == r.uses[sorted_] else ()
 
 
@@ -122,7 +122,7 @@ def _is_read_at(r: Rewriter, parted: Any, made: JaxprEqn) -> bool:
 def _sorted(r: Rewriter, eqn: JaxprEqn) -> Any:
     """Partitions of short rows, of which their sorts are some."""
     x, axis = eqn.invars[0], eqn.params["axis"]
-    if x.aval.shape[axis] > LONG or ir_dtype(x.aval.dtype) not in KINDS:
+    if x.aval.shape[axis] > MAX_SORTED or ir_dtype(x.aval.dtype) not in KINDS:
         return None
     params = {"dimension": axis, "is_stable": True, "num_keys": 1}
     if eqn.primitive.name == "partition":
@@ -222,7 +222,7 @@ def _inverse(r: Rewriter, eqn: JaxprEqn) -> Any:
     """What is put in the order of some order, each element at its place: no two have one."""
     places, *others = eqn.invars
     axis, aval = eqn.params["dimension"], places.aval
-    if eqn.params["num_keys"] != 1 or not others or aval.shape[axis] < LANED or not _is_order(r, places, axis):
+    if eqn.params["num_keys"] != 1 or not others or aval.shape[axis] < LEAST_PLACED or not _is_order(r, places, axis):
         return None
     found = [_put(r, places, v, axis) for v in others]
     return [r.emit("iota", dtype=aval.dtype, shape=aval.shape, dimension=axis, sharding=None), *found]
@@ -243,7 +243,7 @@ def _of_truths(r: Rewriter, eqn: JaxprEqn) -> Any:
     """What is sorted by whether something is so: what is not comes first, each at the place that counts say."""
     keys, *others = eqn.invars
     axis, shape = eqn.params["dimension"], keys.aval.shape
-    if keys.aval.dtype != np.bool_ or eqn.params["num_keys"] != 1 or not COUNTED <= shape[axis] < 1 << 31:
+    if keys.aval.dtype != np.bool_ or eqn.params["num_keys"] != 1 or not LEAST_COUNTED <= shape[axis] < 1 << 31:
         return None
     if not all(isinstance(v.aval.dtype, np.dtype) for v in others):
         return None

@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.compiler.graph.structure.facts import index_parts, known_integers
-from pullback.compiler.graph.structure.gathers import FEWEST, known_places, sum_of_counts
+from pullback.compiler.graph.structure.gathers import LEAST_ELEMENTS, known_places, sum_of_counts
 from pullback.compiler.graph.structure.structure import written_out
 from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Elementwise
@@ -34,7 +34,7 @@ def _overlapped(r: Rewriter, eqn: JaxprEqn) -> Any:
     n, shape = eqn.params["dimension_numbers"], operand.aval.shape
     if len(n.scatter_dims_to_operand_dims) != 1 or n.operand_batching_dims:
         return None
-    if updates.aval.size < FEWEST * FEWEST or not isinstance(operand.aval.dtype, np.dtype):
+    if updates.aval.size < LEAST_ELEMENTS * LEAST_ELEMENTS or not isinstance(operand.aval.dtype, np.dtype):
         return None
     (d,) = n.scatter_dims_to_operand_dims
     batch = [a for a in range(updates.aval.ndim) if a not in n.update_window_dims]
@@ -59,7 +59,7 @@ def _overlapped(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     if step == 1 and width > count:
         rows, columns, count, width = columns, rows, width, count
-    if not 0 < step <= width or -(-width // step) > MOST_TERMS or (step < FEWEST and _is_stored(r, updates)):
+    if not 0 < step <= width or -(-width // step) > MOST_TERMS or (step < LEAST_ELEMENTS and _is_stored(r, updates)):
         return None
     if start < 0 or start + step * (count - 1) + width > shape[d]:
         return None

@@ -237,7 +237,7 @@ def _unflattened(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 # --------------------------------------------------------------------------------------------------- triangles of ones
 
-FEWEST = 16  # rows of a triangle: products with smaller ones are as quick
+LEAST_TRIANGLE = 16  # rows of a triangle: products with smaller ones are as quick
 _SIGNS = {"ge": (1, 0), "gt": (1, 1), "le": (-1, 0), "lt": (-1, 1)}  # of rows and columns; whether equal ones are out
 
 
@@ -249,7 +249,7 @@ def _running(r: Rewriter, eqn: JaxprEqn) -> Any:
     for side in (0, 1):
         triangle, x = eqn.invars[side], eqn.invars[1 - side]
         n = triangle.aval.shape[0]
-        if triangle.aval.shape != (n, n) or n < FEWEST or not x.aval.size or x.aval.dtype != out.dtype:
+        if triangle.aval.shape != (n, n) or n < LEAST_TRIANGLE or not x.aval.size or x.aval.dtype != out.dtype:
             continue
         found = _triangle(r, triangle)
         if found is None:

@@ -17,7 +17,7 @@ import numpy as np
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn, Literal
 
-DEEP = 8  # products behind each other
+MAX_DEPTH = 8  # products behind each other
 REAL: dict[Any, Any] = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
 
 
@@ -25,7 +25,7 @@ def _exp(r: Rewriter, eqn: JaxprEqn) -> Any:
     z, out = eqn.invars[0], eqn.outvars[0].aval
     if out.dtype not in REAL or isinstance(z, Literal):
         return None
-    y = _imaginary(r, z, DEEP)
+    y = _imaginary(r, z, MAX_DEPTH)
     if y is None:
         return None
     if y.aval.shape != out.shape:

@@ -19,9 +19,9 @@ from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Elementwise
 from pullback.loops.passes.split import MAX_OPS
 
-STEPS = 12  # equations that are looked at to see what is computed of a slice
-DEAR = 16  # additions
-MANY = 4  # joined arrays that a slice reaches into: of more it reads what they are joined to
+MAX_EQUATIONS = 12  # equations that are looked at to see what is computed of a slice
+DEAR_SLICE = 16  # additions
+MAX_PIECES = 4  # joined arrays that a slice reaches into: of more it reads what they are joined to
 
 
 def _joined(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -41,7 +41,7 @@ def _joined(r: Rewriter, eqn: JaxprEqn) -> Any:
         if low[axis] < stop and start < high[axis]:
             found.append((operand, max(low[axis] - start, 0), min(high[axis], stop) - start))
         start = stop
-    if not found or len(found) > MANY or (len(found) > 1 and (not is_only_sliced(r, x) or _is_dear(r, x))):
+    if not found or len(found) > MAX_PIECES or (len(found) > 1 and (not is_only_sliced(r, x) or _is_dear(r, x))):
         return None
     parts = []
     for operand, first, last in found:
@@ -130,7 +130,7 @@ def _is_dear(r: Rewriter, x: Any) -> bool:
     if x not in known:
         slices = [eqn.outvars[0] for eqn in r.readers.get(x, ()) if eqn.primitive.name == "slice"]
         total = sum([_cost_after(r, each) for each in slices])
-        known[x] = total >= DEAR * len(slices) and total * (len(slices) + 1) > MAX_OPS
+        known[x] = total >= DEAR_SLICE * len(slices) and total * (len(slices) + 1) > MAX_OPS
     return known[x]
 
 
@@ -138,7 +138,7 @@ def _cost_after(r: Rewriter, slice_: Any) -> float:
     """Additions that the next few equations take which compute with a slice, element by element."""
     total, values = 0.0, [slice_]
     seen: set[int] = set()
-    while values and len(seen) < STEPS:
+    while values and len(seen) < MAX_EQUATIONS:
         for eqn in r.readers.get(values.pop(0), ()):
             if id(eqn) not in seen and isinstance(eqn.primitive.lower, Elementwise):
                 seen.add(id(eqn))

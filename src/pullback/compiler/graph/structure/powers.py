@@ -24,9 +24,9 @@ from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise
 from pullback.util.record import NamedTuple
 
-MANY = 16  # powers in a sum
-HIGH = 32  # exponents up to which powers are products
-DEEP = 32  # equations that a product of arrays is read off
+MAX_POWERS = 16  # powers in a sum
+MAX_EXPONENT = 32  # exponents up to which powers are products
+MAX_DEPTH = 32  # equations that a product of arrays is read off
 SUMMED = -1  # the place of the axis that exponents lie along, among those of all else
 
 Places = tuple[int, ...]  # for each axis of an array the axis of all terms that it is
@@ -46,13 +46,13 @@ def _sum(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, axes, out = eqn.invars[0], eqn.params["axes"], eqn.outvars[0].aval
     if not _has_powers(r) or not _is_real(out) or not x.aval.size:
         return None
-    if len(axes) == 1 and x.aval.shape[axes[0]] <= MANY:
+    if len(axes) == 1 and x.aval.shape[axes[0]] <= MAX_POWERS:
         rest = iter(range(out.ndim))
         places = tuple(SUMMED if a == axes[0] else next(rest) for a in range(x.aval.ndim))
         terms = _terms(r, [(x, places)], x.aval.shape[axes[0]], out)
         if terms is not None:
             return _polynomial(r, terms, out)
-    if out.ndim == 1 and out.shape[0] <= MANY:
+    if out.ndim == 1 and out.shape[0] <= MAX_POWERS:
         places = tuple(SUMMED if a not in axes else a for a in range(x.aval.ndim))
         terms = _terms(r, [(x, places)], out.shape[0], out)
         if terms is not None:
@@ -76,7 +76,7 @@ def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
     free = [[a for a in range(x.aval.ndim) if a not in c] for x, c in zip(eqn.invars, contract)]
     sizes = [eqn.invars[0].aval.shape[a] for a in contract[0]]
     both: list[tuple[Any, Places]]
-    if len(sizes) == 1 and sizes[0] <= MANY:
+    if len(sizes) == 1 and sizes[0] <= MAX_POWERS:
         first = (0, len(free[0]))
         both = [
             (x, tuple(SUMMED if a in c else first[k] + free[k].index(a) for a in range(x.aval.ndim)))
@@ -85,7 +85,7 @@ def _dot(r: Rewriter, eqn: JaxprEqn) -> Any:
         terms = _terms(r, both, sizes[0], out)
         if terms is not None:
             return _polynomial(r, terms, out)
-    if out.ndim == 1 and out.shape[0] <= MANY:
+    if out.ndim == 1 and out.shape[0] <= MAX_POWERS:
         both = [
             (x, tuple(c.index(a) if a in c else SUMMED for a in range(x.aval.ndim)))
             for x, c in zip(eqn.invars, contract)
@@ -119,7 +119,7 @@ def _terms(r: Rewriter, arrays: list[tuple[Any, Places]], count: int, out: Any) 
     known = np.ones(count, out.dtype)
     factors: list[tuple[Any, Places]] = []
     waiting = list(arrays)
-    for _ in range(DEEP):
+    for _ in range(MAX_DEPTH):
         if not waiting:
             break
         atom, places = waiting.pop()
@@ -156,7 +156,7 @@ def _terms(r: Rewriter, arrays: list[tuple[Any, Places]], count: int, out: Any) 
             if asked is None or wide is None:
                 return None
             x, at = _not_repeated(r, wide, at)
-            if SUMMED in at or (asked != np.floor(asked)).any() or asked.min() < 0 or asked.max() > HIGH:
+            if SUMMED in at or (asked != np.floor(asked)).any() or asked.min() < 0 or asked.max() > MAX_EXPONENT:
                 return None
             base, exponents = (x, at), [int(e) for e in asked]
         else:
@@ -282,7 +282,7 @@ def _known_loop(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A loop over a few whole numbers that are known, as `10 ** arange(9)` is one: its results are."""
     closed, p = eqn.params["jaxpr"], eqn.params
     body = closed.jaxpr
-    if p["num_carry"] != len(eqn.invars) or p["length"] > HIGH or len(body.eqns) > DEEP or closed.consts:
+    if p["num_carry"] != len(eqn.invars) or p["length"] > MAX_EXPONENT or len(body.eqns) > MAX_DEPTH or closed.consts:
         return None
     if any(v.aval.dtype.kind not in "iub" for each in body.eqns for v in (*each.invars, *each.outvars)):
         return None
@@ -290,7 +290,7 @@ def _known_loop(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     values = []
     for atom in eqn.invars:
-        known = known_values(r, atom) if atom.aval.dtype.kind in "iub" and atom.aval.size <= HIGH else None
+        known = known_values(r, atom) if atom.aval.dtype.kind in "iub" and atom.aval.size <= MAX_EXPONENT else None
         if known is None:
             return None
         values.append(np.broadcast_to(known, atom.aval.shape).astype(atom.aval.dtype))

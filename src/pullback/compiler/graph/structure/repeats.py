@@ -21,15 +21,15 @@ from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Elementwise
 from pullback.core.primitive import registry
 
-DEEP = 8  # operations behind each other that are looked through
-MANY = 32  # operations in all
+MAX_DEPTH = 8  # operations behind each other that are looked through
+MAX_OPERATIONS = 32  # operations in all
 
 
 def _reduction(r: Rewriter, eqn: JaxprEqn) -> Any:
     x, axes = eqn.invars[0], eqn.params["axes"]
     if not axes or not x.aval.size or r.definition(x) is None:
         return None
-    changes = _changes(r, x, DEEP, {})
+    changes = _changes(r, x, MAX_DEPTH, {})
     kept = [a for a in range(x.aval.ndim) if a not in axes]
     same = [a for a in kept if x.aval.shape[a] > 1 and a not in changes]
     if not same:
@@ -76,7 +76,7 @@ def _repeated(r: Rewriter, x: Any) -> list[int]:
     """The axes of a stack of matrices along which it is the same."""
     if not x.aval.size or r.definition(x) is None:
         return []
-    changes = _changes(r, x, DEEP, {})
+    changes = _changes(r, x, MAX_DEPTH, {})
     return [a for a in range(x.aval.ndim - 2) if x.aval.shape[a] > 1 and a not in changes]
 
 
@@ -86,7 +86,7 @@ def _changes(r: Rewriter, x: Any, deep: int, seen: dict[Any, set[int]]) -> set[i
         return set()
     if x in seen:
         return seen[x]
-    eqn = r.definition(x) if deep and len(seen) < MANY else None
+    eqn = r.definition(x) if deep and len(seen) < MAX_OPERATIONS else None
     found = set(range(x.aval.ndim))
     if eqn is not None and eqn.primitive.name == "broadcast_in_dim":
         inner = eqn.invars[0]

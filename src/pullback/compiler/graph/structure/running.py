@@ -17,7 +17,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Elementwise
 
-DEEP = 8  # operations that a running result is looked for behind
+MAX_DEPTH = 8  # operations that a running result is looked for behind
 _REDUCTIONS = {"cumsum": "reduce_sum", "cumprod": "reduce_prod", "cummax": "reduce_max", "cummin": "reduce_min"}
 
 
@@ -45,7 +45,7 @@ def _behind(r: Rewriter, eqn: JaxprEqn) -> Any:
     """One element of what is computed of a running result, element by element, is computed alone."""
     made = _of_one(r, eqn.invars[0])
     axes = [a for a, n in enumerate(eqn.outvars[0].aval.shape) if n == 1 < eqn.invars[0].aval.shape[a]]
-    if made is None or not any(_is_running(r, eqn.invars[0], a, DEEP) for a in axes):
+    if made is None or not any(_is_running(r, eqn.invars[0], a, MAX_DEPTH) for a in axes):
         return None
     operands = [r.emit("slice", x, **eqn.params) if x.aval.shape else x for x in made.invars]
     return r.emit(made.primitive, *operands, **made.params)

@@ -27,7 +27,7 @@ import numpy as np
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.compiler.graph.structure.choices import COMBINED, applies
 from pullback.compiler.graph.structure.facts import index_parts
-from pullback.compiler.graph.structure.gathers import FEWEST, RUNS, known_places, runs_of
+from pullback.compiler.graph.structure.gathers import LEAST_ELEMENTS, RUNS, known_places, runs_of
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
@@ -56,7 +56,7 @@ def _scatter(r: Rewriter, eqn: JaxprEqn) -> Any:
     if applies(eqn):
         return None
     shape = operand.aval.shape
-    if not isinstance(operand.aval.dtype, np.dtype) or updates.aval.size < FEWEST:
+    if not isinstance(operand.aval.dtype, np.dtype) or updates.aval.size < LEAST_ELEMENTS:
         return None
     clip = GatherScatterMode.from_any(eqn.params["mode"]) is GatherScatterMode.CLIP
     every = _runs(r, eqn.params["dimension_numbers"], shape, indices, updates.aval.shape, clip)
@@ -232,7 +232,7 @@ def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
     """Updates at known places along one axis, few of which meet: each element gathers what comes to it."""
     operand, indices, updates = eqn.invars
     n, shape, combined = eqn.params["dimension_numbers"], operand.aval.shape, COMBINED[eqn.primitive.name]
-    if len(n.scatter_dims_to_operand_dims) != 1 or n.operand_batching_dims or updates.aval.size < FEWEST:
+    if len(n.scatter_dims_to_operand_dims) != 1 or n.operand_batching_dims or updates.aval.size < LEAST_ELEMENTS:
         return None
     (d,) = n.scatter_dims_to_operand_dims
     if max(shape[d], indices.aval.size) > MOST_PLACES:

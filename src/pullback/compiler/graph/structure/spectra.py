@@ -23,7 +23,7 @@ from pullback.compiler.graph.simplify.rewrite import LOOKED_AT, Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.lax.fourier.fft import FftType
 
-DEEP = 16  # operations between the transforms
+MAX_DEPTH = 16  # operations between the transforms
 _PAIRS = ("mul", "add", "sub", "div")
 
 
@@ -89,7 +89,7 @@ def _real(r: Rewriter, eqn: JaxprEqn) -> Any:
     lengths = tuple(back.params["fft_lengths"])
     if not r.notes.get("half spectra") or not lengths:
         return None
-    half = _half(r, back.invars[0], lengths, DEEP)
+    half = _half(r, back.invars[0], lengths, MAX_DEPTH)
     return None if half is None else r.emit("fft", half, fft_type=FftType.IRFFT, fft_lengths=lengths)
 
 

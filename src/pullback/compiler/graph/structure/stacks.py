@@ -27,7 +27,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.core.jaxpr import JaxprEqn
 from pullback.lax.movement.gather import GatherDimensionNumbers, GatherScatterMode
 
-FEWEST = 3  # parts
+LEAST_PARTS = 3  # parts
 
 
 def _joined(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -43,7 +43,7 @@ def _together(r: Rewriter, eqn: JaxprEqn, of_slices: Callable[[Rewriter, list[Ja
     """What `of_slices` makes of the slices that are put together, with all that they go through on the way."""
     ((_, axis),) = eqn.params.items()
     parts, count = list(eqn.invars), len(eqn.invars)
-    if count < FEWEST or not eqn.outvars[0].aval.size:
+    if count < LEAST_PARTS or not eqn.outvars[0].aval.size:
         return None
     moves: list[tuple[str, Any]] = []
     while True:

@@ -41,7 +41,7 @@ from pullback.lax.records.compiler_made import compiler_primitive, rule_of
 from pullback.util.dtypes import issubdtype
 
 APART, ROWS = 5, 16  # contracted elements above, and rows from which none that lie apart are gathered
-CHAIN = 1 << 12  # elements of a product from which it is worth to look at what it meets
+LEAST_PRODUCT = 1 << 12  # elements of a product from which it is worth to look at what it meets
 PASSING = 256  # equations that a matrix is computed by, for a vector alone
 FEWER = 8  # times as small an array is worth storing for the sake of a larger one
 # A matrix that only lies otherwise is read where it lies.
@@ -113,7 +113,7 @@ def _meets_a_vector(r: Rewriter, eqn: JaxprEqn) -> bool:
     readers = r.readers.get(product, ())
     if len(readers) != 1 or product.aval.ndim != 2 or readers[0].primitive.name != "dot_general":
         return False
-    return product.aval.size > CHAIN and any(x.aval.ndim == 1 for x in readers[0].invars)
+    return product.aval.size > LEAST_PRODUCT and any(x.aval.ndim == 1 for x in readers[0].invars)
 
 
 def _lies_apart(r: Rewriter, eqn: JaxprEqn) -> bool:

@@ -32,14 +32,14 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.compiler.graph.structure.facts import diagonal
-from pullback.compiler.graph.structure.few_results import LONG
+from pullback.compiler.graph.structure.few_results import LONG_CONTRACTION
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.lax.records.sums import FEW_TERMS
 from pullback.util.record import record
 
 MOST_TERMS, MOST_FACTORS, DEPTH = 4, 6, 12
 SUMMED = FEW_TERMS  # contracted elements up to which a product is written out as a sum, which fuses with what follows
-SIDE = 4  # rows, and columns, that a product of matrices has at least, if it is over fewer than LONG elements
+SIDE = 4  # rows, and columns, that a product of matrices over fewer than LONG_CONTRACTION elements has at least
 
 
 class Label:
@@ -177,7 +177,7 @@ def matrices(r: Rewriter, eqn: JaxprEqn) -> Any:
         return None
     a, b = ({label for label in f.labels if label.size != 1} for f in large)
     sizes = [math.prod(label.size for label in labels) for labels in ((a & b) - kept, (a - b) & kept, (b - a) & kept)]
-    if sizes[0] <= SUMMED or min(sizes[1:]) < (SIDE if sizes[0] < LONG else 2):
+    if sizes[0] <= SUMMED or min(sizes[1:]) < (SIDE if sizes[0] < LONG_CONTRACTION else 2):
         return None
     try:
         return write(r, [_summed(r, axes, term, {"precision": None, "preferred_element_type": None})], out)

@@ -39,7 +39,7 @@ from pullback.util.record import NamedTuple
 
 LOOKED_AT = 64  # equations that a window is computed by
 FOLLOWED = 1024  # updates that a slice looks through, so that long chains take no square of their length
-CHEAP = 8  # additions, in which what is updated is computed from what is joined
+CHEAP_UPDATE = 8  # additions, in which what is updated is computed from what is joined
 WHOLE = "whole"  # note of a rewriter: whether its jaxpr is the program, whose arguments stay what they are
 KEPT = "kept"  # note of a rewriter: the arguments that stay what they are whatever the program does
 Box = tuple[tuple[int, int], ...]  # (first, end) along each axis
@@ -206,7 +206,7 @@ def _is_moved(r: Rewriter, made: dict[Var, JaxprEqn], base: Any) -> bool:
         elif not (isinstance(kind, Pointwise) and (kind.moves or kind.is_view)):
             continue
         joined |= eqn.primitive.name == "concatenate"
-        if cost > CHEAP:
+        if cost > CHEAP_UPDATE:
             return False
         stack += eqn.invars
     return joined and r.uses[base] == 1

@@ -26,7 +26,7 @@ from pullback.loops.ir.visit import Rewriter, Substitute, nodes, statements, sto
 from pullback.loops.schedule.sketch import Form
 from pullback.loops.schedule.space import LANES, Axis, axis_of, known_extent
 
-AGAIN = 4  # times that what is copied is read, at least
+TIMES_READ = 4  # times that what is copied is read, at least
 
 
 def across(new: Fresh, chain: Sequence[Loop]) -> Form | None:
@@ -94,7 +94,7 @@ def _axes(load: Load, around: Sequence[Loop], reduce: Loop) -> list[Loop] | None
     if None in steps:
         return None
     again = prod(known_extent(each) for each, step in zip(outer, steps) if step == 0)
-    if again < AGAIN:
+    if again < TIMES_READ:
         return None
     return [*(each for each, step in zip(outer, steps) if step != 0), reduce, last]
 

@@ -30,7 +30,7 @@ from pullback.loops.ir.ir import Carried, Const, Expr, Let, Load, Loop, Read, St
 from pullback.loops.ir.visit import Substitute, loaded, stored
 from pullback.loops.schedule.apply.descent import (
     BLOCK,
-    ROWS,
+    ROWS_AT_ONCE,
     Descent,
     corrected,
     i64,
@@ -45,10 +45,10 @@ from pullback.loops.schedule.machine import CORES, NOMINAL
 from pullback.loops.schedule.sketch import Form, part_of, row_by_row, tasks
 from pullback.loops.schedule.space import LANES, Axis, accesses_of, axis_of, known_extent
 
-FEWEST = 16  # columns: fewer leave lanes idle, whatever the machine
+LEAST_COLUMNS = 16  # columns: fewer leave lanes idle, whatever the machine
 COLUMNS = 64  # strips are of a multiple of so many
 STRIP = NOMINAL.first.bytes // 16  # columns that are walked together: some pages of a row, and a few scratch rows
-FAR = 16  # elements from row to row
+FAR_ELEMENTS = 16  # elements from row to row
 PIECE = 2 * NOMINAL.task_ns  # beside which the combining of pieces is little
 
 
@@ -58,7 +58,7 @@ def columns(new: Fresh, chain: Sequence[Loop]) -> Form | None:
     if found is None:
         return None
     lets, reduce, rest = found
-    if known_extent(chain[-1]) < FEWEST or not _goes_down(chain[-1], lets, reduce):
+    if known_extent(chain[-1]) < LEAST_COLUMNS or not _goes_down(chain[-1], lets, reduce):
         return None
     walk = _Walk(new, chain, lets, reduce, None)
     return Form(lambda: [walk.rows(), walk.combined(rest)], walk.sketch(rest))
@@ -106,7 +106,7 @@ def _goes_down(column: Loop, lets: Sequence[Stmt], reduce: Loop) -> bool:
         if step == 0:
             continue
         # What is the same in all columns, a weight of each row, is one element a row.
-        if side not in (0, 1, -1) or (side != 0 and step is not None and abs(step) < FAR):
+        if side not in (0, 1, -1) or (side != 0 and step is not None and abs(step) < FAR_ELEMENTS):
             return False
         walked = walked or side != 0
     return walked
@@ -137,7 +137,7 @@ class _Walk:
             pieces = max(1, min(round(time / PIECE) // tasks, 4 * CORES // tasks, self.height // COLUMNS))
         unit = BLOCK
         if self.height < 2 * BLOCK * pieces:  # no piece has more than one block
-            unit, pieces = ROWS, max(pieces, -(-self.height // BLOCK))
+            unit, pieces = ROWS_AT_ONCE, max(pieces, -(-self.height // BLOCK))
         self.piece = -(-self.height // (pieces * unit)) * unit
         self.pieces = -(-self.height // self.piece)
         self.threads = time > NOMINAL.threads_ns and tasks * self.pieces > 1

@@ -19,7 +19,7 @@ from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Buffer, Carried, Const, Expr, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.visit import Substitute, nodes
 from pullback.loops.schedule.apply.partials import neutrals, pairwise, plain_terms
-from pullback.loops.schedule.sketch import ROWS
+from pullback.loops.schedule.sketch import ROWS_AT_ONCE
 
 OPS = 24  # of all those rows
 BLOCK = 128  # rows of a float sum between two compensated additions
@@ -93,7 +93,7 @@ class Descent:
     def _added(self, scratch: list[Buffer], first: Expr, height: Expr) -> list[Stmt]:
         """`height` rows from `first` on, combined with what is in `scratch`."""
         work = sum(isinstance(x, Op) for s in (*self.reduce.body, self.reduce) for x in nodes(s))
-        step = max(1, min(ROWS, OPS // max(work, 1)))
+        step = max(1, min(ROWS_AT_ONCE, OPS // max(work, 1)))
         q = Var("q", "i64")
         result: list[Stmt] = []
         whole = make("floordiv", (height, i64(step)))

@@ -32,7 +32,7 @@ from pullback.loops.passes.merge import merged
 from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.space import around, known_extent
 
-MOST = 16  # units of a nest
+MAX_UNITS = 16  # units of a nest
 ROOM = NOMINAL.last.bytes // 4  # bytes of scratch space that all iterations may have together
 
 
@@ -70,7 +70,7 @@ class Fission:
             users = [k for k, unit in enumerate(found) if buffer in self._scratch(unit)]
             first, last = users[0], users[-1]
             found[first : last + 1] = [[stmt for unit in found[first : last + 1] for stmt in unit]]
-        return found if len(found) <= MOST else []
+        return found if len(found) <= MAX_UNITS else []
 
     @staticmethod
     def _scratch(body: Sequence[Stmt]) -> set[Buffer]:

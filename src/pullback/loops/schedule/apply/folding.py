@@ -21,7 +21,7 @@ from pullback.loops.schedule.space import Axis, axis_of, known_extent
 from pullback.util.record import NamedTuple
 
 WIDE, NARROW = 128, 32  # columns that there are then at least: of long columns, and of shorter ones
-TIMES = 16  # so many rows of the folded array there are at least
+LEAST_ROWS = 16  # so many rows of the folded array there are at least
 
 
 class Folded(NamedTuple):
@@ -45,12 +45,12 @@ def fold(new: Fresh, chain: Sequence[Loop], lets: Sequence[Stmt], reduce: Loop) 
     rows = 1
     while rows * width < WIDE:
         rows *= 2
-    while height < rows * TIMES and rows * width >= 2 * NARROW:
+    while height < rows * LEAST_ROWS and rows * width >= 2 * NARROW:
         rows //= 2
     if (
         width < 2
         or rows < 2
-        or height < rows * TIMES
+        or height < rows * LEAST_ROWS
         or not all(isinstance(stmt, Let) for stmt in (*lets, *reduce.body))
     ):
         return None

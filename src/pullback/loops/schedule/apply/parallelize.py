@@ -41,9 +41,9 @@ from pullback.loops.schedule.cost import nanoseconds
 from pullback.loops.schedule.machine import CORES, NOMINAL
 from pullback.loops.schedule.space import Axis, around, extent_of
 
-LEAST = 64  # elements that are worth a partial result
-MOST = 256  # partial results
-WHOLE = 64  # iterations with loops inside that fill lanes: of fewer, each may take as long as all
+LEAST_ELEMENTS = 64  # elements that are worth a partial result
+MAX_PARTIALS = 256  # partial results
+FEW_ITERATIONS = 64  # iterations with loops inside that fill lanes: of fewer, each may take as long as all
 FEW = 2 * CORES  # iterations of a reduction, of which each is cut if there is a longer one inside
 
 
@@ -117,7 +117,7 @@ class _Parallelize:
         if not all(isinstance(each.extent, Const) for each in (*rows, loop)):
             return loop
         n, count_of_rows = extent_of(loop), math.prod(map(extent_of, rows))
-        unit = WHOLE if any(isinstance(stmt, Loop) for stmt in loop.body) else 1024
+        unit = FEW_ITERATIONS if any(isinstance(stmt, Loop) for stmt in loop.body) else 1024
         pieces = -(-even_pieces(time, n * count_of_rows) // count_of_rows)
         size = -(-n // (pieces * unit)) * unit
         if size * 2 > n:
@@ -166,13 +166,15 @@ class _Parallelize:
         outer = math.prod(map(extent_of, chain))
         short, lets, inner = _short_levels(reduce, body[: at[0]])
         n, rows = extent_of(inner), math.prod(map(extent_of, short))
-        least = -(-LEAST // _elements(inner))  # iterations that are worth a partial result
-        count = max(2, min(MOST // rows, even_pieces(time / 2 / rows, n), n // least))
+        least = -(-LEAST_ELEMENTS // _elements(inner))  # iterations that are worth a partial result
+        count = max(2, min(MAX_PARTIALS // rows, even_pieces(time / 2 / rows, n), n // least))
         if n < 2 * least:
             return None
         size = n // count
         if inner.role == "vector" and any(isinstance(stmt, Loop) for stmt in inner.body):
-            sizes = [-(-n // (count * unit)) * unit for unit in (WHOLE, WHOLE // 2, WHOLE // 4)]
+            sizes = [
+                -(-n // (count * unit)) * unit for unit in (FEW_ITERATIONS, FEW_ITERATIONS // 2, FEW_ITERATIONS // 4)
+            ]
             size = next((size for size in sizes if 2 * size <= n), n)
             count = -(-n // size)
             if count < 2:
@@ -254,7 +256,7 @@ def _short_levels(reduce: Loop, lets: Sequence[Stmt]) -> tuple[list[Loop], tuple
     """
     short: list[Loop] = []
     before = list(lets)
-    while extent_of(reduce) < FEW and math.prod(map(extent_of, (*short, reduce))) <= MOST // 2:
+    while extent_of(reduce) < FEW and math.prod(map(extent_of, (*short, reduce))) <= MAX_PARTIALS // 2:
         *others, inner = reduce.body or (None,)
         if not isinstance(inner, Loop) or not all(isinstance(stmt, Let) for stmt in others):
             break

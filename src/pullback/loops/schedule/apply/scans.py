@@ -26,15 +26,15 @@ from pullback.loops.ir.visit import Substitute, bound
 from pullback.loops.schedule.apply.descent import corrected, is_float_sum, two_sum
 
 CHUNKS = 16  # of a block
-SIZE = 16_384  # iterations of a chunk, about
+CHUNK_SIZE = 16_384  # iterations of a chunk, about
 
 
 def split_scan(loop: Loop, new: Fresh) -> tuple[Stmt, ...] | None:
     """The statements of a scan in chunks; None if it is too short, or its elements depend on running values."""
-    if not isinstance(loop.extent, Const) or loop.extent.value < CHUNKS * SIZE // 2 or not scannable(loop):
+    if not isinstance(loop.extent, Const) or loop.extent.value < CHUNKS * CHUNK_SIZE // 2 or not scannable(loop):
         return None
     n = loop.extent.value
-    blocks = -(-n // (CHUNKS * SIZE))
+    blocks = -(-n // (CHUNKS * CHUNK_SIZE))
     size = -(-n // (blocks * CHUNKS * 64)) * 64
     elements = _elements(loop)
     if elements is None or (blocks * CHUNKS - 1) * size >= n:

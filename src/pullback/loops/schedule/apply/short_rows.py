@@ -21,8 +21,8 @@ from pullback.loops.ir.ir import SQUARE, Buffer, Combine, Const, Expr, Let, Load
 from pullback.loops.ir.visit import Rewriter, Substitute, accessed, nodes, statements, stored
 from pullback.loops.schedule.space import Axis, accesses_of, axis_of, known_extent
 
-LONGEST = 32  # elements of a row that is copied: more fill the lanes, or nearly; twice as many where places are sought
-FEWEST = 64  # rows
+MAX_ROW = 32  # elements of a row that is copied: more fill the lanes, or nearly; twice as many where places are sought
+LEAST_ROWS = 64  # rows
 
 
 def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
@@ -33,7 +33,7 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     ranges = {each.var: (0, known_extent(each) - 1) for each in chain}
     loops = [stmt for stmt in column.body if isinstance(stmt, Loop)]
     pairs = any(isinstance(group.combine, Combine) for loop in loops for group in loop.carried)
-    if len(loops) < (1 if pairs else 2) or known_extent(column) < FEWEST or not any(loop.carried for loop in loops):
+    if len(loops) < (1 if pairs else 2) or known_extent(column) < LEAST_ROWS or not any(loop.carried for loop in loops):
         return None
     if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body):
         return None
@@ -43,7 +43,7 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
     alone: dict[tuple[Buffer, Expr], Var] = {}  # elements that a whole loop reads, one for each row
     for loop in loops:
-        if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= 2 * LONGEST:
+        if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= 2 * MAX_ROW:
             return None
         if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
             return None
@@ -73,7 +73,7 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
             rows[key] = (buffer, first, max(loop.extent.value, 0 if known is None else known[2]))
             of[buffer, index] = key
     longest = max(known_extent(loop) for loop in loops)
-    if (not rows and not alone) or (rows and not pairs and longest > LONGEST):
+    if (not rows and not alone) or (rows and not pairs and longest > MAX_ROW):
         return None
     written = written_to & {row[0] for row in rows.values()}
     # Of a buffer that is written there is one row, which all go through as it is then.

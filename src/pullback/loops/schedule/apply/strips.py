@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from math import prod
 
+from pullback.loops.emit.access import SCRATCH_BYTES
 from pullback.loops.ir.fold import make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import SQUARE, Buffer, Const, Expr, Let, Load, Loop, Read, Stmt, Store, Var
@@ -36,7 +37,7 @@ from pullback.loops.ir.visit import (
     statements,
     stored,
 )
-from pullback.loops.schedule.apply.columns import FAR
+from pullback.loops.schedule.apply.columns import FAR_ELEMENTS
 from pullback.loops.schedule.apply.descent import Descent, i64, times_plus
 from pullback.loops.schedule.apply.partials import merged, neutrals
 from pullback.loops.schedule.apply.short_rows import with_rows_apart
@@ -48,7 +49,6 @@ from pullback.loops.schedule.space import Axis, accesses_of, axis_of, known_exte
 COLUMNS = 64  # a strip is a multiple of so many: some lines of the cache from each row
 ROOM = NOMINAL.second.bytes // 2  # bytes that a strip takes of the second cache
 NEAR = NOMINAL.first.bytes // 2  # bytes that one of short rows takes of the first
-SCRATCH = 1 << 18  # bytes that an array of scratch space takes of a thread's stack, at most; more are not emitted
 
 
 def strips(new: Fresh, chain: Sequence[Loop]) -> Form | None:
@@ -74,7 +74,7 @@ def _suits(column: Loop) -> bool:
         return False
     across = Axis(column)
     own = _scratch_of(column)
-    if any(b.size * ITEMSIZE[b.dtype] * COLUMNS > SCRATCH for b in own):
+    if any(b.size * ITEMSIZE[b.dtype] * COLUMNS > SCRATCH_BYTES for b in own):
         return False
     far = False
     for loop in loops:
@@ -95,7 +95,7 @@ def _suits(column: Loop) -> bool:
                 return False
             along = down.step(index)
             if step and along != 0:
-                if along is not None and abs(along) < FAR:
+                if along is not None and abs(along) < FAR_ELEMENTS:
                     return False
                 far = True
     return far and all(
@@ -138,7 +138,7 @@ class _Strip:
         walked = {b for b, index in accessed(loops) if b in self.scratch or across.step(index) != 0}
         # Loops that go along what all columns share walk nothing: they have the whole room.
         width = self.room // max(height * sum(ITEMSIZE[b.dtype] for b in walked), 1)
-        width = min([width, *(SCRATCH // (b.size * ITEMSIZE[b.dtype]) for b in self.scratch)])
+        width = min([width, *(SCRATCH_BYTES // (b.size * ITEMSIZE[b.dtype]) for b in self.scratch)])
         if self.outer < CORES:
             width = min(width, -(-self.total // -(-CORES // self.outer)))
         width = max(COLUMNS, width // COLUMNS * COLUMNS)

@@ -46,13 +46,13 @@ from pullback.loops.schedule.space import around, extent_of
 
 LINE = NOMINAL.line  # a tile spans one along the axis that is read contiguously
 ALONG = 64  # iterations of a tile along the vector loop
-FEW = 16  # iterations of a loop that is not worth cutting
-FAR = 16  # elements from lane to lane beyond which each lane has a cache line of its own
+FEW_ITERATIONS = 16  # iterations of a loop that is not worth cutting
+FAR_ELEMENTS = 16  # elements from lane to lane beyond which each lane has a cache line of its own
 CACHE_WAY = NOMINAL.first.way  # bytes so far apart compete for one set of the first cache, in all machines we know
 CROWDED = 1024  # of a stride's common divisor with that: all lanes share the places of 32 lines or less
 TURNS = 8  # elements that fill the gaps between lanes: beyond that, single ones are as quick
 SQUARE_NODES = 64  # expressions in a body beyond which copies of it side by side are too much code
-SMALL = 1 << 14  # iterations between two visits of a line below which it is still cached
+CACHED_ITERATIONS = 1 << 14  # iterations between two visits of a line below which it is still cached
 
 
 def tile(new: Fresh, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
@@ -80,7 +80,7 @@ def _loop(loop: Loop, new: Fresh) -> Loop:
         size = _crossing(vector, other)
         crowded = _crowded(vector, other) if size else []
         outer = chain[:k] + chain[k + 1 : -1]
-        if size and (crowded or prod(map(extent_of, chain[k:])) >= SMALL):
+        if size and (crowded or prod(map(extent_of, chain[k:])) >= CACHED_ITERATIONS):
             return _tiled(outer, other, vector, LINE // size, crowded, new)
         if size and _straight(vector):
             return around([*outer, *_ordered(other, vector)], vector.body)
@@ -122,13 +122,13 @@ def _crossing(vector: Loop, other: Loop) -> int:
     """Bytes of the elements that are contiguous along `other` but far apart along `vector`; 0 if there are none."""
     if not isinstance(vector.extent, Const) or not isinstance(other.extent, Const):
         return 0
-    if vector.extent.value < FEW or other.extent.value < FEW:
+    if vector.extent.value < FEW_ITERATIONS or other.extent.value < FEW_ITERATIONS:
         return 0
     lanes = vector_of(vector)
     far = [
         (buffer, index)
         for buffer, index in accessed(vector.body)
-        if (step := lanes.step(index)) is not None and abs(step) >= FAR
+        if (step := lanes.step(index)) is not None and abs(step) >= FAR_ELEMENTS
     ]
     across = Vector(Loop(other.var, other.extent, "parallel", vector.body)) if far else None
     for buffer, index in far:

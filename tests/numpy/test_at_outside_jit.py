@@ -105,3 +105,34 @@ def test_deleted_arrays():
     for op in ("set", "add"):
         with pytest.raises(RuntimeError, match="deleted"):
             getattr(x.at[0], op)(1.0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i1", "?", "c8", "bfloat16", "int4"])
+def test_masks_take_what_numpy_takes(dtype):
+    rng = np.random.default_rng(0)
+    for shape, axes in [((5,), 1), ((0,), 1), ((4, 3), 1), ((4, 3), 2), ((2, 0, 3), 2), ((2, 3, 1, 2), 3)]:
+        x = rng.integers(-5, 5, shape).astype(jnp.dtype(dtype))
+        for level in (-1.0, 0.5, 2.0):
+            mask = rng.random(shape[:axes]) > level
+            for index in (mask, jnp.asarray(mask)):
+                got = jnp.asarray(x)[index]
+                assert got.dtype == x.dtype and not got.weak_type
+                np.testing.assert_array_equal(np.asarray(got), x[mask])
+    assert jnp.full((3,), 2.0)[np.array([True, False, True])].weak_type
+
+
+def test_masks_of_ever_new_numbers_leave_nothing_behind(monkeypatch):
+    x = jnp.arange(50.0)
+    monkeypatch.setattr(_index_memory, "_remembered_get", lambda *_: pytest.fail("it is remembered"))
+    monkeypatch.setattr(_index_memory, "rewriting_take", lambda *_: pytest.fail("it goes the general way"))
+    assert [x[x > k].shape for k in range(50)] == [(49 - k,) for k in range(50)]
+
+
+def test_masks_in_programs_and_where_values_are_checked():
+    mask = np.array([True, False, True])
+    assert jax.make_jaxpr(lambda y: y + jnp.arange(3.0)[mask])(jnp.ones(2)).eqns[-1].primitive.name == "add"
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        jnp.array(np.array([np.nan, 1, 2], "f4"))[mask]
+    for wrong in (np.ones(2, bool), np.ones((3, 2), bool)):
+        with pytest.raises(IndexError):
+            jnp.arange(3)[wrong]

@@ -2,7 +2,7 @@
 
 Slices that take less than an axis are not of it: each would be another thing to remember. Where a mask is set, one
 value is put by a selection, whose shape is known. Measured, of 34 indices: `x.at[i].set(v)` took 54 us, now 4 (JAX
-360); `x[i, j]` 49, now 2.
+360); `x[i, j]` 49, now 2; `x[x > 0]` of 1,000 elements 100, now 8.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.api.eager import eager
+from pullback.core.avals import ShapedArray
+from pullback.core.interpreter import is_within_transformation
 from pullback.core.types import in_use
 from pullback.numpy._index_update import index_update
 from pullback.numpy._indexing import index_get, rewriting_take
+from pullback.runtime.eager import checks
 from pullback.sharding._current import current_mesh
 from pullback.util.tracebacks import shorten
 
@@ -100,6 +103,16 @@ def _is_mask(x: Any, index: Any) -> bool:
     return free and index.shape == x.shape[: index.ndim]
 
 
+def _selected(x: Any, mask: Any) -> Any:
+    """x where a mask of its first axes is set. How many elements there are is another number at each call, and nothing
+    to remember: rows are taken by NumPy.
+    """
+    places, rows = np.flatnonzero(np.asarray(mask)), np.asarray(x).reshape(mask.size, *x.shape[mask.ndim :])
+    result, memory = _core.writable(ShapedArray((len(places), *x.shape[mask.ndim :]), x.dtype, x.weak_type))
+    np.take(rows, places, 0, memory, "clip")  # the only mode without a copy of the result
+    return result
+
+
 _remembered_masked = eager(_masked, (3,))
 _remembered_get = eager(_get, (1,))
 _remembered_update = eager(_update, (1, 4, 5))
@@ -108,6 +121,8 @@ _remembered_update = eager(_update, (1, 4, 5))
 def getitem(x: Any, index: Any) -> Any:
     """x[index]."""
     try:
+        if _is_mask(x, index) and not (is_within_transformation() or checks.is_active()):
+            return _selected(x, index)
         found = _form(x, index)
         return rewriting_take(x, index) if found is None else _remembered_get(x, *found)
     except Exception as error:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.api.eager import eager
 from pullback.core import Tracer
 from pullback.core.dimensions import is_symbolic
 from pullback.lax.collectives.sharding import out_placed
@@ -215,9 +216,15 @@ def bincount(
             raise ValueError("shape of weights must match shape of x.")
         if values.dtype == np.bool_:
             raise TypeError("bincount: argument 'weights' must be numbers, which are added; got an array of bool")
-    counts = lax.full((length,), 0, values.dtype)
+    return out_placed("jnp.bincount", _remembered_counts(x, values, length), out_sharding)
+
+
+def _counts(x: Any, values: Any, length: int) -> Any:
     place = lax.max(x, lax.full_like(x, 0))
-    return out_placed("jnp.bincount", index_update(counts, place, values, "add", mode="drop"), out_sharding)
+    return index_update(lax.full((length,), 0, values.dtype), place, values, "add", mode="drop")
+
+
+_remembered_counts = eager(_counts, (2,))
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:

@@ -46,9 +46,12 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
     for var in eqn.outvars:
         if var in bound:
             raise JaxprTypeError(f"result {var} of {eqn.primitive.name} is bound before")
+    operands = [atom.aval for atom in eqn.invars]
+    if eqn.primitive.typecheck is not None:
+        eqn.primitive.typecheck(*operands, **eqn.params)
     if not eqn.primitive.has_rule("abstract_eval"):
         return
-    avals = eqn.primitive.abstract_eval(*[a.aval for a in eqn.invars], **eqn.params)
+    avals = eqn.primitive.abstract_eval(*operands, **eqn.params)
     avals = list(avals) if eqn.primitive.multiple_results else [avals]
     if len(avals) != len(eqn.outvars):
         raise JaxprTypeError(f"{eqn.primitive.name} has {len(avals)} results, the equation binds {len(eqn.outvars)}")

@@ -30,7 +30,8 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
     evaluate(*arrays, **params)                                  how to run on concrete arrays, where not by reference
     batch_axis(axis_data, args, dims, **params)                  as batch, and knows the size and name of the axis
     partial_eval(interpreter, args, params) -> outs              split into a known and an unknown part
-    partial_eval_jaxpr / dce / typecheck ...                     see transforms/partial_eval.py
+    partial_eval_jaxpr / dce ...                                 see transforms/partial_eval.py
+    typecheck(*avals, **params)                                  JaxprTypeError unless they fit (core/typechecks.py)
     saving(eqn, unknown_in, unknown_out, halves) -> ...          what a policy of checkpoint keeps of bodies: params
                                                                  that give it, params that take it, its avals, before
                                                                  which argument they come (transforms/policies.py)
@@ -133,6 +134,8 @@ class Primitive:
     spelled_out: Callable | None = None  # of those that JAX has not: the same in JAX's, for interpreters of libraries
     takes_numbers = False  # whether an implementation and rules of a library's are to have Python's numbers as they are
     multiple_results = False  # whether results are a list; classes of libraries say so
+    ref_primitive = False  # as libraries ask: reads and writes of references have rules of their own
+    typecheck: Callable | None = None  # of calls, loops and branches
     call_primitive = False  # as libraries ask: calls are jit_p, whose jaxpr is a parameter
 
     def __init__(

@@ -55,6 +55,15 @@ class NameStack(tuple):
     def __add__(self, other):
         return NameStack((*self, *other))
 
+    @property
+    def stack(self):
+        """The scopes and transformations."""
+        return tuple(self)
+
+    def extend(self, name):
+        """The stack with a scope more, inside of all others."""
+        return self + (name,)
+
     def inside(self) -> NameStack:
         """What remains after the scopes in force, where it begins with them."""
         outer = _names.get()

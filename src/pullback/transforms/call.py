@@ -11,6 +11,7 @@ from typing import Any
 
 from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_jaxpr, extended, hooks
 from pullback.core.lowering import Inline
+from pullback.core.typechecks import check_call
 from pullback.sharding._shardings import UNSPECIFIED
 from pullback.transforms.batching import batch_jaxpr, to_front
 from pullback.transforms.discharge import discharge_call, with_outer
@@ -162,6 +163,7 @@ def _fill(primitive: Primitive) -> None:
     primitive.reference = lambda *args, jaxpr, **_: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *args)
     primitive.discharge = functools.partial(discharge_call, primitive)
     primitive.outer = _outer
+    primitive.typecheck = check_call
 
 
 def _unnamed(primitive):

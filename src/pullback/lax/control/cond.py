@@ -36,6 +36,7 @@ from pullback.core.jaxpr import bind_again
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
 from pullback.core.source import located
+from pullback.core.typechecks import check_cond
 from pullback.core.types import Axes, in_use, named, place_of_type, programs, type_of_operands, vma_of
 from pullback.lax.control import common as control
 from pullback.transforms.batching import batch_jaxpr, to_front
@@ -577,3 +578,4 @@ cond_p = Primitive(
     outer=_outer,
     lower=Nest(_lower, shared=_shared),
 )
+cond_p.typecheck = check_cond

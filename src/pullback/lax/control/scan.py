@@ -36,6 +36,7 @@ from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest
 from pullback.core.references import Reference, has_references_among
 from pullback.core.source import located
+from pullback.core.typechecks import check_scan
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.lax.control.passed_on import without_passed_on
@@ -632,3 +633,4 @@ scan_p = Primitive(
     lower=Nest(_lower, shared=_shared),
     traits={"stacked"},
 )
+scan_p.typecheck = check_scan

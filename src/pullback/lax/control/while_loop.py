@@ -33,6 +33,7 @@ from pullback.core.explain import type_shown
 from pullback.core.lowering import Nest
 from pullback.core.references import has_references_among
 from pullback.core.source import located
+from pullback.core.typechecks import check_while
 from pullback.core.types import type_of_operands
 from pullback.lax.control import common as control
 from pullback.lax.control.bodies import carrying
@@ -483,3 +484,4 @@ while_p = Primitive(
     outer=_outer,
     lower=Nest(_lower, shared=_shared),
 )
+while_p.typecheck = check_while

@@ -175,3 +175,7 @@ def test_arrays_of_64_bits_are_taken_where_these_are_not_enabled():
     for function in (jnp.sum, jnp.max, jnp.mean, jnp.std, jnp.nansum, jnp.nanmean, jnp.nanstd):
         assert function(x).dtype == np.float32 and pullback.jit(function)(x).dtype == np.float32
     assert jnp.prod(i).dtype == np.int32
+
+
+def test_arrays_without_a_common_type_are_not_equivalent():
+    assert not jnp.array_equiv(jnp.ones(2), jnp.ones(2, "float8_e4m3fn"))

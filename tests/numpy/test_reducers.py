@@ -205,3 +205,13 @@ def test_masked_extremes_of_every_integer(dtype):
     for run in (lambda f: f, pullback.jit):
         np.testing.assert_array_equal(run(lambda x: jnp.min(x, 1, where=mask, initial=4))(x), [3, 4])
         np.testing.assert_array_equal(run(lambda x: jnp.max(x, 1, where=mask, initial=False))(x), [3, 0])
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_variances_take_a_type_where_nothing_is_promoted(name):
+    x = np.array([[1.0, 2, 4], [0, 3, 5]], "float32")
+    with pullback.numpy_dtype_promotion("strict"):
+        for given, dtype in (("float32", "bfloat16"), ("float16", "float32"), ("int32", "float32")):
+            found = getattr(jnp, name)(x.astype(given), axis=0, dtype=dtype)
+            assert found.dtype == jnp.zeros(0, dtype).dtype
+            np.testing.assert_allclose(found.astype("float32"), getattr(np, name)(x, axis=0), rtol=0.01)

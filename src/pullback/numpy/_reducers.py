@@ -30,7 +30,7 @@ from pullback.numpy._arguments import (
     to_real_dtype,
 )
 from pullback.numpy._ufunc_tables import COMPLEXES
-from pullback.util import dtypes
+from pullback.util import config, dtypes
 from pullback.util.record import record
 from pullback.util.static import check_flags
 
@@ -419,7 +419,9 @@ def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dty
         # Types of 8 and fewer bits have no common type with others: the wider one holds both.
         kinds = sorted((dtype, requested), key=lambda d: (d.itemsize, dtypes.issubdtype(d, np.inexact)))
         apart = dtype != requested and (_is_narrow(dtype) or _is_narrow(requested))
-        work = np.dtype(dtypes.to_inexact_dtype(kinds[-1] if apart else dtypes.result_type(dtype, requested)))
+        with config.numpy_dtype_promotion("standard"):  # who asks for a type has said what to convert
+            common = kinds[-1] if apart else dtypes.result_type(dtype, requested)
+        work = np.dtype(dtypes.to_inexact_dtype(common))
         return _work_dtype(work), requested
     work = np.dtype(dtypes.to_inexact_dtype(dtype))
     return _work_dtype(work), to_real_dtype(work)

@@ -291,3 +291,9 @@ def test_arrays_over_devices_have_no_one_address():
         cut.unsafe_buffer_pointer()
     whole = jnp.arange(8.0)
     assert np.from_dlpack(whole).ctypes.data == whole.unsafe_buffer_pointer()
+
+
+def test_a_format_that_says_nothing_is_no_place_and_types_stay_types():
+    x, kind = jnp.arange(3.0), jax.ShapeDtypeStruct((3,), "float32")
+    assert jax.device_put(x, layout.Format()).tolist() == [0, 1, 2]
+    assert jax.device_get({"a": kind})["a"] is kind

@@ -248,3 +248,32 @@ def test_casts_and_axes_are_asked_by_their_private_names():
     for name in ("q", ("i", "j")):
         with pytest.raises(NameError, match="unbound axis name"):
             frame(name)
+
+
+def test_small_functions_on_sizes_lists_and_types():
+    core, util, types = (private(name) for name in ("core", "util", "dtypes"))
+    assert [core.stride_dim(*sizes) for sizes in ((10, 3, 2), (2, 3, 1), (0, 1, 1))] == [4, 0, 0]
+    assert [core.dilate_dim(3, 2), core.dilate_dim(0, 2)] == [5, 0] and core.is_empty_shape((2, 0))
+    aval = core.ShapedArray((2,), np.dtype("float32"))
+    assert core.typematch(aval, aval.update(weak_type=True)) and not core.typecompat(aval, aval.update(shape=(3,)))
+    assert core.to_concrete_value(1.0) == 1.0 and pb.jit(lambda x: x * (core.to_concrete_value(x) is None))(2) == 2
+    with pytest.raises(TypeError):
+        core.canonicalize_dim(2.0)
+    assert util.canonicalize_axis_tuple((0, -1), 3) == (0, 2) and util.canonicalize_axis_tuple(None, 2) == (0, 1)
+    assert util.split_list_checked([1, 2, 3], [1, 2]) == [[1], [2, 3]] and util.wrap_name("jit", "f") == "jit(f)"
+    assert util.subs_list([0, None], [5], [1, 2]) == [5, 2] and util.fun_qual_name(pb.Array.sum).endswith(".sum")
+    for call in (lambda: util.canonicalize_axis_tuple((0, -3), 3), lambda: util.safe_zip([1], [1, 2])):
+        with pytest.raises(ValueError):
+            call()
+    for call in (util.safe_zip, lambda: util.foreach(print)):
+        with pytest.raises(TypeError):
+            call()
+    assert [types.default_int_dtype(), types.default_uint_dtype(), types.default_complex_dtype()] == [
+        np.int32, np.uint32, np.complex64,
+    ]  # fmt: skip
+    assert types.scalar_type_to_dtype(int) == np.int32 and types.short_dtype_name(np.dtype("float32")) == "f32"
+    assert types.check_and_canonicalize_user_dtype(float) == np.float32
+    with pytest.raises(OverflowError):
+        types.scalar_type_to_dtype(int, 2**40)
+    with pytest.raises(ValueError):
+        types.check_and_canonicalize_user_dtype(None)

@@ -215,3 +215,14 @@ def test_programs_of_segments_do_not_grow_with_them(size):
 def test_transforms_of_nothing_are_zeros():
     out = ours.fftconvolve(jnp.ones((0, 5)), jnp.ones((2, 3)))
     assert out.shape == (1, 7) and not out.any() and ours.fftconvolve(jnp.ones(0), jnp.ones(1)).shape == (0,)
+
+
+def test_what_is_taken_instead_is_said():
+    x = jnp.ones((2, 40))
+    with pytest.warns(UserWarning, match="nperseg=50 is greater"):
+        ours.welch(x, nperseg=50)
+    with pytest.warns(UserWarning, match="nperseg=256 is greater"):
+        ours.stft(x)
+    with pytest.warns(UserWarning, match="return_onesided=False"):
+        ours.csd(x + 0j, x)
+    ours.stft(x, nperseg=40), ours.welch(x), ours.stft(x + 0j, nperseg=10, return_onesided=False)  # warnings are errors

@@ -116,6 +116,8 @@ def _place(given: Any, x: Any) -> Any:
         where = x.sharding if isinstance(x, _core.Array) else SingleDeviceSharding(default_device())
         return where.with_memory_kind(given.value)
     if isinstance(given, Format):
+        if given.layout is None and given.sharding is None:
+            return None
         if given.layout is Layout.AUTO:
             raise ValueError(
                 f"sharding and layout in `Layout` instance should be concrete. Got layout: {given} for input "
@@ -165,7 +167,9 @@ def device_get(x: Any):
     def on_host(leaf: Any) -> Any:
         if isinstance(leaf, Tracer) and leaf.interpreter is eval_interpreter():
             return np.asarray(leaf)
-        if not hasattr(leaf, "aval") or isinstance(leaf, Tracer) or dtypes.is_extended(leaf.aval.dtype):
+        if not (hasattr(leaf, "aval") and hasattr(leaf, "__array__")) or isinstance(leaf, Tracer):
+            return leaf
+        if dtypes.is_extended(leaf.aval.dtype):
             return leaf
         return np.asarray(leaf)
 

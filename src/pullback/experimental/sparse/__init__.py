@@ -123,4 +123,6 @@ for _class in (JAXSparse, BCOO, BCSR, COO, CSR):
     _explain_methods(_class)
 _add_pages(globals(), _PAGES)
 
+from pullback.experimental.sparse import ad, api, bcoo, bcsr, coo, csr, random, transform, util  # noqa: E402
+
 __dir__ = listed(__name__)

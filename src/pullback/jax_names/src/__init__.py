@@ -38,6 +38,8 @@ ELSEWHERE = {
     "export": "pullback.export",
     "export._export": "pullback.export",
     "export.shape_poly": "pullback.export",
+    "extend": "pullback.extend",
+    "extend.random": "pullback.extend.random",
     "ffi": "pullback.ffi",
     "hijax": "pullback.experimental.hijax",
     "image": "pullback.image",
@@ -65,6 +67,7 @@ ELSEWHERE = {
     "profiler": "pullback.profiler",
     "random.prng": "pullback.jax_names.src.prng",
     "random.threefry2x32": "pullback.jax_names.src.threefry",  # quax
+    "ref": "pullback.ref",
     "scipy": "pullback.scipy",  # numpyro, jaxopt
     "scipy.sparse.linalg": "pullback.jax_names.src.krylov",
     "shard_alike": "pullback.experimental.shard_alike",

@@ -17,7 +17,9 @@ from pullback.util.flags import context_tokens
 
 
 def safe_zip(*lists: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """zip as a list; ValueError unless all are of one length."""
+    """zip as a list; ValueError unless all are of one length, TypeError without any."""
+    if not lists:
+        raise TypeError("safe_zip requires at least 1 argument")
     return list(zip(*lists, strict=True))
 
 
@@ -34,7 +36,9 @@ def unzip3(triples: Iterable[Sequence[Any]]) -> tuple[tuple[Any, ...], tuple[Any
 
 
 def foreach(f: Callable[..., Any], *lists: Iterable[Any]) -> None:
-    """Call f for each of zipped lists of one length, for its effect."""
+    """Call f for each of zipped lists of one length, for its effect; TypeError without any."""
+    if not lists:
+        raise TypeError("foreach() requires at least 2 arguments")
     for args in zip(*lists, strict=True):
         f(*args)
 
@@ -66,6 +70,18 @@ def merge_lists(chosen: Sequence[bool], off: Sequence[Any], on: Sequence[Any]) -
     assert len(off) + len(on) == len(chosen), f"merge_lists: {len(off) + len(on)} elements for {len(chosen)} places"
     rest = iter(off), iter(on)
     return [next(rest[bool(c)]) for c in chosen]
+
+
+def split_list_checked(xs: Sequence[Any], lengths: Sequence[int]) -> list[list[Any]]:
+    """xs as lists of these lengths; AssertionError unless that is all of it."""
+    assert sum(lengths) == len(xs), f"split_list_checked: {len(xs)} elements for lists of {list(lengths)}"
+    return split_list(list(xs), list(lengths)[:-1])
+
+
+def subs_list(places: Sequence[int | None], source: Sequence[Any], base: Sequence[Any]) -> list[Any]:
+    """The elements of base, those with a place replaced by that element of source."""
+    assert len(places) == len(base), f"subs_list: {len(places)} places for {len(base)} elements"
+    return [x if place is None else source[place] for place, x in zip(places, base)]
 
 
 def subvals(xs: Sequence[Any], replace: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
@@ -192,6 +208,38 @@ def canonicalize_axis(axis: Any, num_dims: int) -> int:
     return canonical_axis("canonicalize_axis", axis, num_dims, error=ValueError)
 
 
+def canonicalize_axis_tuple(axis: Any, ndim: int, allow_duplicate: bool = False) -> tuple[int, ...]:
+    """Axes counted from the front, all where None is given; ValueError for one that is not there, or twice."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple(canonicalize_axis(i, ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(set(axes)) < len(axes) and not allow_duplicate:
+        raise ValueError(f"repeated axis: {axes}")
+    return axes
+
+
+def wrap_name(transform_name: str, name: str) -> str:
+    """The name of a transformed function."""
+    return f"{transform_name}({name})"
+
+
+def fun_qual_name(fun: Any) -> str:
+    """The name of a function with those of the classes that it is in; that of what it is partially applied from."""
+    if isinstance(fun, functools.partial):
+        return fun_qual_name(fun.func)
+    return getattr(fun, "__qualname__", None) or fun_name(fun)
+
+
+def set_module(module: str) -> Callable[[Any], Any]:
+    """A decorator that says in which module a function or class is found."""
+
+    def decorate(found: Any) -> Any:
+        found.__module__ = module
+        return found
+
+    return decorate
+
+
 class HashableFunction:
     """A function that is compared by its code and by what it closes over (ejkernel)."""
 
@@ -231,8 +279,9 @@ class HashablePartial:
 
 
 __all__ = [
-    "HashableFunction", "HashablePartial", "cache", "canonicalize_axis", "ceil_of_ratio", "concatenate", "curry",
-    "flatten", "foreach", "fun_name", "memoize", "merge_lists", "moveaxis", "partition_list", "safe_map", "safe_zip",
-    "split_list", "stable_unique", "subvals", "tuple_delete", "tuple_insert", "tuple_update", "unflatten", "unzip2",
-    "unzip3", "weakref_lru_cache", "wraps",
+    "HashableFunction", "HashablePartial", "cache", "canonicalize_axis", "canonicalize_axis_tuple", "ceil_of_ratio",
+    "concatenate", "curry", "flatten", "foreach", "fun_name", "fun_qual_name", "memoize", "merge_lists", "moveaxis",
+    "partition_list", "safe_map", "safe_zip", "set_module", "split_list", "split_list_checked", "stable_unique",
+    "subs_list", "subvals", "tuple_delete", "tuple_insert", "tuple_update", "unflatten", "unzip2", "unzip3",
+    "weakref_lru_cache", "wrap_name", "wraps",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from pullback.numpy._arguments import check_arraylike
 from pullback.scipy.signal._windows import window_of
 from pullback.util import dtypes
 from pullback.util.promoting import promoting_freely
+from pullback.util.warning import warn
 
 EXTENSIONS = ("even", "odd", "constant", "zeros", None)
 
@@ -215,6 +216,8 @@ def _window(name: str, window: Any, nperseg: int | None, n: int, real: Any) -> t
         size = 256 if nperseg is None else int(nperseg)
         if size < 1:
             raise ValueError(f"{name}: nperseg must be a positive integer, got {size}")
+        if nperseg is not None and size > n:
+            warn(f"nperseg={size} is greater than the length of the signal, {n}, which is taken instead")
         size = min(size, n)
         return jnp.asarray(window_of(window, size), real), size
     w = jnp.asarray(window, real)
@@ -261,7 +264,9 @@ def _segments(
     if padded:
         extra = (-(signals[0].shape[-1] - size) % step) % size
         signals = [jnp.pad(s, [(0, 0)] * (s.ndim - 1) + [(0, extra)]) for s in signals]
-    one_sided = one_sided and not jnp.issubdtype(dtype, jnp.complexfloating)
+    if one_sided and jnp.issubdtype(dtype, jnp.complexfloating):
+        warn(f"{name}: signals are complex, and so is return_onesided=False")
+        one_sided = False
     spectra = [_transformed(s, w, size, step, length, trend, one_sided) for s in signals]
     scale = 1 / jnp.sum(w) ** 2 if scaling == "spectrum" else 1 / (fs * jnp.sum(w * w))
     if mode == "stft":

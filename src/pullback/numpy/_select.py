@@ -383,7 +383,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
     with config.numpy_dtype_promotion("standard"), config.numpy_rank_promotion("allow"):
         try:
             broadcast_shapes_of("array_equiv", [pair[0].shape, pair[1].shape])
-            pair = promote("array_equiv", *pair)
+            one, other = promote("array_equiv", *pair)
         except ValueError:  # of shapes, or of types without a common one
             return make_array(np.asarray(False))
-        return _all(lax.eq(*pair))
+        return _all(lax.eq(one, other))

@@ -295,3 +295,5 @@ def test_custom_rules_hold_no_tracers():
         assert float(jax.jit(jax.grad(lambda x: f(x, 2.0) + g({"a": x}) + h(x)))(3.0)) == 8
         assert float(jax.jit(lambda x: f(x, 1.0) * 0 + g({"a": x}) + h(x))(3.0)) == 12
         assert float(jax.jit(lambda x: jax.nn.relu(x) + jax.scipy.special.log_ndtr(x) * 0)(3.0)) == 3
+        assert float(jax.grad(jax.checkpoint(h))(3.0)) == 3
+        assert float(jax.grad(lambda x: jax.lax.scan(lambda c, _: (h(c), None), x, None, length=2)[0])(3.0)) == 9

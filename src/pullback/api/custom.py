@@ -556,12 +556,12 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
                 return outs
 
             closed = discharge_program(trace(flat, avals, DebugInfo("custom_gradient", arguments.function_name(fun))))
-            trees[:] = [(closed, inner_tree[0])]
+            trees[:] = [(closed.jaxpr, inner_tree[0])]  # without its constants, which are this trace's
             return out, list(closed.consts)
 
         def bwd(residuals, out_bar):
-            closed, inner = trees[0]
-            return tree_unflatten(inner, eval_jaxpr(closed.jaxpr, residuals, *tree_leaves(out_bar)))
+            jaxpr, inner = trees[0]
+            return tree_unflatten(inner, eval_jaxpr(jaxpr, residuals, *tree_leaves(out_bar)))
 
         custom = custom_vjp(primal)
         custom.defvjp(fwd, bwd)

@@ -645,6 +645,19 @@ def test_gradients_where_a_branch_is_the_same_on_all_devices(body, jit):
     np.testing.assert_allclose((jax.jit(grad) if jit else grad)(x, True), want, rtol=1e-6)  # products in another order
 
 
+def test_mapped_along_the_axis_that_it_gets():
+    """An argument's own axis is put into its spec, a result's where the body leaves it."""
+    f = jax.shard_map(lambda x, y: (x * y[0], lax.psum(x, "i")), mesh=MESH, in_specs=P("i"), out_specs=(P("i"), P()))
+    mapped = jax.vmap(f, (1, None), 1)
+    closed = jax.make_jaxpr(mapped)(X, jnp.ones(4))
+    (eqn,) = closed.eqns
+    assert eqn.params["in_specs"] == (P("i", None), P("i")) and eqn.params["out_specs"] == (P("i", None), P(None, None))
+    for run in (mapped, jax.jit(mapped)):
+        product, total = run(X, jnp.arange(4.0))
+        np.testing.assert_array_equal(product, X * np.repeat(np.arange(4), 2)[:, None])
+        np.testing.assert_array_equal(total, X.reshape(4, 2, 6).sum(0))
+
+
 def test_cotangents_vary_as_results_do():
     def back(bar, x):
         return jax.vjp(jnp.sin, x)[1](bar)[0]

@@ -101,3 +101,19 @@ def test_a_mapped_result_without_an_axis_names_its_place():
 def test_reductions_name_an_axis_once(reduce):
     with pytest.raises(ValueError, match="duplicate value in 'axes'"):
         jax.vmap(lambda x: reduce(x, ("a", "a")), axis_name="a")(jnp.ones(3))
+
+
+@pytest.mark.parametrize("call", [jax.jit, jax.checkpoint])
+def test_calls_are_mapped_along_the_axis_that_they_get(call):
+    """No operand of a call is moved: its body is mapped where the axis is."""
+    x = jnp.arange(12.0).reshape(3, 4)
+    mapped = jax.vmap(call(lambda x, y: (2 * x, x.sum() + y, y)), (1, 0), (1, 0, 0))
+    closed = jax.make_jaxpr(mapped)(x, jnp.arange(4.0))
+    assert [eqn.primitive.name for eqn in closed.eqns] == [{jax.jit: "jit"}.get(call, "remat2")]
+    assert "transpose" not in str(closed)
+    twice, sums, same = mapped(x, jnp.arange(4.0))
+    assert twice.tolist() == (2 * x).tolist() and sums.tolist() == [12, 16, 20, 24] and same.tolist() == [0, 1, 2, 3]
+    inner = jax.vmap(jax.vmap(call(lambda x: x - x.sum()), 1, 1), 0)(x.reshape(3, 2, 2))
+    assert inner.tolist() == (x.reshape(3, 2, 2) - x.reshape(3, 2, 2).sum(1, keepdims=True)).tolist()
+    grad = jax.grad(lambda x: (jax.vmap(call(lambda x: x**2), 1, 1)(x) * x).sum())(x)
+    np.testing.assert_allclose(grad, 3 * x**2)

@@ -60,8 +60,9 @@ def test_after_shutdown_nothing_is_sent():
     assert done.stdout.count("RuntimeError: distributed: distributed.shutdown was called") == 2, done.stdout
 
 
-def test_broadcasts_of_different_trees():
-    found = errors("trees")
+@pytest.mark.parametrize("what", ["trees", "gathered trees"])
+def test_different_trees_are_refused(what):
+    found = errors(what)
     assert set(found) == {0, 1} and all("process 1 has PyTreeDef({'a': *})" in text for text in found.values())
 
 

@@ -101,6 +101,8 @@ def sync_global_devices(name: str) -> None:
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """What all processes have, as NumPy arrays: joined along the first axis if `tiled`, else along a new one. Of an
     array that lies on several processes the whole, which takes tiled=True.
+
+    Every process gives a tree of the same structure and types; ValueError on all of them if not.
     """
 
     def gather(x: Any) -> np.ndarray:
@@ -115,7 +117,19 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
         parts = [one] if alone else _gathered(one, "process_allgather")
         return np.concatenate(parts) if tiled and one.ndim else np.stack(parts)
 
-    return tree_util.tree_map(gather, in_tree)
+    leaves, tree = tree_util.tree_flatten(in_tree)
+    if process_count() > 1:
+        _check_same_trees(tree, "process_allgather")
+    return tree_util.tree_unflatten(tree, list(map(gather, leaves)))
+
+
+def _check_same_trees(tree: Any, what: str) -> None:
+    """ValueError on all processes if the trees that they give are not of the same structure."""
+    from pullback.distributed import connection
+
+    trees = [data.decode() for data in connection.gathered_bytes(str(tree).encode(), what)]
+    if (other := next((p for p, text in enumerate(trees) if text != trees[0]), None)) is not None:
+        raise ValueError(f"{what}: process 0 has {trees[0]}; process {other} has {trees[other]}")
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:

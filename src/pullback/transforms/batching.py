@@ -50,21 +50,16 @@ class AxisData(NamedTuple):
     placing: NamedSharding | None = None
 
     def at(self, aval: ShapedArray, dim: int) -> ShapedArray:
-        """The type of values without a sharding with the mapped axis at `dim`, from that of one element."""
-        if dim == 0:
-            return self.in_front(aval)
-        return aval.update(shape=(*aval.shape[:dim], self.size, *aval.shape[dim:]))
-
-    def in_front(self, aval: ShapedArray) -> ShapedArray:
-        """The type of values with the mapped axis in front, from that of one element."""
-        new = aval.update(shape=(self.size, *aval.shape))
+        """The type of values with the mapped axis at `dim`, from that of one element."""
+        new = aval.update(shape=(*aval.shape[:dim], self.size, *aval.shape[dim:]))
         inner = aval.placing
         if self.placing is None and inner is None:
             return new
         mesh = inner.mesh if self.placing is None else self.placing.mesh
-        front = (None,) if self.placing is None else self.placing.spec
+        own = (None,) if self.placing is None else self.placing.spec
         rest = PartitionSpec(*[None] * aval.ndim) if inner is None else inner.spec
-        return typed(new, NamedSharding(mesh, rest.update(partitions=(*front, *rest))), aval.vma, aval.memory_space)
+        parts = (*rest.partitions[:dim], *own, *rest.partitions[dim:])
+        return typed(new, NamedSharding(mesh, rest.update(partitions=parts)), aval.vma, aval.memory_space)
 
     def in_force(self) -> AxisData:
         """This, without how explicit axes cut it where the mesh in force says that they are Auto."""
@@ -162,8 +157,6 @@ class BatchInterpreter(Interpreter):
             dim = None
             if type(value) is BatchTracer and value.interpreter.axis is self.axis:
                 value, dim = value.value, value.dim
-                if dim and types.in_use():  # the types of values are known for an axis in front
-                    value, dim = hooks.moveaxis(value, dim, 0), 0
             values.append(value)
             dims.append(dim)
         if all([d is None for d in dims]):
@@ -171,8 +164,7 @@ class BatchInterpreter(Interpreter):
         # With axes where they are: one that is moved is a copy, and its sums of products have another order than those
         # of the first time, when the rules themselves run.
         axis = self.axis if self.axis.placing is None else self.axis.in_force()
-        key = ("mapped", axis, *dims)
-        jaxpr_batched, mapped_out = closed.derived.get(key) or _cached(closed, key, axis, dims)
+        jaxpr_batched, mapped_out = batch_jaxpr_at(closed, axis, tuple(dims))
         outs = self.parent.call(jaxpr_batched, values)
         source = user_source()
         for k, dim, aval in mapped_out:
@@ -292,15 +284,17 @@ class Front:
         return [move_batch_axis(v, d, self.dim, size) for v, d in zip(values, dims)]
 
 
-def _cached(closed: ClosedJaxpr, key: Any, axis: AxisData, dims: Any) -> Any:
-    return closed.cached(key, lambda: _mapped(closed, axis, dims))
+def batch_jaxpr_at(
+    closed: ClosedJaxpr, axis: AxisData, dims: tuple[int | None, ...]
+) -> tuple[ClosedJaxpr, list[tuple[int, int, ShapedArray]]]:
+    """(jaxpr on values mapped along these axes, and (which, mapped along which axis, element's aval) for its results
+    that are mapped, where its equations leave the axis). Cached on the jaxpr."""
+    return closed.cached(("mapped", axis, *dims), lambda: _mapped(closed, axis, dims))
 
 
 def _mapped(
     closed: ClosedJaxpr, axis: AxisData, dims: Sequence[int | None]
 ) -> tuple[ClosedJaxpr, list[tuple[int, int, ShapedArray]]]:
-    """(jaxpr on values mapped along these axes, and (which, mapped along which axis, element's aval) for its results
-    that are mapped)."""
     dims_out: list[int | None] = []
 
     def fun(*args):
@@ -364,7 +358,7 @@ def batch_jaxpr(
             batched_out[:] = [w or d is not None for w, d in zip(wanted, dims)]
             return [move_batch_axis(v, d, 0, axis.size) if b else v for v, d, b in zip(outs, dims, batched_out)]
 
-        avals = [axis.in_front(a) if b else a for a, b in zip(closed.in_avals, batched)]
+        avals = [axis.at(a, 0) if b else a for a, b in zip(closed.in_avals, batched)]
         return trace(fun, avals, closed.jaxpr.debug_info), tuple(batched_out)
 
     return closed.cached(("batch", axis, batched, wanted), make)

@@ -13,7 +13,7 @@ from pullback.core import ClosedJaxpr, Primitive, UndefinedPrimal, Zero, eval_ja
 from pullback.core.lowering import Inline
 from pullback.core.typechecks import check_call
 from pullback.sharding._shardings import UNSPECIFIED
-from pullback.transforms.batching import batch_jaxpr, to_front
+from pullback.transforms.batching import batch_jaxpr_at
 from pullback.transforms.discharge import discharge_call, with_outer
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_by_splitting, used_inputs
@@ -61,11 +61,12 @@ def call_transpose(primitive: Primitive, outs_bar, *args, jaxpr: ClosedJaxpr, wi
 
 
 def call_batch(primitive: Primitive, axis, args, dims, *, jaxpr: ClosedJaxpr, **params):
-    """Call the jaxpr on values with the mapped axis in front."""
-    values, batched = to_front(args, dims)
-    jaxpr_batched, batched_out = batch_jaxpr(jaxpr, axis, batched)
-    outs = primitive.bind(*values, **_of_program(params, jaxpr_batched, moved=any(batched)))
-    return outs, [0 if b else None for b in batched_out]
+    """Call the jaxpr on values with the mapped axes where they are: one that is moved is a copy."""
+    jaxpr_batched, mapped_out = batch_jaxpr_at(jaxpr, axis, tuple(dims))
+    moved = any(d is not None for d in dims)
+    outs = primitive.bind(*args, **_of_program(params, jaxpr_batched, moved))
+    dims_out = {k: dim for k, dim, _ in mapped_out}
+    return outs, [dims_out.get(k) for k in range(len(outs))]
 
 
 def call_dce(eqn, used: list[bool]):

@@ -61,6 +61,10 @@ try:
         from pullback.experimental.multihost_utils import broadcast_one_to_all
 
         broadcast_one_to_all({"a": 1.0} if last else {"a": 1.0, "b": 2.0})
+    if what == "gathered trees":
+        from pullback.experimental.multihost_utils import process_allgather
+
+        process_allgather({"a": 1.0} if last else {"b": 1.0})
     if what == "nan":
         jax.config.update("jax_debug_nans", True)
         own = np.full(2, -1.0 if last else 1.0, np.float32)

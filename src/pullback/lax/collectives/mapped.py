@@ -27,7 +27,7 @@ from pullback.lax.records.families import *
 from pullback.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._current import use_abstract_mesh
 from pullback.sharding._specs import all_names_of, names_of, parts_of, spec_in_full
-from pullback.transforms.batching import batch_jaxpr, to_front
+from pullback.transforms.batching import batch_jaxpr_at
 from pullback.transforms.call import call_effects
 from pullback.transforms.jvp import jvp_jaxpr
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, used_inputs
@@ -301,7 +301,6 @@ def _with_sums(
 
 
 def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[list[Any], list[Any]]:
-    values, batched = to_front(args, dims)
     mesh, specs = params["mesh"], (*params["in_specs"], *params["out_specs"])
     used = {name for spec in specs for name in all_names_of(spec)}
     spmd = axis.spmd if isinstance(axis.spmd, tuple) else () if axis.spmd is None else (axis.spmd,)
@@ -322,22 +321,26 @@ def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params:
     if axis.placing is not None and left:
         placing = axis.placing.update(spec=PartitionSpec(left[0] if len(left) == 1 else tuple(left)))
     inner = axis._replace(size=size, placing=placing)
-    front = None if not along else along if len(along) > 1 else along[0]
+    own = None if not along else along if len(along) > 1 else along[0]
 
-    def in_front(specs: Sequence[Any], chosen: Sequence[bool]) -> tuple[Any, ...]:
-        return tuple(PartitionSpec(front, *s) if b else s for s, b in zip(specs, chosen, strict=True))
+    def at(spec: PartitionSpec, dim: int | None) -> PartitionSpec:
+        if dim is None:
+            return spec
+        parts = (*spec.partitions, *[None] * (dim - len(spec.partitions)))
+        return PartitionSpec(*parts[:dim], own, *parts[dim:])
 
     closed: ClosedJaxpr = params["jaxpr"]
     with _inside(params):
         if along and params["check_vma"]:
-            closed = _varying(closed, batched, frozenset(along))
-        jaxpr, batched_out = batch_jaxpr(closed, inner, batched)
+            closed = _varying(closed, [d is not None for d in dims], frozenset(along))
+        jaxpr, mapped_out = batch_jaxpr_at(closed, inner, tuple(dims))
+    dims_out = {k: dim for k, dim, _ in mapped_out}
     changed = {
         "jaxpr": jaxpr,
-        "in_specs": in_front(params["in_specs"], batched),
-        "out_specs": in_front(params["out_specs"], batched_out),
+        "in_specs": tuple(map(at, params["in_specs"], dims)),
+        "out_specs": tuple(at(spec, dims_out.get(k)) for k, spec in enumerate(params["out_specs"])),
     }
-    return shard_map_p.bind(*values, **params | changed), [0 if b else None for b in batched_out]
+    return shard_map_p.bind(*args, **params | changed), list(map(dims_out.get, range(len(params["out_specs"]))))
 
 
 def _varying(closed: ClosedJaxpr, chosen: Sequence[bool], axes: frozenset) -> ClosedJaxpr:

@@ -146,3 +146,17 @@ def test_bodies_of_scans_are_lowered_once(make, bodies, programs):
         assert len(programs) == 1 + bodies
         sizes.append(len(list(statements(function.body))))
     assert sizes[0] == sizes[1]
+
+
+def test_groups_of_a_loops_condition_and_body():
+    """Those of the condition are not where they were when those of the body share a kernel."""
+
+    def f(x, w, b):
+        def many(x, steps):
+            for _ in range(steps):
+                x = step(x, w, b)
+            return x
+
+        return lax.while_loop(lambda x: jnp.sum(many(x, 3)) > 1, lambda x: many(x, 5), x)
+
+    check(f, X, X.T.copy(), X[0])

@@ -56,8 +56,8 @@ class Repeats:
             known.places.append((statements, nest, described.buffers))
 
     def _share(self, known: _Nest) -> bool:
-        """Makes the kernel of nests that are in their places still, and runs it there; False if they have buffers that
-        their description does not count."""
+        """Makes the kernel of equal nests, and runs it where they are in their places still; False if they have buffers
+        that their description does not count."""
         if known.kernel is not None or known.differs:
             return not known.differs
         first = known.places[0][1]
@@ -69,8 +69,9 @@ class Repeats:
         known.kernel = kernel_of(f"n{self._kernels}", first, known.used, known.free)
         self._kernels += 1
         for statements, nest, buffers in known.places:
-            place = next(k for k, stmt in enumerate(statements) if stmt is nest)
-            statements[place] = known.run(buffers)
+            place = next((k for k, stmt in enumerate(statements) if stmt is nest), None)
+            if place is not None:  # else it has become part of the condition of a loop
+                statements[place] = known.run(buffers)
         return True
 
 

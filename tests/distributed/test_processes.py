@@ -80,6 +80,15 @@ def test_a_process_that_ends_without_a_word():
     assert {p for p, _ in found} == {"0", "1"} and all("process 2 is gone" in text for _, text in found), done.stdout
 
 
+def test_a_process_is_killed_while_others_wait_at_a_barrier_of_libraries():
+    program = str(HERE / "programs" / "faults.py")
+    line = [sys.executable, "-m", "pullback", "launch", "-n", "3", program, "killed, others at a barrier"]
+    done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=PATIENCE, check=False)
+    found = re.findall(r"^process (\d) after [\d.]+ s: (.*)$", done.stdout, re.M)
+    assert done.returncode != 0 and "is well" not in done.stdout, done.stdout + done.stderr
+    assert {p for p, _ in found} <= {"0", "1"} and all("process 2 is gone" in text for _, text in found), done.stdout
+
+
 def test_a_process_that_hangs_is_ended():
     line = [sys.executable, "-m", "pullback", "launch", "-n", "3", str(HERE / "programs" / "faults.py"), "hangs"]
     seen = environment(PULLBACK_COMM_TIMEOUT="5")

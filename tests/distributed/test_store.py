@@ -41,12 +41,32 @@ def test_values_come_to_who_waits_for_them(ends):
 
 def test_barriers(ends):
     client, address, secret = ends
-    away = threading.Thread(target=other(address, secret).wait_at_barrier, args=("here", 900_000))
-    away.start()
+    away = other(address, secret)
+    waits = threading.Thread(target=away.wait_at_barrier, args=("here", 900_000))
+    waits.start()
     client.wait_at_barrier("here", 900_000)
-    away.join()
+    waits.join()
     with pytest.raises(JaxRuntimeError, match=r"DEADLINE_EXCEEDED.*\[1\]"):
         client.wait_at_barrier("again", 10)
+
+
+@pytest.mark.parametrize("what", ["gone", "failed"])
+def test_who_waits_for_a_process_hears_that_it_comes_no_more(ends, what):
+    client, address, secret = ends
+    away = other(address, secret)
+    reason = {"gone": "process 1 is gone", "failed": "process 1 ended with ValueError"}[what]
+    end = {"gone": lambda: away.life.close(), "failed": lambda: away.fail(reason)}[what]
+    threading.Timer(0.1, end).start()
+    with pytest.raises(JaxRuntimeError, match=f"UNAVAILABLE: Barrier failed. Id: here: {reason}"):
+        client.wait_at_barrier("here", 900_000)
+    with pytest.raises(JaxRuntimeError, match=f"UNAVAILABLE: no value came for the key a: {reason}"):
+        client.blocking_key_value_get("a", 900_000)
+    with pytest.raises(JaxRuntimeError, match="NOT_FOUND"):
+        client.key_value_try_get("a")
+    client.wait_at_barrier("here", 900_000, [0])
+    client.fail("process 0 ended with OSError")
+    with pytest.raises(JaxRuntimeError, match="process 0 ended with OSError"):
+        other(address, secret).wait_at_barrier("here", 900_000)
 
 
 def test_strangers_keep_nobody_waiting(ends):

@@ -92,7 +92,7 @@ def join(
     devices.join(rank, [n for *_, n in everybody])
     client = store.opened(rank, size, lambda value: world.bcast(value, root=0), len({h for h, *_ in everybody}) == 1)
     _tell_jax_names(rank, size, address, client)
-    ending.watch(rank, leave)
+    ending.watch(rank, leave, client.fail)
 
 
 def _by_hand(mpi: Any, address: str, count: int, number: int | None, timeout: float, bind_address: str | None) -> int:

@@ -24,18 +24,20 @@ _watched: list[Callable[[], Any]] = []
 _PATIENCE = 20.0  # seconds that a failed process waits for the others' messages, at least
 
 
-def watch(rank: int, leave: Callable[[], Any]) -> None:
-    """Tell the other processes of exceptions that end this one; call `leave` at its regular end."""
+def watch(rank: int, leave: Callable[[], Any], fail: Callable[[str], Any]) -> None:
+    """Tell the other processes of exceptions that end this one, and call `fail` with the text; call `leave` at its
+    regular end.
+    """
     inner, inner_thread = sys.excepthook, threading.excepthook
 
     def hook(kind: Any, value: Any, traceback: Any) -> None:
         inner(kind, value, traceback)
-        _tell(rank, kind, value)
+        _tell(rank, kind, value, fail)
         _status[:] = [130 if issubclass(kind, KeyboardInterrupt) else 1]
 
     def thread_hook(given: Any) -> None:
         inner_thread(given)
-        _tell(rank, given.exc_type, given.exc_value)
+        _tell(rank, given.exc_type, given.exc_value, fail)
 
     def asked_exit(status: Any = None, /) -> NoReturn:
         """As sys.exit, of which nothing is left to be read when the program ends."""
@@ -49,9 +51,13 @@ def watch(rank: int, leave: Callable[[], Any]) -> None:
     _watched[:] = [leave]
 
 
-def _tell(rank: int, kind: Any, value: Any) -> None:
-    if _watched and _core.process_failure() is None:
-        _core.fail_processes(f"process {rank} ended with {kind.__name__}: {str(value)[:400]}")
+def _tell(rank: int, kind: Any, value: Any, fail: Callable[[str], Any]) -> None:
+    if not _watched:
+        return
+    reason = f"process {rank} ended with {kind.__name__}: {str(value)[:400]}"
+    fail(reason)
+    if _core.process_failure() is None:
+        _core.fail_processes(reason)
 
 
 def forget() -> None:

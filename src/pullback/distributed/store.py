@@ -1,17 +1,19 @@
 """Keys and values that all processes see, and barriers between threads of theirs, as libraries ask JAX's client for.
 
 Process 0 holds them; the others ask it over a connection for each of their threads, so that a thread which waits keeps
-no other from asking. Who connects proves to know a secret that process 0 makes and MPI brings to the others; whoever
-does not is answered by a thread of its own, too, and keeps nobody waiting.
+no other from asking. One more connection of each stays open while the process lives: whoever waits for a process that
+has failed, or is gone, hears of it. Who connects proves to know a secret that process 0 makes and MPI brings to the
+others; whoever does not is answered by a thread of its own, too, and keeps nobody waiting.
 """
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from multiprocessing import ProcessError
 from multiprocessing.connection import Client as Connection
 from multiprocessing.connection import Listener, answer_challenge, deliver_challenge
@@ -29,7 +31,13 @@ class Store:
         self.values: dict[str, Any] = {}
         self.arrived: dict[str, set[int]] = {}
         self.passed: dict[str, int] = {}
+        self.lost: dict[int, str] = {}  # processes that come no more, and why
         self.changed = Condition()
+
+    def lose(self, process: int, reason: str) -> None:
+        with self.changed:
+            self.lost.setdefault(process, reason)
+            self.changed.notify_all()
 
     def set(self, key: str, value: Any, allow_overwrite: bool) -> None:
         with self.changed:
@@ -40,7 +48,10 @@ class Store:
 
     def get(self, key: str, timeout_ms: int) -> Any:
         with self.changed:
-            if not self.changed.wait_for(lambda: key in self.values, timeout_ms / 1000):
+            self.changed.wait_for(lambda: key in self.values or self.lost, timeout_ms / 1000)
+            if key not in self.values:
+                if self.lost and timeout_ms:
+                    raise JaxRuntimeError(f"UNAVAILABLE: no value came for the key {key}: {self._reasons(self.lost)}")
                 raise JaxRuntimeError(f"DEADLINE_EXCEEDED: no value came for the key {key} in {timeout_ms} ms")
             return self.values[key]
 
@@ -72,25 +83,51 @@ class Store:
                 del self.arrived[name]
                 self.passed[name] = generation + 1
                 self.changed.notify_all()
-            elif not self.changed.wait_for(
-                lambda: self.passed.get(name, 0) > generation, max(0.0, end - time.monotonic())
-            ):
-                here.discard(process)
-                missing = sorted(wanted - here - {process})
-                raise JaxRuntimeError(
-                    f"DEADLINE_EXCEEDED: Barrier timed out. Id: {name}. Processes {missing} have not come to it in "
-                    f"{timeout_ms} ms"
-                )
+                return
+
+            def is_over() -> bool:
+                return self.passed.get(name, 0) > generation or not (wanted - here).isdisjoint(self.lost)
+
+            self.changed.wait_for(is_over, max(0.0, end - time.monotonic()))
+            if self.passed.get(name, 0) > generation:
+                return
+            missing = wanted - here
+            here.discard(process)
+            if gone := missing.intersection(self.lost):
+                raise JaxRuntimeError(f"UNAVAILABLE: Barrier failed. Id: {name}: {self._reasons(gone)}")
+            raise JaxRuntimeError(
+                f"DEADLINE_EXCEEDED: Barrier timed out. Id: {name}. Processes {sorted(missing)} have not come to it in "
+                f"{timeout_ms} ms"
+            )
+
+    def _reasons(self, processes: Iterable[int]) -> str:
+        return ", ".join(self.lost[p] for p in sorted(processes))
 
 
 class Client:
     """What a process asks for; the names are those of JAX's client. Raises JaxRuntimeError: NOT_FOUND, ALREADY_EXISTS,
-    DEADLINE_EXCEEDED, or UNAVAILABLE where process 0 does not answer.
+    DEADLINE_EXCEEDED, or UNAVAILABLE where process 0 does not answer, or one that is waited for comes no more.
     """
 
     def __init__(self, process: int, store: Store | None, address: Any = None, secret: bytes = b"") -> None:
         self.process, self.store, self.address, self.secret = process, store, address, secret
         self.own = threading.local()
+        self.life: Any = None  # the connection that stays open
+
+    def join(self) -> None:
+        """Let process 0 see for how long this process lives."""
+        if self.store is None:
+            self._ask("join", self.process)
+            self.life = self.own.connection
+            del self.own.connection
+
+    def fail(self, reason: str) -> None:
+        """Tell whoever waits for this process that it comes no more."""
+        if self.store is not None:
+            self.store.lose(self.process, reason)
+        elif self.life is not None:
+            with contextlib.suppress(OSError):
+                self.life.send(("lose", (self.process, reason)))
 
     def _ask(self, method: str, *args: Any) -> Any:
         if self.store is not None:
@@ -159,7 +196,9 @@ def opened(process: int, size: int, broadcast: Any, one_host: bool) -> Client:
         ).start()
         return Client(process, store)
     address, secret = broadcast(None)
-    return Client(process, None, address, secret)
+    client = Client(process, None, address, secret)
+    client.join()
+    return client
 
 
 def _serve(listener: Listener, store: Store, secret: bytes) -> None:
@@ -179,13 +218,18 @@ def _answer(connection: Any, store: Store, secret: bytes) -> None:
             answer_challenge(connection, secret)
         except (OSError, EOFError, ProcessError):
             return
+        member = None
         while True:
             try:
                 method, args = connection.recv()
             except (OSError, EOFError):
+                if member is not None:
+                    store.lose(member, f"process {member} is gone")
                 return
+            if method == "join":
+                (member,) = args
             try:
-                answer = True, getattr(store, method)(*args)
+                answer = True, None if method == "join" else getattr(store, method)(*args)
             except JaxRuntimeError as error:
                 answer = False, str(error)
             try:

@@ -57,6 +57,10 @@ try:
         os._exit(0)
     if what == "hangs" and last:
         time.sleep(1000)
+    if what == "killed, others at a barrier":
+        if last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        meet("never")
     if what == "trees":
         from pullback.experimental.multihost_utils import broadcast_one_to_all
 

@@ -164,7 +164,8 @@ class BatchInterpreter(Interpreter):
         # With axes where they are: one that is moved is a copy, and its sums of products have another order than those
         # of the first time, when the rules themselves run.
         axis = self.axis if self.axis.placing is None else self.axis.in_force()
-        jaxpr_batched, mapped_out = batch_jaxpr_at(closed, axis, tuple(dims))
+        found = closed.derived.get(("mapped", axis, *dims))  # at once, as this is each call of vmap
+        jaxpr_batched, mapped_out = found or batch_jaxpr_at(closed, axis, tuple(dims))
         outs = self.parent.call(jaxpr_batched, values)
         source = user_source()
         for k, dim, aval in mapped_out:

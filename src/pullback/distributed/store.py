@@ -48,7 +48,7 @@ class Store:
 
     def get(self, key: str, timeout_ms: int) -> Any:
         with self.changed:
-            self.changed.wait_for(lambda: key in self.values or self.lost, timeout_ms / 1000)
+            self.changed.wait_for(lambda: key in self.values or bool(self.lost), timeout_ms / 1000)
             if key not in self.values:
                 if self.lost and timeout_ms:
                     raise JaxRuntimeError(f"UNAVAILABLE: no value came for the key {key}: {self._reasons(self.lost)}")

@@ -40,6 +40,7 @@ from pullback.loops.ir import Function
 from pullback.loops.ir.kernels import map_kernels
 from pullback.loops.passes.bits import bits
 from pullback.loops.passes.blocks import blocks
+from pullback.loops.passes.carry import carry
 from pullback.loops.passes.computed_places import computed_places
 from pullback.loops.passes.counters import counters
 from pullback.loops.passes.delinearize import delinearize
@@ -139,6 +140,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("computed_places", "a choice between two elements of an array reads one of them", computed_places),
     Pass("merge", "rows of a part that follow each other are one long loop", merge),
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
+    Pass("carry", "what a step stored a few steps ago comes from a register", carry),
     Pass("bits", "bits that are moved one by one are moved together: reversals, swaps, counts", bits),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
     Pass("schedule", "order, lanes, tiles and threads of each nest, by what they are expected to take", schedule),

@@ -183,6 +183,25 @@ def test_invariant_operands_of_products_leave_the_loop():
     assert "sub" not in names and "mul" in names
 
 
+def test_lookups_leave_the_loop():
+    """And places as a scatter has them in memory, though they cost little; what is added stays."""
+
+    def ranks(r, to, of, degree):
+        step = lambda _, r: 0.15 + jnp.zeros(5).at[to].add(r[of] / degree[of])
+        return [lax.fori_loop(0, 3, step, r)]
+
+    to, of = np.random.default_rng(1).integers(0, 5, (2, 30)).astype(np.int32)
+    degree = np.arange(1, 6).astype(F)
+    _, after = optimized(ranks, np.ones(5, F), to, of, degree)
+    (scan,) = [e for e in after.eqns if e.primitive.name == "scan"]
+    inside = [e.primitive.name for e in scan.params["jaxpr"].eqns]
+    assert inside.count("gather") == 1 and inside.count("select_n") <= 1
+    r = np.ones(5)
+    for _ in range(3):
+        r = 0.15 + np.bincount(to, r[of] / degree[of], minlength=5)
+    np.testing.assert_allclose(pullback.jit(lambda *a: ranks(*a)[0])(np.ones(5, F), to, of, degree), r, rtol=1e-5)
+
+
 @pytest.mark.parametrize("batch, moved", [(16, True), (2, False)])
 def test_transposes_that_are_read_again_and_again_leave_the_loop(batch, moved):
     """They would be stored in each step; what is read little is read as it lies."""

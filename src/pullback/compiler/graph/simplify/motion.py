@@ -8,6 +8,7 @@ the inside out.
 
 Measured: 50 products of a matrix, each row of which is divided by a number, with a vector take a third of the time;
 199 steps of Viterbi for 16 sequences of 12 states, of which each reads the transposed transitions, 133 us and now 82.
+20 steps of page ranks over 12,000 edges, `zeros.at[to].add(r[of] / degree[of])`, 309 us and now 233 (JAX 245).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Nest, Pointwise, Reduction
 
 WORTH_MOVING = 8  # additions per element from which an elementwise function moves
+WORTH_MOVING_LOOKUPS = 4  # and from which others do: lookups read from all over an array, again and again
 
 
 def move_invariants(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -137,6 +139,9 @@ def _stored(jaxpr: Jaxpr) -> set[Any]:
             continue
         replaced = {k for k, _ in kind.pairs(eqn.params)} if isinstance(kind, Nest) else ()
         found.update(a for k, a in enumerate(eqn.invars) if k not in replaced and not isinstance(a, Literal))
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.primitive.name == "reshape" and eqn.outvars[0] in found:  # the same memory
+            found.add(eqn.invars[0])
     return found
 
 
@@ -168,5 +173,5 @@ def _is_worth(eqn: JaxprEqn) -> bool:
     if isinstance(kind, Elementwise):
         return kind.cost >= WORTH_MOVING
     if isinstance(kind, Pointwise):
-        return kind.cost >= WORTH_MOVING and not kind.is_view
+        return kind.cost >= WORTH_MOVING_LOOKUPS and not kind.is_view
     return True

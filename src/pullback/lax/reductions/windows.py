@@ -3,7 +3,7 @@
     out[o] = fold over k of x'[o * stride + k * window_dilation - low]
 
 `x'` is the operand with base_dilation - 1 gaps between its elements; gaps and padding hold the neutral element. Sums
-and extrema over large windows are those of each dimension, one after the other (`_one_by_one`).
+and extrema over large windows are those of each dimension, one after the other (`one_by_one`).
 """
 
 from __future__ import annotations
@@ -409,7 +409,7 @@ def reduce_window(
 
         primitive, identity, combine = known[monoid]
         init, out = inits[0], flat[0]
-        for each in _one_by_one(params) if out.dtype.itemsize >= 4 or monoid != "add" else [params]:
+        for each in one_by_one(params) if out.dtype.itemsize >= 4 or monoid != "add" else [params]:
             out = primitive.bind(out, **each)
         if isinstance(init, Tracer) or np.asarray(init) != identity(init.dtype):
             out = combine(out, lax.full_like(out, init))
@@ -423,7 +423,7 @@ def reduce_window(
 _STORED = 4
 
 
-def _one_by_one(params: dict[str, Any]) -> list[dict[str, Any]]:
+def one_by_one(params: dict[str, Any]) -> list[dict[str, Any]]:
     """The folds along each dimension, from the last on, of which a fold over windows is made, if they are fewer; the
     first of equal maxima is that of the whole window then, too. Else the fold itself.
     """

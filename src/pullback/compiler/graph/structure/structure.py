@@ -33,6 +33,7 @@ from pullback.compiler.graph.structure.few_results import few_results
 from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
 from pullback.compiler.graph.structure.thin_convolutions import thin_convolution
 from pullback.compiler.graph.structure.turned import looks_up_columns
+from pullback.compiler.graph.structure.window_sums import window_sums
 from pullback.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.core.primitive import registry
@@ -54,7 +55,7 @@ def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
     """
     rules: dict[str, tuple[Rule, ...]] = {
         "dot_general": (in_other_order, _few, few_results, _elementwise),
-        "conv_general_dilated": (thin_convolution,),
+        "conv_general_dilated": (thin_convolution, window_sums),
         "reduce_max": (extreme_by_keys,),
         "reduce_min": (extreme_by_keys,),
     }

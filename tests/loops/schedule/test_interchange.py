@@ -348,3 +348,34 @@ def test_lanes_whose_steps_write_rows_of_their_own(place, lanes):
     if place(49) == 49:
         text = program.lower(x).as_text("nests")
         assert text.index("lane") < text.index("sequential"), text
+
+
+@pytest.mark.parametrize("n", [5, 16, 50])
+def test_stages_that_are_rows_of_each_element(n):
+    """The slopes of Runge-Kutta's stages, in an array: scratch space of a system, which its lane has in registers."""
+    x = np.random.default_rng(0).standard_normal((n, 3)).astype("f4")
+
+    def slope(s):
+        x, y, z = s
+        return jnp.stack([10 * (y - x), x * (28 - z) - y, x * y - z])
+
+    def step(s, _):
+        k = jnp.zeros((4, 3)).at[0].set(slope(s))
+        for i, part in ((1, 0.5), (2, 0.5), (3, 1.0)):
+            k = k.at[i].set(slope(s + 0.01 * part * k[i - 1]))
+        return s + 0.01 * jnp.tensordot(jnp.array([1, 2, 2, 1.0]) / 6, k, 1), None
+
+    program = pb.jit(pb.vmap(lambda s: lax.scan(step, s, None, length=20)[0]))
+    text = program.lower(x).as_text("nests")
+    if n == 50:
+        assert "local" not in text and text.index("lane") < text.index("sequential"), text
+    want = x.astype("f8")
+    f = lambda s: np.stack(
+        [10 * (s[:, 1] - s[:, 0]), s[:, 0] * (28 - s[:, 2]) - s[:, 1], s[:, 0] * s[:, 1] - s[:, 2]], 1
+    )
+    for _ in range(20):
+        a = f(want)
+        b = f(want + 0.005 * a)
+        c = f(want + 0.005 * b)
+        want = want + 0.01 / 6 * (a + 2 * b + 2 * c + f(want + 0.01 * c))
+    np.testing.assert_allclose(program(x), want, rtol=1e-4, atol=1e-4)

@@ -313,3 +313,23 @@ def test_elements_that_take_turns_are_chosen_register_by_register(start, step, s
     if host_target().vector_bytes >= 32:  # a register holds an element of each kind
         wide = compile_function(function).llvm.count("shufflevector <64 x float>")
         assert wide == (1 if step < 0 else 0)  # what turns all around
+
+
+@pytest.mark.parametrize("terms", [1, 4])
+def test_what_is_the_same_in_all_steps_does_not_count_as_work_of_each(terms):
+    """Places that do not change, and elements that lie apart but are read once: steps wait as well."""
+    b = Builder()
+    n = 1024
+    x, y = b.input("x", "f32", 16 * n), b.output("y", "f32", n)
+    with b.loop(4) as part, b.loop(n // 4, "vector") as i:
+        place = b.op("min", part * (n // 4), b.index(n - n // 4)) + i
+        with b.carried_loop(16, [((b.load(y, place),), None)], "sequential") as step:
+            value = b.const("f32", 0.5)
+            for k in range(terms):
+                value = value + step.var * b.load(x, place * 5 + k * n)
+            for _ in range(4):
+                value = b.op("sqrt", value + 1.0)
+            step.update(value)
+        b.store(y, place, step.result)
+    (loop,) = b.function("f").body[0].body
+    assert lane_count(loop, host_target()) == 4 * register_lanes(loop, host_target())

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from math import gcd
 
-from pullback.loops.ir.affine import stride
+from pullback.loops.ir.affine import depends, stride
 from pullback.loops.ir.ir import RARE, RIM, Const, Expr, If, Let, Load, Loop, Op, Read, Stmt, Store, Var
 from pullback.loops.ir.vectors import repeatable, varying_vars
 from pullback.loops.ir.visit import (
@@ -164,8 +164,25 @@ def _independent(loop: Loop) -> float:
         if isinstance(step, Loop) and step.carried:
             updates = [update for group in step.carried for update in group.updates]
             waiting = 1 if step.role == "reduce" else max(depth(step.body, updates), 1)
-            least = min(least, operations(step.body, updates) / waiting)
+            least = min(least, _of_each_step(step, updates) / waiting)
     return least
+
+
+def _of_each_step(step: Loop, updates: Sequence[Expr]) -> int:
+    """The operations of a loop that do not give the same in each of its steps, as places along the lanes do.
+
+    Measured (Zen 5): with those, 20,000 rays of 16 steps took 86 us in two registers a value, 68 in four.
+    """
+    own, known = _changing(step), dict[Expr, bool]()
+    roots = [expr for stmt in statements(step.body) for expr in expressions(stmt)] + list(updates)
+    return sum(isinstance(expr, Op) and depends(expr, own, known) for expr in subexpressions(roots))
+
+
+def _changing(step: Loop) -> set[Var]:
+    """What changes from one step of a loop to the next."""
+    own = {step.var, *(var for group in step.carried for var in group.vars)}
+    own.update(var for stmt in statements(step.body) for var in bound(stmt))
+    return own
 
 
 def _taken(extent: int, lanes: int) -> int:
@@ -200,7 +217,8 @@ def _within(extent: int, lanes: int) -> int:
 
 
 def _reads_each(loop: Loop) -> bool:
-    """Whether lanes are read from places apart, so that more registers a value are more code, and no quicker.
+    """Whether lanes are read from places apart, so that more registers a value are more code, and no quicker; what is
+    the same in all steps of a loop inside is read before it.
 
     Measured: gradients of 128 spectral radii of 3 x 3, with 2,160 loads of single elements, compile in half the time
     and run in 0.995 of it. (With one register a value they take 1.16.) Sums and maxima of 100,000 rows of 10 compile in
@@ -208,6 +226,10 @@ def _reads_each(loop: Loop) -> bool:
     """
     found = subexpressions([expr for stmt in statements(loop.body) for expr in expressions(stmt)])
     loads = [expr for expr in found if isinstance(expr, Load)]
+    steps = [stmt for stmt in loop.body if isinstance(stmt, Loop) and stmt.role == "sequential"]
+    if loads and steps and all(isinstance(stmt, (Let, Store)) or stmt in steps for stmt in loop.body):
+        own, known = set[Var]().union(*map(_changing, steps)), dict[Expr, bool]()
+        loads = [load for load in loads if depends(load, own, known)]
     varying = varying_vars(loop) if loads else set()
     return any(stride(load.index, loop.var, varying, {}, {}) not in (None, -1, 0, 1) for load in loads)
 

@@ -97,6 +97,10 @@ def test_types_and_names():
     np.testing.assert_array_equal(image.resize(np.arange(6), (3,), "nearest"), [1, 3, 5])
     # 20.5 * (4 / 41) is a hair less than 2: of samples equally near, rounding chooses, as in JAX.
     assert image.resize(np.arange(4), (41,), "nearest")[20] == 1
+    x = np.arange(300 * 9, dtype="f4").reshape(300, 9)
+    text = pullback.jit(lambda x: image.resize(x, (600, 9), "nearest")).lower(x).as_text("nests")
+    assert "constant" not in text, text  # where samples lie is known, and that they are repeated
+    np.testing.assert_array_equal(pullback.jit(lambda x: image.resize(x, (600, 9), "nearest"))(x), np.repeat(x, 2, 0))
     np.testing.assert_array_equal(image.resize(np.arange(3), (6,), image.ResizeMethod.NEAREST), [0, 0, 1, 1, 2, 2])
     x = RNG.normal(size=(4, 4)).astype(np.float32)
     for name in ("bilinear", "trilinear", "triangle", image.ResizeMethod.LINEAR):

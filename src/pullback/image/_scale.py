@@ -193,7 +193,8 @@ def _nearest(n: Any, m: Any) -> Any:
     arange, number = (jnp.arange, jnp.asarray) if is_symbolic(n) or is_symbolic(m) else (np.arange, np.asarray)
     factor = number(n, np.float32) * (np.float32(1) / number(m, np.float32))
     places = (arange(m, dtype=np.float32) + np.float32(0.5)) * factor
-    return jnp.asarray(jnp.floor(places) if isinstance(places, Tracer) else np.floor(places)).astype(np.int32)
+    floor = jnp.floor if isinstance(places, Tracer) else np.floor  # known places are read without asking where they are
+    return jnp.asarray(floor(places).astype(np.int32))
 
 
 def _resample(

@@ -61,7 +61,7 @@ def test_jacobians():
         np.testing.assert_array_equal(found["a"].todense(), np.where(DENSE != 0, v, 0))
         assert aux == 7
     with pytest.raises(NotImplementedError, match="use BCOO"):
-        sparse.jacrev(lambda m: m @ v)(sparse.BCSR.fromdense(DENSE))
+        sparse.jacrev(lambda m: m @ v)(sparse.CSR.fromdense(DENSE))
 
 
 def test_places():

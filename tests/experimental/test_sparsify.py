@@ -175,3 +175,16 @@ def test_values_in_an_environment():
         env.sparse((2, 2), data=V)
     with pytest.raises(ValueError, match="has no indptr"):
         env.indptr(m)
+
+
+def test_rows_stay_rows_where_they_are_broadcast_and_in_jacobians():
+    m = jnp.array([[0.0, 1, 0], [2, 0, 3]])
+    rows = sparse.BCSR.fromdense(m)
+    stacked = sparse.sparsify(lambda x: jnp.broadcast_to(x, (4, 2, 3)))(rows)
+    assert isinstance(stacked, sparse.BCSR) and stacked.n_batch == 1
+    np.testing.assert_array_equal(stacked.todense(), jnp.broadcast_to(m, (4, 2, 3)))
+    wanted = jax.jacobian(lambda x: x @ jnp.arange(3.0))(m) * (m != 0)
+    for jacobian in (sparse.jacfwd, sparse.jacrev):
+        found = jacobian(lambda x: x @ jnp.arange(3.0))(rows)
+        assert isinstance(found, sparse.BCSR) and found.shape == (2, 2, 3)
+        np.testing.assert_array_equal(found.todense(), wanted)

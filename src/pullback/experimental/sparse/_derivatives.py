@@ -11,6 +11,7 @@ from pullback.api import _arguments as arguments
 from pullback.api._arguments import argument_positions, check_argnums
 from pullback.experimental.sparse._base import JAXSparse
 from pullback.experimental.sparse._bcoo import BCOO
+from pullback.experimental.sparse._bcsr import BCSR
 
 
 def value_and_grad(
@@ -97,16 +98,19 @@ def _placed(arg: Any, jacobian: Any) -> Any:
     lead = jacobian.shape[: jacobian.ndim - arg.data.ndim]
     if not lead:
         return arg.with_data(jacobian)
-    if not isinstance(arg, BCOO):
-        raise NotImplementedError(f"sparse jacobian: a result of shape {lead} in {arg!r}; use BCOO")
+    if not isinstance(arg, (BCOO, BCSR)):
+        raise NotImplementedError(f"sparse jacobian: a result of shape {lead} in {arg!r}; use BCOO or BCSR")
+    shape = (*lead, *arg.shape)
     indices = jnp.broadcast_to(arg.indices, (*lead, *arg.indices.shape))
-    return BCOO((jacobian, indices), shape=(*lead, *arg.shape), **arg.info)
+    if isinstance(arg, BCOO):
+        return BCOO((jacobian, indices), shape=shape, **arg.info)
+    return BCSR((jacobian, indices, jnp.broadcast_to(arg.indptr, (*lead, *arg.indptr.shape))), shape=shape, **arg.info)
 
 
 def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
     """As `pullback.jacrev`; that in a sparse array has the same indices.
 
-    NotImplementedError for a result with axes in another format than BCOO.
+    NotImplementedError for a result with axes in another format than BCOO and BCSR.
     """
     return _jacobian("jacrev", api.jacrev, fun, argnums, has_aux, kwargs)
 
@@ -114,7 +118,7 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
 def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
     """As `pullback.jacfwd`; that in a sparse array has the same indices.
 
-    NotImplementedError for a result with axes in another format than BCOO.
+    NotImplementedError for a result with axes in another format than BCOO and BCSR.
     """
     return _jacobian("jacfwd", api.jacfwd, fun, argnums, has_aux, kwargs)
 

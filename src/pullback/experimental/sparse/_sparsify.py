@@ -37,8 +37,8 @@ def is_sparse(x: Any) -> bool:
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
     """`f`, written for dense arrays, as a function of sparse ones too.
 
-    What is sparse of its results is BCOO, but BCSR where functions that keep zeros are applied to the entries of such,
-    and of its own class where it is an argument.
+    What is sparse of its results is BCOO, but BCSR where functions that keep zeros are applied to the entries of such
+    or where they are broadcast, and of its own class where it is an argument.
     Raises NotImplementedError at operations that have no sparse form, such as those that do not keep zeros.
     `use_tracer`, which in JAX says how the function is read, changes nothing: it is traced to a jaxpr in both cases.
     """
@@ -82,7 +82,8 @@ def _apply(eqn: JaxprEqn, operands: list[Any]) -> Any:
         if name not in _LINEAR and not mat.unique_indices:
             mat = mat.to_bcoo().distinct()
         return mat.with_data(eqn.primitive.bind(mat.data, **eqn.params))
-    operands = [x.to_bcoo() if isinstance(x, BCSR) else x for x in operands]
+    if name != "broadcast_in_dim":  # which keeps rows
+        operands = [x.to_bcoo() if isinstance(x, BCSR) else x for x in operands]
     if name not in _RULES:
         raise NotImplementedError(
             f"sparsify: {name} of a sparse array is not supported; where its result is dense, give the function "
@@ -147,8 +148,9 @@ def _reshape(mat: BCOO, *, new_sizes: Any, dimensions: Any, **options: Any) -> B
     return shapes.bcoo_reshape(mat, new_sizes=new_sizes, dimensions=dimensions)
 
 
-def _broadcast_in_dim(mat: BCOO, *, shape: Any, broadcast_dimensions: Any, **options: Any) -> BCOO:
-    return shapes.bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=broadcast_dimensions)
+def _broadcast_in_dim(mat: BCOO | BCSR, *, shape: Any, broadcast_dimensions: Any, **options: Any) -> BCOO | BCSR:
+    found = shapes.bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
+    return BCSR.from_bcoo(found) if isinstance(mat, BCSR) and found.n_sparse == 2 else found
 
 
 def _concatenate(*operands: Any, dimension: int) -> BCOO:

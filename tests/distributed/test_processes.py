@@ -89,6 +89,11 @@ def test_a_process_is_killed_while_others_wait_at_a_barrier_of_libraries():
     assert {p for p, _ in found} <= {"0", "1"} and all("process 2 is gone" in text for _, text in found), done.stdout
 
 
+def test_a_process_leaves_with_an_error_while_others_wait_at_a_barrier_of_libraries():
+    found = errors("leaves, others at a barrier", count=3)
+    assert all("process 2 ended with status 3" in found[p] for p in (0, 1)) and found[2] == "SystemExit: 3"
+
+
 def test_a_process_that_hangs_is_ended():
     line = [sys.executable, "-m", "pullback", "launch", "-n", "3", str(HERE / "programs" / "faults.py"), "hangs"]
     seen = environment(PULLBACK_COMM_TIMEOUT="5")

@@ -67,6 +67,9 @@ def test_who_waits_for_a_process_hears_that_it_comes_no_more(ends, what):
     client.fail("process 0 ended with OSError")
     with pytest.raises(JaxRuntimeError, match="process 0 ended with OSError"):
         other(address, secret).wait_at_barrier("here", 900_000)
+    with pytest.raises(JaxRuntimeError, match=reason) as found:
+        client.blocking_key_value_get("b", 900_000)
+    assert "OSError" not in str(found.value)  # what comes later may only follow from it
 
 
 def test_strangers_keep_nobody_waiting(ends):

@@ -48,7 +48,7 @@ def watch(rank: int, leave: Callable[[], Any], fail: Callable[[str], Any]) -> No
     if not _watched:
         inner_exit, sys.exit = sys.exit, asked_exit
         atexit.register(_at_exit)
-    _watched[:] = [leave]
+    _watched[:] = [leave, lambda: fail(f"process {rank} ended with status {_asked[0]}") if _asked else None]
 
 
 def _tell(rank: int, kind: Any, value: Any, fail: Callable[[str], Any]) -> None:
@@ -68,7 +68,8 @@ def forget() -> None:
 def _at_exit() -> None:
     if not _watched:
         return
-    leave = _watched[0]
+    leave, tell_status = _watched
+    tell_status()
     if _status or _core.process_failure() is not None:
         end_after_failure(None)
     leave()

@@ -13,7 +13,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 from multiprocessing import ProcessError
 from multiprocessing.connection import Client as Connection
 from multiprocessing.connection import Listener, answer_challenge, deliver_challenge
@@ -51,7 +51,7 @@ class Store:
             self.changed.wait_for(lambda: key in self.values or bool(self.lost), timeout_ms / 1000)
             if key not in self.values:
                 if self.lost and timeout_ms:
-                    raise JaxRuntimeError(f"UNAVAILABLE: no value came for the key {key}: {self._reasons(self.lost)}")
+                    raise JaxRuntimeError(f"UNAVAILABLE: no value came for the key {key}: {self._reason(self.lost)}")
                 raise JaxRuntimeError(f"DEADLINE_EXCEEDED: no value came for the key {key} in {timeout_ms} ms")
             return self.values[key]
 
@@ -94,14 +94,15 @@ class Store:
             missing = wanted - here
             here.discard(process)
             if gone := missing.intersection(self.lost):
-                raise JaxRuntimeError(f"UNAVAILABLE: Barrier failed. Id: {name}: {self._reasons(gone)}")
+                raise JaxRuntimeError(f"UNAVAILABLE: Barrier failed. Id: {name}: {self._reason(gone)}")
             raise JaxRuntimeError(
                 f"DEADLINE_EXCEEDED: Barrier timed out. Id: {name}. Processes {sorted(missing)} have not come to it in "
                 f"{timeout_ms} ms"
             )
 
-    def _reasons(self, processes: Iterable[int]) -> str:
-        return ", ".join(self.lost[p] for p in sorted(processes))
+    def _reason(self, processes: Container[int]) -> str:
+        """Of the first that was lost: what others say may only follow from it."""
+        return next(reason for p, reason in self.lost.items() if p in processes)
 
 
 class Client:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from api.placed import CUT, GRID, MESH, ON1, WHOLE, XS, D, X, on
 
 import pullback as jax
 import pullback.numpy as jnp
@@ -13,19 +14,6 @@ from pullback.sharding import (
     SingleDeviceSharding,
 )
 from pullback.sharding import PartitionSpec as P
-
-D = jax.devices()
-MESH = Mesh(D, "X")
-GRID = Mesh(np.array(D).reshape(2, 2), ("X", "Y"))
-CUT, WHOLE = NamedSharding(MESH, P("X")), NamedSharding(MESH, P())
-X = jnp.arange(8.0)
-Y = jnp.arange(16.0).reshape(4, 4)
-XS, YS = jax.device_put(X, CUT), jax.device_put(Y, CUT)
-ON1, ON2 = jax.device_put(X, D[1]), jax.device_put(X, D[2])
-
-
-def on(*spec, mesh=MESH):
-    return NamedSharding(mesh, P(*spec))
 
 
 def test_stages():

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from api.placed import CUT, GRID, MESH, STRUCT, WHOLE, XS, D, X, on
 
 import pullback as jax
 import pullback.numpy as jnp
@@ -18,19 +19,6 @@ from pullback.sharding import (
     SingleDeviceSharding,
 )
 from pullback.sharding import PartitionSpec as P
-
-D = jax.devices()
-MESH = Mesh(D, "X")
-GRID = Mesh(np.array(D).reshape(2, 2), ("X", "Y"))
-CUT, WHOLE = NamedSharding(MESH, P("X")), NamedSharding(MESH, P())
-X = jnp.arange(8.0)
-Y = jnp.arange(16.0).reshape(4, 4)
-XS = jax.device_put(X, CUT)
-STRUCT = jax.ShapeDtypeStruct((8,), float, sharding=WHOLE)
-
-
-def on(*spec, mesh=MESH):
-    return NamedSharding(mesh, P(*spec))
 
 
 def test_meshes_and_shardings_as_data():

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from api.placed import CUT, GRID, MESH, ON1, ON2, STRUCT, WHOLE, XS, YS, D, X, Y, on
 
 import pullback as jax
 import pullback.numpy as jnp
@@ -20,20 +21,7 @@ from pullback.sharding import (
 )
 from pullback.sharding import PartitionSpec as P
 
-D = jax.devices()
-MESH = Mesh(D, "X")
-GRID = Mesh(np.array(D).reshape(2, 2), ("X", "Y"))
-CUT, WHOLE = NamedSharding(MESH, P("X")), NamedSharding(MESH, P())
-X = jnp.arange(8.0)
-Y = jnp.arange(16.0).reshape(4, 4)
-XS, YS = jax.device_put(X, CUT), jax.device_put(Y, CUT)
-STRUCT = jax.ShapeDtypeStruct((8,), float, sharding=WHOLE)
-ON1, ON2 = jax.device_put(X, D[1]), jax.device_put(X, D[2])
 INCOMPATIBLE = "Received incompatible devices for jitted computation"
-
-
-def on(*spec, mesh=MESH):
-    return NamedSharding(mesh, P(*spec))
 
 
 def test_arrays_carry_their_sharding():

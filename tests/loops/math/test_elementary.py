@@ -225,21 +225,6 @@ def test_integer_pow_of_integers():
     assert (kit.compiled("integer_pow", np.array([3, 7], np.uint8), y=4) == np.array([81, 2401 % 256])).all()
 
 
-def test_table(capsys):
-    """Prints ops and largest error of each function; asserts nothing beyond the tests above."""
-    lines = ["function     f32: ops  ulp     f64: ops  ulp"]
-    for name in [*UNARY, "pow", "atan2"]:
-        line = f"{name:12s}"
-        for dtype in ("f32", "f64"):
-            args = arguments(name, dtype, 10_000)
-            error, _ = kit.worst(kit.compiled(name, *args), reference(name, *args), *args)
-            root, _ = kit.expansion(name, (dtype,) * len(args))
-            line += f"     {kit.count_ops(root):4d} {error:5.2f}"
-        lines.append(line)
-    with capsys.disabled():
-        print("\n" + "\n".join(lines))
-
-
 def test_a_root_that_is_taken_once_for_a_row_is_divided_by():
     def text(f, *shape):
         return jax.jit(f).lower(np.ones(shape, "f4")).as_text("nests")

@@ -125,20 +125,3 @@ def test_negative_arguments(name, dtype, tolerance):
     got = kit.compiled(name, x).astype(np.float64)
     slope = 1 + np.abs(want) + (want**2 if name == "digamma" else 0)
     assert (np.abs(got - want) <= tolerance * slope * np.maximum(1, np.abs(x))).all()
-
-
-def test_table(capsys):
-    """Prints ops and largest error of each function."""
-    lines = ["function     f32: ops  ulp     f64: ops  ulp"]
-    for name in SCIPY:
-        line = f"{name:12s}"
-        for dtype, size in (("f32", 20_000), ("f64", 60)):
-            x = points(name, dtype, size)
-            with np.errstate(all="ignore"):
-                want = SCIPY[name](x.astype(np.float64)) if dtype == "f32" else exact(name, x)
-            error, _ = kit.worst(kit.compiled(name, x), want, x)
-            root, _ = kit.expansion(name, (dtype,))
-            line += f"     {kit.count_ops(root):4d} {error:5.2f}"
-        lines.append(line)
-    with capsys.disabled():
-        print("\n" + "\n".join(lines))

@@ -151,7 +151,7 @@ def of_type(words: str, *types: type) -> Kind:
 
 
 def table(**names: Kind) -> dict[str, Kind]:
-    """The kind of each argument: keys are names separated by underscored spaces, as `axis__dimension`."""
+    """The kind of each argument: a key is one or more names with `__` between them, as `axis__dimension`."""
     return {name: kind for key, kind in names.items() for name in key.split("__")}
 
 

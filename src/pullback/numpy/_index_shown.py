@@ -99,6 +99,16 @@ def _component(index: Any, length: int, wrap: bool) -> Any:
     return value if unsigned or not wrap else _counted(value, length)
 
 
+def _in_shape(component: Any, shape: tuple[int, ...]) -> Any:
+    """An index of several in the shape that all of them have, as int32."""
+    if component.shape != shape:
+        is_number = component.ndim == 0
+        component = broadcast_to(component, shape)
+        if is_number:
+            component = lax.convert_element_type_p.bind(component, new_dtype=INT32, weak_type=False, sharding=None)
+    return _typed(component)
+
+
 def window(x: Any, entries: Sequence[Entry], wrap: bool) -> Any:
     """The part of x that a dynamic slice of all axes takes: scalars, windows, and slices of step 1 or -1."""
     starts: list[Any] = []
@@ -140,19 +150,17 @@ class Places:
         self.dropped: list[int] = []
         self.sizes = list(x.shape)
         self.backwards: list[int] = []  # axes of the result that are taken from their ends
-        components: list[tuple[Any, tuple[int, ...]]] = []
-        arrays: list[tuple[int, Any]] = []
-        own = rank
+        components: list[tuple[Any, tuple[int, ...]]] = []  # with the batch axes along which each differs
+        arrays: list[int] = []  # which of them are brought to one shape, after all are made
+        own = rank  # the number of the next strided slice among the batch axes
         for e in entries:
             if isinstance(e, (At, Advanced)):
                 assert e.axis is not None  # `_is_plain`
-                component = _component(e.index, x.shape[e.axis], wrap)
                 if self.has_arrays:
-                    arrays.append((len(components), component))
-                components.append((component, tuple(place[k] for k in range(rank)) if self.has_arrays else ()))
-                self.sizes[e.axis] = 1
-                self.dropped.append(e.axis)
-                self.indexed.append(e.axis)
+                    arrays.append(len(components))
+                axes = tuple(place[k] for k in range(rank)) if self.has_arrays else ()
+                components.append((_component(e.index, x.shape[e.axis], wrap), axes))
+                self._take_single(e.axis)
             elif isinstance(e, Slice) and e.step != 1:
                 component = lax.add(_number(e.start), lax.mul(_number(e.step), lax.iota(INT32, e.size)))
                 if e.step < 0:
@@ -160,27 +168,22 @@ class Places:
                     self.backwards.append(own)
                 components.append((component, (place[own],)))
                 own += 1
-                self.sizes[e.axis] = 1
-                self.dropped.append(e.axis)
-                self.indexed.append(e.axis)
+                self._take_single(e.axis)
             elif isinstance(e, Span) or (isinstance(e, Slice) and (e.start != 0 or e.size != x.shape[e.axis])):
                 start = _component(e.start, x.shape[e.axis], False) if isinstance(e, Span) else _number(e.start)
                 components.append((_typed(start), ()))
                 self.sizes[e.axis] = e.size
                 self.indexed.append(e.axis)
-        for k, component in arrays:  # to one shape, in int32
-            if component.shape != layout.index_shape:
-                is_number = component.ndim == 0
-                component = broadcast_to(component, layout.index_shape)
-                if is_number:
-                    component = lax.convert_element_type_p.bind(
-                        component, new_dtype=INT32, weak_type=False, sharding=None
-                    )
-            components[k] = (_typed(component), components[k][1])
-        self.backwards = [
-            k for k, (kind, n) in enumerate(p for p in layout.parts) if kind == "batch" and n in self.backwards
-        ]
+        for k in arrays:
+            components[k] = _in_shape(components[k][0], layout.index_shape), components[k][1]
+        self.backwards = [k for k, (kind, n) in enumerate(layout.parts) if kind == "batch" and n in self.backwards]
         self.vectors = self._vectors(components)
+
+    def _take_single(self, axis: int) -> None:
+        """Each index takes one element along an axis, which is none of the window's."""
+        self.sizes[axis] = 1
+        self.dropped.append(axis)
+        self.indexed.append(axis)
 
     def _vectors(self, components: list[tuple[Any, tuple[int, ...]]]) -> Any:
         if not components:

@@ -88,7 +88,7 @@ class _Builder:
     def __init__(self, closed: ClosedJaxpr) -> None:
         self.closed = closed
         self.constants: list[Any] = []
-        self.steps: list[Any] = []  # (kind, ..., operands) with Values; see `_resolved`
+        self.steps: list[Any] = []  # (kind, ..., operands) with Values, whose memory `_executable` assigns
         self.values: dict[Any, Value] = {}
         self.nanoseconds = self.of_products = 0.0
         self.elements = 0

@@ -4,9 +4,8 @@
 //  1. If the thread traces (trace_state.h), or the arguments have no key: miss(args, kwargs), whose result is returned.
 //  2. The key is looked up. If it is new: miss(args, kwargs) -> (result, entry or None); an entry is kept for the key.
 //  3. Else the entry says what to do: the kept leaves are turned into memory (an Array's own; NumPy memory in place if
-//  its layout allows
-//     it, else a copy cast to the program's dtype; Python scalars written to the stack), the program runs, and its
-//     outputs are put together by `out_tree`.
+//     its layout allows it, else a copy cast to the program's dtype; Python scalars written to the stack), the program
+//     runs, and its outputs are put together by `out_tree`.
 //
 // CacheEntry(run, out_tree, kept=None, uses=0)
 //   run       an Executable whose inputs are the kept leaves, in order; or a callable that takes the list of kept

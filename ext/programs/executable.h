@@ -1,16 +1,13 @@
 // A native program: int f(void** inputs, void** outputs, void* arena), returning 0 if all went well.
 //
 //  * inputs: the data of the arguments, then of the constants; outputs: memory for each result (null for a forwarded
-//  one);
-//    arena: scratch memory of `arena_bytes` (null if 0), 64-byte aligned, undefined contents.
+//    one); arena: scratch memory of `arena_bytes` (null if 0), 64-byte aligned, undefined contents.
 //  * forward[o] = i: output o plainly is input i; it shares the memory, and the program does not write it.
 //  * alias[o] = i: output o may take over the memory of the donated input i, if that is not shared with anyone else.
-//  The
-//    program must be right for outputs[o] == inputs[i] and for memory of its own.
+//    The program must be right for outputs[o] == inputs[i] and for memory of its own.
 //  * A donated input is deleted by the run, also if that fails.
 //  * With `release_gil`, the GIL is released while the program runs (always if it has host calls, which may come from
-//  any of its
-//    threads). Inputs stay alive, even when another thread deletes them meanwhile.
+//    any of its threads). Inputs stay alive, even when another thread deletes them meanwhile.
 //  * With `apart` calls from the main thread run on a thread of their own (apart.h), so that Ctrl-C is heard at once even
 //    in library calls, which cannot be stopped.
 //  * With `libraries` the program calls libraries, which forks wait for (fork_gate.h); so may plans.

@@ -26,9 +26,9 @@ def _pade(degree: int) -> list[float]:
     return [r / ratio[m] for r in ratio]
 
 
-# Largest 1-norms for which the approximant of a degree is exact to the unit roundoff. Higham, "The scaling and
-# squaring method
-# for the matrix exponential revisited", SIAM J. Matrix Anal. Appl. 2005, tables 2.3 (double) and the same for single.
+# Largest 1-norms for which the approximant of a degree is exact to the unit roundoff. Higham, "The scaling and squaring
+# method for the matrix exponential revisited", SIAM J. Matrix Anal. Appl. 2005, tables 2.3 (double) and the same for
+# single.
 _LIMITS = {
     64: {3: 1.495585217958292e-2, 5: 2.539398330063230e-1, 7: 9.504178996162932e-1, 9: 2.097847961257068,
          13: 5.371920351148152},

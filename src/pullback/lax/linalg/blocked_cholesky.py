@@ -9,8 +9,8 @@
 Blocks depend on the size alone, so the factor does not depend on the number of threads.
 
 trsm of OpenBLAS took as long as all else: what is substituted is written out, eight rows at a time, which read L11^T
-along its rows. Measured: two cores of a Zen 5, float64, with
-trsm and pieces of 128 x 64 and this: 200 x 200 94 and 73 us, 500 x 500 0.76 and 0.58 ms, 1000 x 1000 4.1 and 3.7.
+along its rows. Measured: two cores of a Zen 5, float64, with trsm and pieces of 128 x 64 and this: 200 x 200 94 and 73
+us, 500 x 500 0.76 and 0.58 ms, 1000 x 1000 4.1 and 3.7.
 """
 
 from __future__ import annotations

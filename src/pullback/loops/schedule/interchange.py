@@ -24,9 +24,9 @@ now 7.9, which is the latency of a product and two fused additions (9 cycles wou
 Lorenz systems, 100 steps of Runge-Kutta, 60 us, now 36. 8e5 steps of gammainc on 8 float64 took 3 s to hear Ctrl-C,
 with blocks of 2^23 operations 0.02; blocks of 2^22 to 2^25 take as long as one of all steps. Recursive filters of
 3,000 samples of 12 float32 took 36 to 95 us, in 12 lanes 29 to 31 (AVX2: 39 to 66 and 48), of 7 float64 24 to 71 and 17
-to 20; 15 float64 would lose up to a third. Places that such a loop
-finds must be near (128 KB): far ones wait together only in rows. Scratch space of rows is that of the elements: 500
-Lorenz systems, 300 steps whose four slopes are in an array, 188 us, now 75.
+to 20; 15 float64 would lose up to a third. Places that such a loop finds must be near (128 KB): far ones wait together
+only in rows. Scratch space of rows is that of the elements: 500 Lorenz systems, 300 steps whose four slopes are in an
+array, 188 us, now 75.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_long_sums_keep_their_rounding_errors():
 
 
 def test_scratch_space_of_long_columns_stays_within_a_threads_stack(monkeypatch):
-    monkeypatch.setattr(sys.modules[strips.__module__], "SCRATCH", 1 << 16)
+    monkeypatch.setattr(sys.modules[strips.__module__], "SCRATCH_BYTES", 1 << 16)
     long = normalized(200, 64, "f64", scratch=True)  # 64 columns of it would take more
     assert in_form(strips, long) is long
     wide = in_form(strips, normalized(40, 2048, "f64", scratch=True))

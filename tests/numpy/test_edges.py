@@ -190,7 +190,12 @@ def test_matrix_rank_takes_one_tolerance():
 def test_numbers_and_narrow_floats_as_jax_has_them():
     assert jnp.cumsum(3, axis=0).tolist() == jnp.cumprod(3, axis=-1).tolist() == [3]
     assert jnp.nancumsum(jnp.nan, axis=0).tolist() == [0.0]
-    for number, axis in [(3, 1), (True, 0), (np.float64(3), 0)]:  # booleans and NumPy's scalars have no axes
+    for function in (jnp.cumsum, jnp.cumprod, jnp.nancumsum, jnp.nancumprod):
+        assert function(jnp.asarray(3), axis=0).tolist() == [3]
+        assert pullback.jit(function, static_argnames="axis")(3, axis=-1).tolist() == [3]
+        with pytest.raises(ValueError, match="out of bounds"):
+            function(np.int64(3), axis=0)
+    for number, axis in [(3, 1), (True, 0), (jnp.asarray(3), 1)]:  # booleans and NumPy's scalars have no axes
         with pytest.raises(ValueError, match="out of bounds"):
             jnp.cumsum(number, axis=axis)
     assert jnp.sum(jnp.array([True, True]), promote_integers=False) == 2

@@ -108,3 +108,17 @@ def test_remainder_of_truth_values():
     values = jnp.array([True, True, False, False]), jnp.array([True, False, True, False])
     assert jnp.fmod(*values).tolist() == [0, 1, 0, 0] == pb.jit(jnp.fmod)(*values).tolist()
     assert jnp.fmod(jnp.array([7, -7]), jnp.array([0, 2])).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+def test_who_asks_for_a_type_may_give_ends_of_others(name):
+    function = getattr(jnp, name)
+    with pb.numpy_dtype_promotion("strict"):
+        ends = (1, np.int64(4)), (jnp.int8(1), jnp.float32(4)), (1.0, np.int64(4)), (jnp.uint8(1), jnp.int32(4))
+        for start, stop in ends:
+            for dtype in ("float32", "int32", "float16"):
+                found = function(start, stop, 4, dtype=dtype)
+                assert found.dtype == dtype
+                np.testing.assert_allclose(found, getattr(np, name)(1, 4, 4).astype(dtype), rtol=1e-2)
+        with pytest.raises(ValueError, match="promotion"):
+            function(jnp.int8(1), jnp.float32(4), 4)

@@ -374,3 +374,11 @@ def test_methods_give_canonical_dtypes():
         with pytest.warns(UserWarning, match="float64"):
             assert ufunc.accumulate(x, dtype="float64").dtype == np.float32
     assert not jnp.from_dlpack(jnp.asarray(1)).aval.weak_type
+
+
+def test_true_and_false_are_whole_exponents_where_nothing_is_promoted():
+    with pullback.numpy_dtype_promotion("strict"):
+        for x in (jnp.arange(1, 4, dtype="uint32"), jnp.arange(1.0, 4.0)):
+            for function in (jnp.power, jnp.pow, lambda x, n: x**n):
+                assert function(x, True).tolist() == x.tolist() and function(x, False).tolist() == [1, 1, 1]
+                assert function(x, True).dtype == x.dtype

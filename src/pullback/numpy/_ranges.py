@@ -26,7 +26,7 @@ from pullback.numpy._arguments import (
 from pullback.numpy._creation import place
 from pullback.numpy._exponentials import log10
 from pullback.numpy._ufuncs import power
-from pullback.util import dtypes
+from pullback.util import config, dtypes
 from pullback.util.static import check_flags
 
 
@@ -110,6 +110,15 @@ def _symbolic_arange(number: dict[str, Any], dtype: np.dtype) -> Any:
     return counted if isinstance(start, int) and start == 0 else lax.add(counted, make_array(start, dtype))
 
 
+def _computed_in(start: Any, stop: Any, dtype: Any) -> Any:
+    """The inexact type of both ends and of the one asked for. Who asks for one has said what to convert: then they are
+    promoted whatever is set."""
+    if dtype is None:
+        return dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    with config.numpy_dtype_promotion("standard"):
+        return dtypes.to_inexact_dtype(dtypes.result_type(start, stop, dtype))
+
+
 def linspace(
     start: Any,
     stop: Any,
@@ -136,7 +145,7 @@ def linspace(
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     dtype = np.dtype(dtypes.check_user_dtype_supported(dtype, "linspace"))
     work = np.dtype(dtypes.to_inexact_dtype(dtype))
-    compute = work if is_default else dtypes.to_inexact_dtype(dtypes.result_type(start, stop, work))
+    compute = work if is_default else _computed_in(start, stop, work)
     start, stop = broadcast_arrays("linspace", convert(start, compute), convert(stop, compute))
     shape = start.shape
     axis = canonical_axis("linspace", axis, start.ndim + 1)
@@ -208,7 +217,7 @@ def logspace(
     check_flags("logspace", endpoint=endpoint)
     num = static_int(num, "'num' argument of jnp.logspace")
     check_arraylike("logspace", start, stop, base)
-    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, *[] if dtype is None else [dtype]))
+    compute = _computed_in(start, stop, dtype)
     dtype = np.dtype(dtypes.check_user_dtype_supported(compute if dtype is None else dtype, "logspace"))
     exponents = linspace(convert(start, compute), convert(stop, compute), num, endpoint=endpoint, dtype=None, axis=axis)
     return convert(power(convert(base, compute), exponents), dtype)
@@ -219,7 +228,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     check_flags("geomspace", endpoint=endpoint)
     num = static_int(num, "'num' argument of jnp.geomspace")
     check_arraylike("geomspace", start, stop)
-    compute = dtypes.to_inexact_dtype(dtypes.result_type(start, stop, *[] if dtype is None else [dtype]))
+    compute = _computed_in(start, stop, dtype)
     dtype = np.dtype(dtypes.check_user_dtype_supported(compute if dtype is None else dtype, "geomspace"))
     start, stop = convert(start, compute), convert(stop, compute)
     shape_of_operands("geomspace", [start.shape, stop.shape])

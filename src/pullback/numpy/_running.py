@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback import lax
+from pullback.core.tracer import Array
 from pullback.numpy._arguments import (
     arrays,
     canonical_axis,
@@ -25,7 +26,8 @@ def _cumulate(
     name: str, lax_fn: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any, widen: bool = False
 ) -> Any:
     refuse_out(name, out)
-    number = type(a) in (int, float, complex)  # counts as an array of one
+    # Numbers and arrays without axes count as arrays of one; NumPy's scalars do not.
+    number = type(a) in (int, float, complex) or (isinstance(a, Array) and not a.ndim)
     (a,) = arrays(name, a)
     if axis is None or number:
         canonical_axis(name, 0 if axis is None else axis, 1)
@@ -70,7 +72,7 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = N
 
 def _counted(a: Any, name: str, value: int) -> Any:
     """a with the value in the place of NaN."""
-    if isinstance(a, (bool, int, float, complex)):
+    if isinstance(a, (bool, int, float, complex, np.generic)):
         return a if a == a else type(a)(value)
     return _without_nan(name, a, lambda dtype: value)[0]
 

@@ -228,7 +228,7 @@ def power(x1: Any, x2: Any, /) -> Any:
     1 and -1.
     """
     if (
-        type(x2) is int
+        type(x2) in (int, bool)
         or isinstance(x2, np.integer)
         or (type(x2) is Array and x2.ndim == 0 and has_kind(x2, np.integer))
     ):

@@ -5,6 +5,7 @@ import pytest
 
 import pullback as pb
 import pullback.numpy as jnp
+from pullback.compiler.graph.structure import bands
 from pullback.compiler.pipelines import optimize_jaxpr
 
 RNG = np.random.default_rng(0)
@@ -136,3 +137,23 @@ def test_what_is_no_band_is_multiplied_by_itself():
     assert names(f, a, b, dense, x).count("dot_general") == 1
     want = (np.diag(b, 1) + dense - np.diag(b, -1)).astype("f8") @ x
     np.testing.assert_allclose(pb.jit(f)(a, b, dense, x), want, rtol=2e-5, atol=2e-5)
+
+
+def test_chains_of_matrices_are_looked_through_once(monkeypatch):
+    """What steps are made of was followed back to the first of them for each."""
+    looked = []
+    plain = bands._plain
+    monkeypatch.setattr(bands, "_plain", lambda *args: looked.append(1) or plain(*args))
+
+    def count(n):
+        def f(a, x):
+            for _ in range(n):
+                x = a @ x + x
+            return x
+
+        looked.clear()
+        optimize_jaxpr(pb.make_jaxpr(f)(np.ones((20, 20), "f4"), np.ones((20, 20), "f4")))
+        return len(looked)
+
+    few = count(20)
+    assert few and count(40) <= 2.1 * few

@@ -225,3 +225,30 @@ def test_long_chains_of_updates_that_are_read(monkeypatch):
     np.testing.assert_allclose(pullback.jit(f)(X[:10]), want, rtol=1e-4)
     # A slice looks down to what covers it, not through all that was written before: that would be 90,000.
     assert len(looked) < 30_000
+
+
+def test_steps_of_a_stencil_do_not_pass_all_before_them(monkeypatch):
+    """A step reads around the window that each step sets: what is under it is seen, but not what later steps cover."""
+    looked = []
+    meets = windows._meets
+    monkeypatch.setattr(windows, "_meets", lambda *args: looked.append(1) or meets(*args))
+
+    def program(n):
+        def f(u):
+            for k in range(n):
+                u = u.at[1:-1].set((u[2:] + u[:-2]) * (0.1 + k))
+            return u
+
+        return f
+
+    def count(n):
+        looked.clear()
+        pullback.jit(program(n)).lower(np.ones(40, "f4")).compile()
+        return len(looked)
+
+    few = count(10)
+    assert few and count(20) <= 2.2 * few
+    x = np.random.default_rng(0).standard_normal(12).astype("f4")
+    with pullback.disable_jit():
+        want = program(5)(jnp.asarray(x))
+    np.testing.assert_array_equal(pullback.jit(program(5))(x), want)

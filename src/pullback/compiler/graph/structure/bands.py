@@ -271,7 +271,20 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
     if matrix in r.consts:
         return _listed(np.asarray(r.consts[matrix])) if matrix.aval.size <= MAX_CONSTANT else None
     rows, columns = matrix.aval.shape
-    found: dict[Any, _Diagonals] = {}
+    unknown = r.notes.setdefault("no diagonals", set())
+    if not _find(r, matrix, found := r.notes.setdefault(("diagonals", rows, columns), {}), unknown):
+        unknown.add(matrix)
+        return None
+    last = found[matrix, False]
+    return np.broadcast_to(last.values, (rows + columns - 1,)) if last.known else None
+
+
+def _find(r: Rewriter, matrix: Any, found: dict[Any, _Diagonals], unknown: set[Any]) -> bool:
+    """Whether the elements of a matrix are computed of its indices: then they are in `found`, as what they are made of.
+
+    What is made of `unknown` matrices is not looked through again: long chains of them would take the square of their
+    length.
+    """
     waiting, steps = [(matrix, False)], 0
     while waiting:
         each = waiting[-1]
@@ -279,14 +292,14 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
             waiting.pop()
             continue
         steps += 1
-        if steps > MAX_EQUATIONS:
-            return None
         atom, turned = each
-        value = _plain(r, atom, turned, (rows, columns))
+        if steps > MAX_EQUATIONS or atom in unknown:
+            return False
+        value = _plain(r, atom, turned, matrix.aval.shape)
         if value is None:
             eqn = r.definition(atom)
             if eqn is None or len(eqn.outvars) != 1 or atom.aval.ndim != 2:
-                return None
+                return False
             name = eqn.primitive.name
             if name == "transpose":
                 operands = [(eqn.invars[0], not turned)]
@@ -295,7 +308,7 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
             elif isinstance(eqn.primitive.lower, Elementwise) and "elementwise" in eqn.primitive.traits:
                 operands = [(x, turned) for x in eqn.invars]
             else:
-                return None
+                return False
             missing = [x for x in operands if x not in found]
             if missing:
                 waiting += missing
@@ -303,11 +316,10 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
             given = [found[x] for x in operands]
             value = given[0] if name in ("transpose", "broadcast_in_dim") else _computed(eqn, given)
             if value is None:
-                return None
+                return False
         found[each] = value
         waiting.pop()
-    last = found[matrix, False]
-    return np.broadcast_to(last.values, (rows + columns - 1,)) if last.known else None
+    return True
 
 
 def _plain(r: Rewriter, atom: Any, turned: bool, shape: tuple[int, int]) -> _Diagonals | None:

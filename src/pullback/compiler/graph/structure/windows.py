@@ -72,6 +72,7 @@ class _Plan(NamedTuple):
     joined: dict[Var, list[JaxprEqn]]  # by the last of each chain: its updates in order
     gone: set[Var]  # results that nobody reads but slices and updates, which read what lies below instead
     boxes: dict[Var, Box]  # by the result of each update: where it sets
+    below: dict[Var, tuple[Any, int]]  # `_below` of each
 
 
 def join_windows(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -105,20 +106,40 @@ def _sliced(r: Rewriter, eqn: JaxprEqn) -> Any:
     first, end, steps = (eqn.params[k] for k in ("start_indices", "limit_indices", "strides"))
     box = tuple(zip(first, end))
     layers: list[_Layer] = []
-    passed = 0
-    while passed < FOLLOWED and x in plan.gone and (update := r.definition(x, "dynamic_update_slice")) is not None:
-        passed += 1
+    looked = passed = 0
+    while looked < FOLLOWED and x in plan.gone and (update := r.definition(x, "dynamic_update_slice")) is not None:
+        looked += 1
         if _meets(place := plan.boxes[x], box):
             layers.append(_Layer(update.invars[1], place))
             if _covers(place, box):
+                passed += 1
                 break
-        x = update.invars[0]
+        x, many = _below(r, plan, x, update)
+        passed += many
     else:
         layers.append(_Layer(x, _whole(x)))
     tree = _seen(layers[::-1], box)
     if steps is None or all(s == 1 for s in steps):
         return _written(r, tree) if sum(1 for _ in _parts(tree)) <= 4 * passed + 2 * len(box) else None
     return _slice(r, tree, steps) if isinstance(tree, _Part) else None
+
+
+def _below(r: Rewriter, plan: _Plan, x: Any, update: JaxprEqn) -> tuple[Any, int]:
+    """What lies below an update but for updates that it covers, and how many updates down that is.
+
+    Kept, so that slices of each of many updates of one window, the steps of a stencil, do not pass all before them.
+    """
+    found = plan.below.get(x)
+    if found is None:
+        under, many = update.invars[0], 1
+        while under in plan.gone and _covers(plan.boxes[x], plan.boxes[under]):
+            before = r.definition(under, "dynamic_update_slice")
+            if before is None:
+                break
+            under, more = plan.below.get(under) or (before.invars[0], 1)
+            many += more
+        found = plan.below[x] = under, many
+    return found
 
 
 def _plan(r: Rewriter) -> _Plan:
@@ -157,7 +178,7 @@ def _planned(r: Rewriter) -> _Plan:
         elif _is_better_joined(r, made, chain):
             joined[last] = chain
             gone.update(inner[:-1])
-    return _Plan(joined, gone, boxes)
+    return _Plan(joined, gone, boxes, {})
 
 
 def _is_better_joined(r: Rewriter, made: dict[Var, JaxprEqn], chain: Sequence[JaxprEqn]) -> bool:

@@ -6,7 +6,7 @@ import pytest
 import pullback
 import pullback.numpy as jnp
 from pullback import lax
-from pullback.loops.ir import Builder
+from pullback.loops.ir import Buffer, Builder
 from pullback.loops.ir.print import to_text
 from pullback.loops.passes.places import places
 
@@ -152,3 +152,19 @@ def test_elements_read_before_a_nest_are_not_read_in_it_from_memory_that_others_
     function = b.function("f")
     text = to_text(places(function, last=True))
     assert ("u[select(" in text or "v[select(" in text) == (space == "input"), text
+
+
+def test_stores_look_at_what_was_read_of_their_own_memory(monkeypatch):
+    """Straight code has thousands of elements and of stores: each store looked at all elements before it."""
+
+    b = Builder()
+    u, t, y = b.input("u", "f32", 80), b.temporary("t", "f32", 80), b.output("y", "f32", 80)
+    for k in range(80):
+        b.store(t, k, b.let(b.load(u, k)))
+        with b.loop(4) as i:
+            b.store(y, i, b.load(t, k))
+    function = b.function("f")
+    looked, plain = [], Buffer.__hash__
+    monkeypatch.setattr(Buffer, "__hash__", lambda buffer: looked.append(1) or plain(buffer))
+    assert places(function) is function
+    assert len(looked) < 2000

@@ -24,7 +24,7 @@ from operator import is_
 
 from pullback.loops.ir.affine import interval, linear_form, summands
 from pullback.loops.ir.fold import COMPARES, const, const_key, make
-from pullback.loops.ir.ir import Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Var
+from pullback.loops.ir.ir import Buffer, Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Var
 from pullback.loops.ir.visit import Rewriter, blocks, loaded, nodes, statements, stored, subexpressions, with_blocks
 from pullback.loops.schedule.space import extent_of
 
@@ -46,15 +46,20 @@ def _block(body: Sequence[Stmt], given: dict[Var, Load], last: bool) -> tuple[St
     """The statements; `given` are variables that are elements of arrays as these are where `body` begins."""
     result: list[Stmt] = []
     given = dict(given)
+    of_buffer: dict[Buffer, list[Var]] = {}  # so that a store looks at its own memory's: there may be thousands of both
+    for var, load in given.items():
+        of_buffer.setdefault(load.buffer, []).append(var)
     for stmt in body:
         if isinstance(stmt, Let):
             if isinstance(stmt.value, Load):
                 given[stmt.var] = stmt.value
+                of_buffer.setdefault(stmt.value.buffer, []).append(stmt.var)
         else:
-            changed = stored((stmt,))
-            given = {var: load for var, load in given.items() if load.buffer not in changed} if changed else given
+            for buffer in stored((stmt,)):
+                for var in of_buffer.pop(buffer, ()):
+                    given.pop(var, None)
             if isinstance(stmt, Loop) and stmt.role != "sequential":
-                stmt = _chosen(stmt, _alive(given, stmt), last)
+                stmt = _chosen(stmt, given, last)
             elif inner := blocks(stmt):
                 new = iter([_block(each, given, last) for each in inner])
                 old = stmt
@@ -88,7 +93,7 @@ def _chosen(nest: Loop, given: Mapping[Var, Load], last: bool) -> Loop:
                     choices[id(expr)] = expr, variables
     if not choices:
         return nest
-    ranges = ranges_of(loops)
+    given, ranges = _alive(given, nest), ranges_of(loops)
     found: dict[frozenset[Var], bool] = {}  # whether loops would be cut there
     cut: set[Var] = set()
     joined = _Joined(given)

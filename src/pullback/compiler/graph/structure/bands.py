@@ -272,7 +272,7 @@ def _diagonals(r: Rewriter, matrix: Any) -> np.ndarray | None:
         return _listed(np.asarray(r.consts[matrix])) if matrix.aval.size <= MAX_CONSTANT else None
     rows, columns = matrix.aval.shape
     unknown = r.notes.setdefault("no diagonals", set())
-    if not _find(r, matrix, found := r.notes.setdefault(("diagonals", rows, columns), {}), unknown):
+    if not _find(r, matrix, found := r.notes.setdefault(f"diagonals of {rows} x {columns}", {}), unknown):
         unknown.add(matrix)
         return None
     last = found[matrix, False]

@@ -379,3 +379,34 @@ def test_stages_that_are_rows_of_each_element(n):
         c = f(want + 0.005 * b)
         want = want + 0.01 / 6 * (a + 2 * b + 2 * c + f(want + 0.01 * c))
     np.testing.assert_allclose(program(x), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [3, 16, 40, 41, 100])
+@pytest.mark.parametrize("lag", [1, 2])
+def test_rows_that_the_next_steps_read_stay_in_registers(n, lag):
+    """Rows of a trajectory, set one after the other, also where the last lanes do again what others did."""
+    x = np.random.default_rng(n).standard_normal((60, n)).astype("f4")
+
+    def along_rows(x):
+        return lax.fori_loop(lag, 60, lambda i, y: y.at[i].set(0.5 * y[i - 1] - 0.25 * y[i - lag] + x[i]), x)
+
+    def two_rows(x):
+        def step(i, y):
+            y = y.at[i].set(0.5 * y[i - lag] + x[i])
+            return y.at[i - 2].add(y[i])
+
+        return lax.fori_loop(2, 60, step, x)
+
+    one, two = x.copy(), x.copy()
+    for i in range(lag, 60):
+        one[i] = np.float32(0.5) * one[i - 1] - np.float32(0.25) * one[i - lag] + x[i]
+    for i in range(2, 60):
+        two[i] = np.float32(0.5) * two[i - lag] + x[i]
+        two[i - 2] += two[i]
+    np.testing.assert_allclose(pb.jit(along_rows)(x), one, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(pb.jit(pb.vmap(along_rows))(x.T[:, :, None])[:, :, 0].T, one, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(pb.jit(two_rows)(x), two, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(pb.jit(pb.vmap(two_rows, 1, 1))(x), two, rtol=1e-5, atol=1e-6)
+    text = pb.jit(along_rows).lower(x).as_text("nests")
+    if n != 41:
+        assert text.index("lane") < text.index("sequential"), text

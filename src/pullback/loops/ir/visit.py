@@ -448,3 +448,20 @@ class Substitute(Rewriter):
             case Call():
                 return Call(stmt.symbol, stmt.args, None if stmt.result is None else new(stmt.result))
         return stmt
+
+
+class WrittenOut(Rewriter):
+    """Puts places (i64, found without memory) where their names are read, so that strides can be read off indices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: dict[Var, Expr] = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        return self._values.get(expr.var, expr) if isinstance(expr, Read) else expr
+
+    def stmt(self, stmt: Stmt) -> list[Stmt]:
+        if isinstance(stmt, Let) and stmt.var.dtype == "i64" and not loads(stmt):
+            self._values[stmt.var] = stmt.value
+            return []
+        return [stmt]

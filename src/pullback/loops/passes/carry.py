@@ -41,10 +41,16 @@ def _block(body: Sequence[Stmt], new: Fresh) -> tuple[Stmt, ...]:
     for stmt in body:
         stmt = with_blocks(stmt, _block, new)
         if isinstance(stmt, Loop) and stmt.role == "sequential" and isinstance(stmt.extent, Const):
-            for buffer in {s.buffer: None for s in stmt.body if isinstance(s, Store)}:
-                stmt = _carried(stmt, buffer, new)
+            stmt = with_carried(stmt, new)
         result.append(stmt)
     return tuple(result)
+
+
+def with_carried(loop: Loop, new: Fresh) -> Loop:
+    """A loop of steps that keeps what its next steps read of what it stores."""
+    for buffer in {stmt.buffer: None for stmt in loop.body if isinstance(stmt, Store)}:
+        loop = _carried(loop, buffer, new)
+    return loop
 
 
 def _carried(loop: Loop, buffer: Buffer, new: Fresh) -> Loop:

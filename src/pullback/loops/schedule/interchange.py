@@ -65,6 +65,7 @@ from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.loops.ir.visit import (
     Rewriter,
     Substitute,
+    WrittenOut,
     access_nodes,
     accesses,
     expressions,
@@ -78,6 +79,7 @@ from pullback.loops.ir.visit import (
     subexpressions,
     with_blocks,
 )
+from pullback.loops.passes.carry import with_carried
 from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.unroll import straight_code
 from pullback.util.record import frozen_record
@@ -178,7 +180,7 @@ class _Interchange:
             return None
         (simple,) = simplified
         assert isinstance(simple, Loop)
-        loop = simple
+        loop = Loop(simple.var, simple.extent, simple.role, WrittenOut().block(simple.body), (), simple.attrs)
         written = stored(loop.body)
         found = list(_accesses(loop.body, written, ()))
         if any(not access.around for access in found):
@@ -349,15 +351,18 @@ class _State:
         scratch = {buffer for buffer, _ in written} - loaded(body)
         body = [x for x in body if not isinstance(x, Store) or x.buffer not in scratch or id(x) in lasting]
         last = [p for p in now if p[0] in kept or (nested and p in carried)]
-        if not 0 < len({*carried, *last}) <= NOMINAL.registers:  # what is carried for each lane stays there
+        inner = with_carried(Loop(steps.var, steps.extent, "sequential", tuple(body), (), steps.attrs), new)
+        groups = list(inner.carried)
+        held_rows = sum(len(group.vars) for group in groups)
+        if not 0 < len({*carried, *last}) + held_rows <= NOMINAL.registers:  # what is carried for each lane stays there
             return None
-        groups: list[Carried] = []
         copies: list[Stmt] = []
         after: list[Stmt] = []
         extent = self._lanes.extent
+        scattered = [stmt for stmt in inner.body if isinstance(stmt, Store)]
         again = extent >= FEW_LANES and extent & (extent - 1) != 0  # vectors have a power of two
-        if again and loaded(body) & stored(body):
-            return None
+        if again and (loaded(inner.body) & stored(inner.body) or (groups and len(scattered) > len(stored(inner.body)))):
+            return None  # another store may be to what the first step reads
         for place in dict.fromkeys((*carried, *last)):
             buffer, offset = place
             weight = make("mul", (Read(self._lane), const("i64", self._lanes.weight[buffer])))
@@ -375,7 +380,7 @@ class _State:
             )
             if place in last and not (read is not None and _is_read(now[place], read)):
                 after.append(Store(buffer, index, Read(result)))
-        inner = Loop(steps.var, steps.extent, "sequential", tuple(body), tuple(groups), steps.attrs)
+        inner = Loop(steps.var, steps.extent, "sequential", inner.body, tuple(groups), steps.attrs)
         role: Role = "parallel"
         attrs: tuple[tuple[str, Any], ...] = ()
         if extent < FEW_LANES:

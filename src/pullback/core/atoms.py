@@ -49,8 +49,14 @@ class Literal:
         that jax_enable_x64 does not give NumPy's values now. Such arrays are new ones, which a trace makes literals."""
         aval = self.aval
         if aval.weak_type or aval.dtype.itemsize >= 8:
-            return _core.copy_of(np.asarray(self.val, aval.dtype), aval.dtype, aval.weak_type, None)
+            return self.array
         return self.val
+
+    @property
+    def array(self):
+        """The value as an array, which is what a function gives where its result is a number that it knows."""
+        aval = self.aval
+        return _core.copy_of(np.asarray(self.val, aval.dtype), aval.dtype, aval.weak_type, None)
 
     @property
     def hash(self):

@@ -369,4 +369,4 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
             env[eqn.outvars[0]] = outs
         for var in uses.get(i, ()):
             env.pop(var, None)
-    return [a.operand if type(a) is Literal else env[a] for a in jaxpr.outvars]
+    return [a.array if type(a) is Literal else env[a] for a in jaxpr.outvars]

@@ -93,3 +93,25 @@ def test_root(wrap):
     np.testing.assert_allclose(
         np.asarray(wrap(pullback.vmap(pullback.grad(cube_root)))(np.array([1.0, 8.0]))), [1 / 3, 1 / 12]
     )
+
+
+def test_a_solution_that_is_a_number_is_an_array():
+    def two(*_):
+        return np.float32(2)
+
+    x = lax.custom_linear_solve(lambda y: 2 * y, jnp.float32(4), two, two)
+    root = lax.custom_root(lambda y: y - 2, 1.0, two, lambda g, y: y / g(1.0))
+    assert isinstance(x, pullback.Array) and isinstance(root, pullback.Array)
+    assert pullback.grad(lambda b: lax.custom_linear_solve(lambda y: 2 * y, b, two, two))(jnp.float32(4)) == 2
+    assert isinstance(pullback.checkpoint(two)(1.0), pullback.Array)
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_the_type_of_a_solution_is_weak_where_the_solver_leaves_it(wrap):
+    def of(solve):
+        return wrap(lambda b: lax.custom_linear_solve(lambda y: 2 * y, b, solve, solve))
+
+    assert of(lambda _, b: b / 2)(4.0).weak_type
+    assert not of(lambda _, b: b / jnp.float32(2))(4.0).weak_type
+    assert not of(lambda _, b: b / 2)(jnp.float32(4)).weak_type
+    assert pullback.grad(of(lambda _, b: b / 2))(4.0).weak_type

@@ -209,8 +209,7 @@ def custom_linear_solve(
         transpose_solve = solve
     leaves, tree = tree_flatten(b)
     leaves = as_arrays("custom_linear_solve", *leaves)
-    avals = [typeof(x).strip_weak_type() for x in leaves]
-    leaves = [lax.convert(x, a.dtype) for x, a in zip(leaves, avals)]
+    avals = [typeof(x) for x in leaves]
     matvec_part, matvec_consts = _part(_flat(matvec, tree, "custom_linear_solve: matvec", avals), avals)
 
     def as_function(part, consts):
@@ -283,7 +282,9 @@ def custom_root(
         checked(tree_unflatten(tree, leaves))
         found = solve(checked, tree_unflatten(tree, leaves))
         x, aux = found if has_aux else (found, ())
-        _check_result("custom_root: solve", tree, avals, *tree_flatten(x))
+        x_leaves, x_tree = tree_flatten(x)
+        _check_result("custom_root: solve", tree, avals, x_leaves, x_tree)
+        x = tree_unflatten(tree, as_arrays("custom_root: solve", *x_leaves))
         aux_leaves, aux_tree = tree_flatten(aux)
         return (x, tree_unflatten(aux_tree, _strong(*aux_leaves))) if has_aux else x
     part, consts = _part(_flat(f, tree, "custom_root: f", avals), avals)

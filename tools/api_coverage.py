@@ -265,6 +265,7 @@ def page(lines: list[str], wrong: dict[str, str]) -> str:
     ]
     for reason, words in REASONS.items():
         found = {m: [e.partition("(")[0] for r, e in entries if r == reason] for m, entries in TABLE.items()}
+        found = {m.replace("jax_names.src", "_src"): names for m, names in found.items()}  # as users write it
         short = [
             f"`{m}`: " + (", ".join(es) if len(es) <= 5 or reason == "unwritten" else f"{len(es)} names")
             for m, es in found.items() if es

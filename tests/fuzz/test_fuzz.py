@@ -75,7 +75,11 @@ def test_a_few_programs_reach_every_pass():
     # Nor loops over what is reversed.
     backwards = lambda x: pullback.lax.scan(lambda c, row: (jnp.sin(c) + row, c), x[0], x[::-1])[1]
     reversed_ = pullback.make_jaxpr(backwards)(np.ones((90, 30), "f4"))
+    # Nor loops whose steps read what those before them set.
+    follow = lambda x: pullback.lax.fori_loop(1, 90, lambda i, y: y.at[i].set(y[i - 1] * 0.5 + x[i]), x)
+    recurrence = pullback.make_jaxpr(follow)(np.ones(90, "f4"))
     several = (
+        recurrence,
         folded,
         reversed_,
         many,

@@ -157,3 +157,23 @@ def test_chains_of_matrices_are_looked_through_once(monkeypatch):
 
     few = count(20)
     assert few and count(40) <= 2.1 * few
+
+
+def test_sums_of_matrices_are_gone_down_once(monkeypatch):
+    """The cotangents of a chain's matrix are added up; each sum is multiplied."""
+    looked = []
+    banded = bands._banded
+    monkeypatch.setattr(bands, "_banded", lambda *args: looked.append(1) or banded(*args))
+
+    def count(n):
+        def f(a, x):
+            for _ in range(n):
+                x = a @ x + x
+            return x.sum()
+
+        looked.clear()
+        optimize_jaxpr(pb.make_jaxpr(pb.grad(f))(np.ones((20, 20), "f4"), np.ones((20, 20), "f4")))
+        return len(looked)
+
+    few = count(10)
+    assert few and count(20) <= 2.2 * few

@@ -77,10 +77,12 @@ def _banded(r: Rewriter, matrix: Any, axis: int, x: Any, along: int, params: dic
     weights = _weights(r, matrix, axis)
     if weights is not None:
         return _windows(r, x, along, count, *weights)
-    made = r.definition(matrix, "select_n", "add", "sub", "neg", "transpose")
-    if made is None or r.uses[matrix] > 1:
-        return None
-    if any(each.aval.ndim != 2 for each in made.invars):
+    plain = r.notes.setdefault(
+        "no bands", set()
+    )  # matrices without bands in them: chains of sums are not gone down again
+    made = None if matrix in plain else r.definition(matrix, "select_n", "add", "sub", "neg", "transpose")
+    if made is None or r.uses[matrix] > 1 or any(each.aval.ndim != 2 for each in made.invars):
+        plain.add(matrix)
         return None
     name, operands = made.primitive.name, made.invars
     if name == "transpose":
@@ -92,6 +94,8 @@ def _banded(r: Rewriter, matrix: Any, axis: int, x: Any, along: int, params: dic
         return _given(r, made, axis, x, along)
     parts = [_banded(r, each, axis, x, along, params) for each in operands]
     if all(part is None for part in parts):
+        if plain.issuperset(operands):
+            plain.add(matrix)
         return None
     for k, part in enumerate(parts):
         if part is None:

@@ -1,17 +1,21 @@
 """Values of neighbours along dimensions that are cut: `x[1:] - x[:-1]`, `pad(x, 1)[2:]`, `x.at[1:-1].add(y)`.
 
-What a slice of such a dimension gives cannot be cut by equal parts, so that x would be gathered. Here it is written in
-terms of arrays as large as x, of which devices exchange edges only (`rotate`):
+Of 8 elements on 4 devices each has two; x[1:] has 7, which no four devices have in equal parts, so that all of x would
+be gathered. Here x[1:] is the beginning of an array of 8 elements that is cut as x is, rotate(x, 1), for which devices
+exchange their edges only. Terms:
 
-    near    y of size m, at the beginning of one of size n that is cut as x: what lies behind is arbitrary
-    far     what is larger than x (padded, or joined with others), and is never made: slices of it are taken of parts
+    frame   the sizes of x along its dimensions that are cut: arrays that have them are cut as x is
+    near    a value that is at most as large as its frame: it is the beginning of an array of the frame's sizes, whose
+            elements behind it are arbitrary
+    far     a value that is larger (padded, or joined with others): it is never made, its slices are taken of what it
+            is made of
 
-    x[1:] - x[:-1]                     rotate(x, 1) - x, near
-    sum(y), pad(y, (1, 0))             where the index says that there is no element: 0
-    x.at[1:-1].set(y)                  where the index is one of y: rotate(y, -1)
+    x[1:] - x[:-1]           rotate(x, 1) - x: 7 elements, and one behind them that is arbitrary
+    sum(y), y near           the arbitrary elements count as 0; an index along the dimension tells which these are
+    x.at[1:-1].set(y)        select(index is one of y's, rotate(y, -1), x)
 
-The rest of the program gets such values as they were, which gathers them. So both programs are partitioned, and the one
-that moves fewer bytes is taken (write.py).
+The rest of the program gets near values with their own shapes, which gathers them. So both programs are partitioned,
+and the one that moves fewer bytes is taken (write.py).
 """
 
 from __future__ import annotations
@@ -39,28 +43,28 @@ _REDUCTIONS = {
     "reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min",
     "reduce_or": "or", "reduce_and": "and",
 }  # fmt: skip
-_FEW = 4  # so many lines of a small array are put where they belong one by one
+_FEW = 4  # an array of so few rows that becomes a part of a larger one is placed row by row
 
 Ints = tuple[int, ...]
 
 
-class _Host(NamedTuple):
-    """The arrays in terms of which a value is written: sizes of dimensions along which it is, and those of parts."""
+class _Frame(NamedTuple):
+    """Sizes of an array along its dimensions that are cut, and of the part that one device has of each."""
 
     sizes: Mapping[int, int]
     parts: Mapping[int, int]
 
     def near(self, shape: Sequence[int]) -> bool:
-        """Whether a value of this shape has its place in such an array, or reaches over its ends by a part at most."""
+        """Whether a value of this shape is as large, within the size of a part: only then edges alone are exchanged."""
         return all(abs(shape[d] - n) <= self.parts[d] for d, n in self.sizes.items())
 
     def shape(self, shape: Sequence[int]) -> Ints:
-        """That of such an array."""
+        """The shape of the array that has the frame's sizes, and a value's own along all else."""
         return tuple(self.sizes.get(d, n) for d, n in enumerate(shape))
 
 
 def with_halos(closed: ClosedJaxpr, known: Mapping[Any, Cut], mesh: Sizes) -> ClosedJaxpr:
-    """The program, in which values near an array that is cut are written in terms of it; itself if there are none."""
+    """The program with near and far values written by rotations; itself if there are none."""
     original, jaxpr = closed, closed.jaxpr
     if not any(_is_partial(eqn, known, mesh) for eqn in jaxpr.eqns):
         return closed
@@ -80,9 +84,9 @@ def with_halos(closed: ClosedJaxpr, known: Mapping[Any, Cut], mesh: Sizes) -> Cl
 
 
 def _in_two_steps(jaxpr: Jaxpr, known: dict[Any, Cut], mesh: Sizes) -> Jaxpr:
-    """Slices of every second element, and the like, that do not begin with the first ones: of all of these, a slice.
+    """The program with slices that have a step in two: one that every device takes of its own part, and one without.
 
-    x[2::2] of 16 elements is x[::2], 8 elements of which each device has its own, and of that [1:].
+    x[2::2] of 16 elements is x[::2][1:].
     """
     eqns: list[Any] = []
     for eqn in jaxpr.eqns:
@@ -101,7 +105,7 @@ def _in_two_steps(jaxpr: Jaxpr, known: dict[Any, Cut], mesh: Sizes) -> Jaxpr:
 
 
 def _steps(eqn: Any, cut: Cut | None, mesh: Sizes) -> tuple[dict[str, Any], dict[str, Any], Ints] | None:
-    """Parameters of both slices, and the shape between; None where one is enough, or parts do not divide so."""
+    """Parameters of both slices, and the shape between; None where one is enough, or parts become unequal."""
     p, whole = eqn.params, eqn.invars[0].aval.shape
     starts, strides = p["start_indices"], p["strides"]
     counts = [extent(axes, mesh) for axes in cut or ((),) * len(whole)]
@@ -135,19 +139,19 @@ def _is_partial(eqn: Any, known: Mapping[Any, Cut], mesh: Sizes) -> bool:
 
 
 class _Impossible(Exception):
-    """That a value cannot be taken so."""
+    """A value cannot be written by rotations: its equation is kept as it is."""
 
 
 class _Rewriting:
-    """One program, while it is written anew. A value is `whole`, an array like the one of the program; or `near`."""
+    """One program, while it is written anew; the dictionaries have its variables as keys."""
 
     def __init__(self, known: Mapping[Any, Cut], mesh: Sizes) -> None:
         self.known, self.mesh, self.changed = known, mesh, False
-        self.whole: dict[Any, Any] = {}
-        self.near: dict[Any, Any] = {}
-        self.hosts: dict[Any, _Host] = {}
-        self.made_by: dict[Any, Any] = {}  # what is near or far, and small parts: the equation
-        self.taken: dict[Any, Any] = {}
+        self.whole: dict[Any, Any] = {}  # arrays of the variables' own shapes
+        self.near: dict[Any, Any] = {}  # arrays of frames' shapes that begin with the value
+        self.frames: dict[Any, _Frame] = {}
+        self.made_by: dict[Any, Any] = {}  # the equation of what is near, far, or small enough to be made again
+        self.taken: dict[Any, Any] = {}  # what `take` has given
 
     def run(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         """The results of the program."""
@@ -163,19 +167,19 @@ class _Rewriting:
         return [self.read(a) for a in jaxpr.outvars]
 
     def see(self, var: Any) -> None:
-        """A value that is there: along dimensions that are cut others may be written in terms of it."""
+        """Note the frame of an array of the program, if one of its dimensions is cut."""
         shape = var.aval.shape
         counts = {d: extent(axes, self.mesh) for d, axes in enumerate(self.known.get(var) or ())}
         sizes = {d: shape[d] for d, count in counts.items() if count > 1}
         if sizes and getattr(var.aval, "placing", None) is None and not dtypes.is_extended(var.aval.dtype):
-            self.hosts[var] = _Host(sizes, {d: n // counts[d] for d, n in sizes.items()})
+            self.frames[var] = _Frame(sizes, {d: n // counts[d] for d, n in sizes.items()})
 
     def follow(self, eqn: Any, out: Any) -> None:
-        """What is made of values each by each is cut as they are, if they are written in terms of others now."""
+        """Note the frame of the result of an elementwise operation: its operands', if they have the same one."""
         found = [a for a in eqn.invars if not isinstance(a, Literal) and a.aval.shape == out.aval.shape]
-        hosts = [self.hosts[a] for a in found if a in self.hosts]
-        if hosts and all(h == hosts[0] for h in hosts) and out.aval.shape == hosts[0].shape(out.aval.shape):
-            self.hosts[out] = hosts[0]
+        frames = [self.frames[a] for a in found if a in self.frames]
+        if frames and all(h == frames[0] for h in frames) and out.aval.shape == frames[0].shape(out.aval.shape):
+            self.frames[out] = frames[0]
 
     def read(self, atom: Any) -> Any:
         """A value as the program had it."""
@@ -189,22 +193,22 @@ class _Rewriting:
         return self.whole[atom]
 
     def bind(self, eqn: Any) -> None:
-        """The equation as it was."""
+        """Make the equation's results as the program did."""
         outs = eqn.primitive.bind(*map(self.read, eqn.invars), **eqn.params)
         self.whole.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
 
     def equation(self, eqn: Any) -> None:
-        """Decide what an equation's result is, and make it where it is an array of the program or near one."""
+        """Make a result that is whole or near; of one that is far, or only a small part, note the equation."""
         name, out = eqn.primitive.name, eqn.outvars[0] if eqn.outvars else None
-        host = self.host_of(eqn)
-        if host is None:
+        frame = self.frame_of(eqn)
+        if frame is None:
             if name in _REDUCTIONS and any(a in self.near for a in eqn.invars if not isinstance(a, Literal)):
                 self.reduction(eqn)
             else:
                 self.bind(eqn)
             for var in eqn.outvars:
                 self.see(var)
-            if out is not None and out not in self.hosts and "elementwise" in eqn.primitive.traits:
+            if out is not None and out not in self.frames and "elementwise" in eqn.primitive.traits:
                 self.follow(eqn, out)
             if name in ("slice", "dynamic_slice", "broadcast_in_dim") and out is not None:
                 self.made_by[out] = eqn
@@ -212,78 +216,82 @@ class _Rewriting:
         assert out is not None
         self.made_by[out] = eqn
         shape = out.aval.shape
-        self.hosts[out] = host
-        if not host.near(shape) or any(shape[d] > n for d, n in host.sizes.items()):
-            return  # far, or small: who reads it says what it takes
+        self.frames[out] = frame
+        if not frame.near(shape) or any(shape[d] > n for d, n in frame.sizes.items()):
+            return  # its readers say which elements they need
         try:
-            array = self.made(eqn, (0,) * len(shape), host.shape(shape))
+            array = self.made(eqn, (0,) * len(shape), frame.shape(shape))
         except _Impossible:
-            del self.hosts[out]
+            del self.frames[out]
             self.bind(eqn)
             self.see(out)
             return
         self.changed = True
-        if host.shape(shape) == tuple(shape):
+        if frame.shape(shape) == tuple(shape):
             self.whole[out] = array
         else:
             self.near[out] = array
 
-    def host_of(self, eqn: Any) -> _Host | None:
-        """The arrays in terms of which the result of an equation is written; None: it is made as it was."""
+    def frame_of(self, eqn: Any) -> _Frame | None:
+        """The frame by which the result of an equation is written anew; None: the equation is kept."""
         name = eqn.primitive.name
         if len(eqn.outvars) != 1 or getattr(eqn.outvars[0].aval, "placing", None) is not None:
             return None
-        atoms = [a for a in eqn.invars if not isinstance(a, Literal) and a in self.hosts]
-        if not atoms:
+        if not any(a in self.frames for a in eqn.invars if not isinstance(a, Literal)):
             return None
-        out = eqn.outvars[0].aval
-        if name in ("slice", "dynamic_slice"):
-            if _starts(eqn) is None or eqn.invars[0] not in self.hosts:
-                return None
-            host = self.hosts[eqn.invars[0]]
-            whole = eqn.invars[0].aval.shape
-            if host.shape(whole) == tuple(whole) and all(out.shape[d] == n for d, n in host.sizes.items()):
-                return None  # along other dimensions only
-        elif name == "dynamic_update_slice":
-            if _starts(eqn) is None or eqn.invars[0] not in self.hosts:
-                return None
-            host = self.hosts[eqn.invars[0]]
-            if all(eqn.invars[1].aval.shape[d] == out.shape[d] for d in host.sizes):
-                return None
-        elif name == "pad":
-            if eqn.invars[0] not in self.hosts or any(c[2] for c in eqn.params["padding_config"]):
-                return None
-            host = self.hosts[eqn.invars[0]]
-            if host.shape(eqn.invars[0].aval.shape) == eqn.invars[0].aval.shape and not any(
-                any(eqn.params["padding_config"][d]) for d in host.sizes
-            ):
-                return None
-        elif name == "concatenate":
-            host = self.hosts[max(atoms, key=lambda a: a.aval.size)]
-            if all(self.is_there(a) for a in atoms) and eqn.params["dimension"] not in host.sizes:
-                return None
+        if name == "concatenate":
+            frame = self.frame_of_joined(eqn)
+        elif name in ("slice", "dynamic_slice", "dynamic_update_slice", "pad"):
+            frame = self.frame_of_part(eqn)
         elif "elementwise" in eqn.primitive.traits and name not in CONSTRAINTS and name != "rotate":
-            if all(map(self.is_there, atoms)):
-                return None
-            found = [self.hosts[a] for a in atoms if not self.is_there(a)]
-            host = found[0]
-            same = all(h == host for h in found) and all(
-                not a.aval.shape or a.aval.shape == out.shape for a in eqn.invars
-            )
-            if not same:
-                return None
+            frame = self.frame_of_elementwise(eqn)
         else:
             return None
-        lazy = name in ("slice", "dynamic_slice") and not self.is_there(eqn.invars[0])
-        return host if lazy or host.near(out.shape) else None
+        # Slices of what is not made, small ones too, are not made either, and may become near by a later equation.
+        is_postponed = name in ("slice", "dynamic_slice") and not self.is_there(eqn.invars[0])
+        return frame if frame is None or is_postponed or frame.near(eqn.outvars[0].aval.shape) else None
+
+    def frame_of_part(self, eqn: Any) -> _Frame | None:
+        """The operand's frame, for slices, updates and paddings; None where its dimensions stay as they are."""
+        name, x, out = eqn.primitive.name, eqn.invars[0], eqn.outvars[0].aval.shape
+        frame = self.frames.get(x)
+        if frame is None:
+            return None
+        whole = x.aval.shape
+        is_as_large = frame.shape(whole) == tuple(whole)
+        if name == "pad":
+            config = eqn.params["padding_config"]
+            if any(between for _, _, between in config):
+                return None
+            return None if is_as_large and not any(any(config[d]) for d in frame.sizes) else frame
+        if _starts(eqn) is None:
+            return None
+        if name == "dynamic_update_slice":
+            update = eqn.invars[1].aval.shape
+            return None if all(update[d] == out[d] for d in frame.sizes) else frame
+        return None if is_as_large and all(out[d] == n for d, n in frame.sizes.items()) else frame
+
+    def frame_of_joined(self, eqn: Any) -> _Frame | None:
+        """The largest operand's frame; None where all are made and are joined along a dimension that is not cut."""
+        atoms = [a for a in eqn.invars if not isinstance(a, Literal) and a in self.frames]
+        frame = self.frames[max(atoms, key=lambda a: a.aval.size)]
+        return None if all(map(self.is_there, atoms)) and eqn.params["dimension"] not in frame.sizes else frame
+
+    def frame_of_elementwise(self, eqn: Any) -> _Frame | None:
+        """The one frame of the operands that are not made; None where all are made, or shapes or frames differ."""
+        out = eqn.outvars[0].aval.shape
+        found = [self.frames[a] for a in eqn.invars if not self.is_there(a) and a in self.frames]
+        if not found or any(frame != found[0] for frame in found):
+            return None
+        return found[0] if all(not a.aval.shape or a.aval.shape == out for a in eqn.invars) else None
 
     def is_there(self, atom: Any) -> bool:
-        """Whether a value is an array of the program."""
+        """Whether a value has been made in its own shape."""
         return isinstance(atom, Literal) or (atom in self.whole and atom not in self.near)
 
     def is_as_large(self, atom: Any) -> bool:
-        """Whether a value is an array of the program, as large as those in terms of which others are written."""
-        return atom in self.whole and self.hosts[atom].shape(atom.aval.shape) == tuple(atom.aval.shape)
+        """Whether a value has been made, and is as large as its frame."""
+        return atom in self.whole and self.frames[atom].shape(atom.aval.shape) == tuple(atom.aval.shape)
 
     # ---- values at other places
 
@@ -291,20 +299,20 @@ class _Rewriting:
         """An array of this shape, whose element i is that of the value at starts + i, where there is one."""
         if isinstance(atom, Literal):
             return lax.full(shape, atom.val, atom.aval.dtype)
-        host = self.hosts.get(atom)
-        if host is not None and _is_as_long(shape, host) and (atom in self.near or self.is_as_large(atom)):
-            starts = tuple(s % host.sizes[d] if d in host.sizes else s for d, s in enumerate(starts))
+        frame = self.frames.get(atom)
+        if frame is not None and _is_as_long(shape, frame) and (atom in self.near or self.is_as_large(atom)):
+            starts = tuple(s % frame.sizes[d] if d in frame.sizes else s for d, s in enumerate(starts))
         key = atom, starts, shape
         if key not in self.taken:
             self.taken[key] = self.found(atom, starts, shape)
         return self.taken[key]
 
     def found(self, atom: Any, starts: Ints, shape: Ints) -> Any:
-        """As `take`, made now."""
-        host, eqn = self.hosts.get(atom), self.made_by.get(atom)
-        if host is not None and _is_as_long(shape, host) and (atom in self.near or self.is_as_large(atom)):
+        """As `take`, which remembers it."""
+        frame, eqn = self.frames.get(atom), self.made_by.get(atom)
+        if frame is not None and _is_as_long(shape, frame) and (atom in self.near or self.is_as_large(atom)):
             array = self.near[atom] if atom in self.near else self.whole[atom]
-            return _turned(array, host.sizes, starts, shape)
+            return _rotated(array, frame.sizes, starts, shape)
         if eqn is not None and eqn.primitive.name == "broadcast_in_dim" and not eqn.invars[0].aval.shape:
             return lax.broadcast_in_dim(self.read(eqn.invars[0]), shape, ())
         if eqn is not None and eqn.primitive.name != "broadcast_in_dim":
@@ -312,7 +320,7 @@ class _Rewriting:
                 return self.made(eqn, starts, shape)
             except _Impossible:
                 pass
-        if host is not None:
+        if frame is not None:
             raise _Impossible
         return _placed(self.read(atom), starts, shape)
 
@@ -342,7 +350,7 @@ class _Rewriting:
         raise _Impossible
 
     def where(self, x: Any, other: Any, low: Sequence[int], sizes: Sequence[int], starts: Ints) -> Any:
-        """x where index + starts is one of low to low + sizes, else the other."""
+        """x where starts + i is in [low, low + sizes) along all dimensions, else the other."""
         shape = x.shape
         for d, (n, first, size, start) in enumerate(zip(shape, low, sizes, starts)):
             begin, end = first - start, first + size - start
@@ -352,7 +360,7 @@ class _Rewriting:
         return x
 
     def joined(self, eqn: Any, starts: Ints, shape: Ints) -> Any:
-        """Of parts along a dimension, one behind the other."""
+        """The elements of a concatenation from `starts` on: each operand is chosen where its elements are."""
         d, end, found = eqn.params["dimension"], 0, None
         n, start = shape[d], starts[d]
         for a in eqn.invars:
@@ -366,11 +374,11 @@ class _Rewriting:
         return found
 
     def reduction(self, eqn: Any) -> None:
-        """Of what is near: without the elements that are none."""
+        """Reduce a near value: the arbitrary elements behind it are replaced by the operation's identity."""
         (atom,), axes = eqn.invars, eqn.params["axes"]
-        x, host, shape = self.near[atom], self.hosts[atom], atom.aval.shape
+        x, frame, shape = self.near[atom], self.frames[atom], atom.aval.shape
         axes = {a % len(shape) for a in axes}
-        if any(d not in axes and shape[d] != n for d, n in host.sizes.items()):
+        if any(d not in axes and shape[d] != n for d, n in frame.sizes.items()):
             self.bind(eqn)
             return
         nothing = lax.full((), identity_of(_REDUCTIONS[eqn.primitive.name], x.dtype), x.dtype)
@@ -379,13 +387,13 @@ class _Rewriting:
         self.whole[eqn.outvars[0]] = outs[0] if eqn.primitive.multiple_results else outs
 
 
-def _is_as_long(shape: Ints, host: _Host) -> bool:
-    """Whether an array of this shape is of the host's sizes: of another the elements are not found by turning it."""
-    return all(shape[d] == n for d, n in host.sizes.items())
+def _is_as_long(shape: Ints, frame: _Frame) -> bool:
+    """Whether an array of this shape has the frame's sizes: elements of another are not found by rotation."""
+    return all(shape[d] == n for d, n in frame.sizes.items())
 
 
 def _starts(eqn: Any) -> Ints | None:
-    """Where a slice, or an update of one, begins; None where that is computed, or where it leaves elements out."""
+    """Where a slice, or an update of one, begins; None where that is computed, or where it has a step."""
     p, shape = eqn.params, eqn.invars[0].aval.shape
     if eqn.primitive.name == "slice":
         return None if any(s != 1 for s in p["strides"] or ()) else tuple(p["start_indices"])
@@ -397,15 +405,15 @@ def _starts(eqn: Any) -> Ints | None:
 
 
 def _between(shape: Ints, d: int, begin: int, end: int) -> Any:
-    """Where the index along d is one of begin to end."""
+    """True where the index along d is in [begin, end)."""
     at = lax.broadcasted_iota(np.int32, shape, d)
     parts = [lax.ge(at, np.int32(begin))] if begin > 0 else []
     parts += [lax.lt(at, np.int32(end))] if end < shape[d] else []
     return functools.reduce(lax.bitwise_and, parts) if parts else lax.full(shape, True, np.bool_)
 
 
-def _turned(x: Any, sizes: Mapping[int, int], starts: Ints, shape: Ints) -> Any:
-    """An array from `starts` on: turned along dimensions that are cut, sliced or padded along others."""
+def _rotated(x: Any, sizes: Mapping[int, int], starts: Ints, shape: Ints) -> Any:
+    """An array from `starts` on: rotated along dimensions that are cut, sliced or padded along others."""
     starts = tuple(s % sizes[d] if d in sizes else s for d, s in enumerate(starts))
     inner = tuple(0 if d in sizes else s for d, s in enumerate(starts))
     x = _placed(x, inner, shape)
@@ -416,7 +424,7 @@ def _turned(x: Any, sizes: Mapping[int, int], starts: Ints, shape: Ints) -> Any:
 
 
 def _placed(x: Any, starts: Ints, shape: Ints) -> Any:
-    """An array from `starts` on, which has all of the elements where these are in it."""
+    """An array of this shape with the elements of x from `starts` on; elsewhere they are arbitrary."""
     for d, (start, size) in enumerate(zip(starts, shape)):
         n = x.shape[d]
         if (start, size) == (0, n):
@@ -424,10 +432,10 @@ def _placed(x: Any, starts: Ints, shape: Ints) -> Any:
         shape_now = (*x.shape[:d], size, *x.shape[d + 1 :])
         if n == 0:
             x = lax.full(shape_now, 0, x.dtype)
-        elif n == 1:  # wherever that is
+        elif n == 1:  # what lies beside it is arbitrary: repeated, it needs no place
             x = lax.broadcast_in_dim(x, shape_now, tuple(range(x.ndim)))
         elif n <= _FEW and size > n:
-            x = _lines(x, d, -start, size)
+            x = _rows(x, d, -start, size)
         else:
             config = [(0, 0, 0)] * x.ndim
             config[d] = (-start, size - n + start, 0)
@@ -435,13 +443,13 @@ def _placed(x: Any, starts: Ints, shape: Ints) -> Any:
     return x
 
 
-def _lines(x: Any, d: int, at: int, size: int) -> Any:
-    """A few lines of a larger array, from `at` on: each is everywhere, and chosen where it belongs."""
+def _rows(x: Any, d: int, at: int, size: int) -> Any:
+    """The few rows of x along d in a larger array, from `at` on: each is repeated, and chosen where it belongs."""
     shape = (*x.shape[:d], size, *x.shape[d + 1 :])
     found = None
     for k in range(x.shape[d]):
-        line = lax.broadcast_in_dim(lax.slice_in_dim(x, k, k + 1, axis=d), shape, tuple(range(x.ndim)))
-        found = line if found is None else lax.select(_between(shape, d, at + k, size), line, found)
+        row = lax.broadcast_in_dim(lax.slice_in_dim(x, k, k + 1, axis=d), shape, tuple(range(x.ndim)))
+        found = row if found is None else lax.select(_between(shape, d, at + k, size), row, found)
     return found
 
 

@@ -13,6 +13,7 @@ from pullback import lax
 from pullback.core import Tracer
 from pullback.core.explain import check
 from pullback.core.kinds import NESTED
+from pullback.lax.records.operands import check_places
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -212,6 +213,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     dtype = index_dtype()
     if not isinstance(a.dtype, np.dtype):
         raise TypeError(f"nonzero does not accept dtype {a.dtype}; accepted are numbers and booleans")
+    for length in a.shape:
+        check_places("nonzero", length, dtype)
     size = _static_size("nonzero", size)
     fill = _fill_values(fill_value, a.ndim)
     if size is not None and (a.size == 0 or size == 0):

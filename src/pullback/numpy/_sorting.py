@@ -11,6 +11,7 @@ from pullback.core import Array as AnyArray
 from pullback.core.dimensions import is_symbolic
 from pullback.core.explain import shown
 from pullback.core.types import cut_as, type_of
+from pullback.lax.records.operands import check_places
 from pullback.numpy._arguments import (
     arrays,
     canonical_axis,
@@ -82,6 +83,7 @@ def argsort(
             raise ValueError(f"argsort: dtype must be integer; got dtype={index}")
     else:
         index = np.dtype(np.int64 if dtypes.canonicalize_dtype(np.int64) == np.int64 else np.int32)
+    check_places("argsort", a.shape[axis], index)
     numbers = cut_as(lax.broadcasted_iota(index, a.shape, axis), type_of(a))
     # Descending is ascending from the other end: reversed before, equal elements keep their order when reversed back.
     if descending and stable:

@@ -16,6 +16,7 @@ from pullback.lax.ordering.row_calls import as_rows, call_rows, result_rows
 from pullback.lax.ordering.sort import sort_p, take_along
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.lax.records.operands import check_places
 from pullback.util.errors import ArgumentError
 
 __all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "top_k", "top_k_p"]
@@ -37,6 +38,7 @@ def _top_k_shape(aval, *, k, axis=-1):
             f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(aval.shape)} and "
             f"axis={axis}"
         )
+    check_places("top_k", aval.shape[axis], np.int32)
     if dtypes.kind_of(aval.dtype) == "c":
         raise ValueError("top_k is not compatible with complex inputs.")
     shape = (*aval.shape[:axis], k, *aval.shape[axis + 1 :])

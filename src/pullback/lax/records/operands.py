@@ -96,6 +96,13 @@ def accepted_names(kinds: str) -> str:
     return ", ".join(names + [_KIND_NAMES[k] for k in "fcb" if k in kinds])
 
 
+def check_places(name: str, length: Any, dtype: Any) -> None:
+    """Raises ValueError if a dtype cannot say each place along an axis of that length, as numbers would wrap."""
+    if isinstance(length, int) and length - 1 > dtypes.iinfo(dtype).max:
+        hint = "; jax_enable_x64 gives 64 bits" if np.dtype(dtype) == np.int32 else ""
+        raise ValueError(f"{name}: places along an axis of {length} elements do not fit into {np.dtype(dtype)}{hint}")
+
+
 def check_kind(name: str, dtype: Any, kinds: str, position: int | None = None) -> None:
     """TypeError unless `dtype` is of one of the kinds."""
     if dtypes.kind_of(dtype) not in kinds:

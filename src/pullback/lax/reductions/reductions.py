@@ -13,6 +13,7 @@ from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.elementwise.bits import convert
 from pullback.lax.records.families import *
 from pullback.lax.records.families import batch_reduction, check_axes, shape_without
+from pullback.lax.records.operands import check_places
 from pullback.lax.records.sums import sum_over
 
 __all__ = [
@@ -235,6 +236,7 @@ def _arg_shape(aval, *, axes, index_dtype):
         raise ValueError(
             f"argmin and argmax require non-empty reduced dimension. operand.shape={aval.shape} axis={axes[0]}"
         )
+    check_places("argmin and argmax", aval.shape[axes[0]], index_dtype)
     if dtypes.kind_of(aval.dtype) not in REAL + BOOL:
         raise TypeError(
             f"argmin and argmax do not accept dtype {aval.dtype}. Accepted dtypes are real numbers and bool."

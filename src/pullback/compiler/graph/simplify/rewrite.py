@@ -205,3 +205,9 @@ def repeated_number(value: Any) -> Any:
     first = flat[:1]
     same = flat.view(np.uint8).reshape(flat.size, -1) == first.view(np.uint8)
     return first[0] if bool(same.all()) else None
+
+
+def same_type(eqn: JaxprEqn, atom: Any) -> Any:
+    """The atom, if it can take the place of the equation's result; None if its shape or dtype differs."""
+    out = eqn.outvars[0].aval
+    return atom if atom.aval.shape == out.shape and atom.aval.dtype == out.dtype else None

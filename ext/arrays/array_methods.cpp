@@ -198,9 +198,25 @@ PyObject* to_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     return result && copy_in_parts(as_numpy(result.get()), as_numpy(view)) ? result.release() : nullptr;
 }
 
+// Whether the array lies on more than one device; -1 with an error set.
+int on_many_devices(Array* a) {
+    if (!is_spread(a)) return 0;
+    Ref count = Ref::steal(PyObject_GetAttrString(a->device, "num_devices"));
+    const long number = count ? PyLong_AsLong(count.get()) : -1;
+    return number < 0 ? -1 : number > 1;
+}
+
 int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
     buffer->obj = nullptr;
     Array* a = as_array(self);
+    const int many = on_many_devices(a);
+    if (many < 0) return -1;
+    if (many) {
+        PyErr_SetString(PyExc_BufferError,
+                        "INVALID_ARGUMENT: an array over several devices has no single buffer; numpy.asarray(x) copies "
+                        "it into one");
+        return -1;
+    }
     PyObject* view = numpy_view(a);
     if (!view) return -1;
     if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE) {

@@ -271,12 +271,22 @@ def test_what_stages_say_of_arguments_that_are_not_read():
     assert XS.on_device_size_in_bytes() == X.nbytes and jax.device_put(X, WHOLE).on_device_size_in_bytes() > X.nbytes
 
 
-def test_arrays_over_devices_have_no_one_address():
-    cut = jax.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(MESH, P("X")))
+@pytest.mark.parametrize("spec", [P("X"), P()])
+def test_arrays_over_devices_have_no_one_address(spec):
+    cut = jax.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(MESH, spec))
     with pytest.raises(BufferError, match="singular device"):
         cut.__dlpack__()
+    with pytest.raises(BufferError, match="__dlpack_device__"):
+        cut.__dlpack_device__()
+    for read in (memoryview, bytes):
+        with pytest.raises(BufferError, match="several devices"):
+            read(cut)
     with pytest.raises(jax.errors.JaxRuntimeError, match="unsharded arrays"):
         cut.unsafe_buffer_pointer()
+    assert np.asarray(cut).tolist() == np.array(cut).tolist() == list(range(8))
+    assert np.asarray(cut, copy=False).base is not None and np.concatenate([cut, cut]).shape == (16,)
+    alone = jax.device_put(cut, NamedSharding(jax.sharding.Mesh(jax.devices()[:1], "X"), P("X")))
+    assert memoryview(alone).nbytes == 32 and alone.__dlpack_device__() == (1, 0)
     whole = jnp.arange(8.0)
     assert np.from_dlpack(whole).ctypes.data == whole.unsafe_buffer_pointer()
 

@@ -198,12 +198,18 @@ _core.set_array_attribute("is_fully_replicated", property(lambda self: self.shar
 
 
 _to_dlpack, _pointer = _core.Array.__dlpack__, _core.Array.unsafe_buffer_pointer
+_dlpack_device = _core.Array.__dlpack_device__
+
+
+def _devices_over(array: Any) -> int:
+    """The number of devices on which an array says that it lies."""
+    return array._device.num_devices if isinstance(array._device, Sharding) else 1
 
 
 @api_boundary
 def _dlpack_of(self: Any, **options: Any) -> Any:
     """A DLPack capsule over the array's memory; BufferError for an array over several devices."""
-    if isinstance(self._device, Sharding) and (count := len(self._device.device_set)) > 1:
+    if (count := _devices_over(self)) > 1:
         raise BufferError(
             f"to_dlpack can only pack a dlpack tensor from an array on a singular device, but an array with a Sharding "
             f"over {count} devices was provided"
@@ -212,9 +218,17 @@ def _dlpack_of(self: Any, **options: Any) -> Any:
 
 
 @api_boundary
+def _dlpack_device_of(self: Any) -> tuple[int, int]:
+    """(kDLCPU, 0); BufferError for an array over several devices."""
+    if (count := _devices_over(self)) > 1:
+        raise BufferError(f"__dlpack_device__: an array over {count} devices is on no single one, as DLPack wants it")
+    return _dlpack_device(self)
+
+
+@api_boundary
 def _pointer_of(self: Any) -> int:
-    """The address of the first element; JaxRuntimeError for an array that is cut over devices."""
-    if isinstance(self._device, Sharding) and not self._device.is_fully_replicated:
+    """The address of the first element; JaxRuntimeError for an array over several devices."""
+    if _devices_over(self) > 1:
         raise JaxRuntimeError("INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for unsharded arrays")
     return _pointer(self)
 
@@ -248,6 +262,7 @@ _core.set_array_attribute("__repr__", _text_of(_core.Array.__repr__))
 _core.set_array_attribute("__str__", _text_of(_core.Array.__str__))
 _core.set_array_attribute("on_device_size_in_bytes", _size_on_devices)
 _core.set_array_attribute("__dlpack__", _dlpack_of)
+_core.set_array_attribute("__dlpack_device__", _dlpack_device_of)
 _core.set_array_attribute("unsafe_buffer_pointer", _pointer_of)
 _core.set_array_attribute("format", property(format_of))
 _core.set_array_attribute("addressable_shards", property(local_shards_of))

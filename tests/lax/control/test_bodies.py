@@ -5,6 +5,7 @@ import functools
 import gc
 import sys
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -121,8 +122,6 @@ def lambda_of_two(i, x):
 
 
 def test_functions_are_not_kept_alive():
-    import weakref
-
     def make(big):
         return lambda c, x: (c + big[0], None)
 
@@ -372,3 +371,42 @@ def test_errors_inside_of_branches_in_the_old_form_of_cond_are_the_users():
     assert lax.cond(True, 1.0, lambda x: x + 1, 2.0, lambda x: x) == 2.0
     with pytest.raises(TypeError, match="should be callable"):
         lax.cond(True, 1.0, 2.0)
+
+
+@pytest.mark.parametrize("size", [3, 16, 40])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: pb.jit(lambda a: a + x)(1.0),
+        lambda x: pb.jit(pb.grad(lambda a: (jnp.sin(a) * x).sum()))(2.0),
+        lambda x: lax.scan(lambda c, a: (c + x, a), jnp.zeros(x.size), jnp.ones(3)),
+        lambda x: lax.fori_loop(0, 3, lambda i, c: c + x, jnp.zeros(x.size)),
+        lambda x: lax.cond(True, lambda: x, lambda: -x),
+        lambda x: pb.grad(lambda a: pb.checkpoint(lambda b: (jnp.sin(b) * x).sum())(a))(2.0),
+        lambda x: pb.jit(lambda a: lax.fori_loop(0, 3, lambda i, c: c * x[0], a))(2.0),
+    ],
+)
+def test_arrays_that_functions_close_over_are_not_kept_alive(use, size):
+    x = jnp.arange(size, dtype=np.float32) + 0.5
+    alive = weakref.ref(x)
+    results = [pb.tree.map(np.array, use(x)) for _ in range(3)]
+    for result in results[1:]:
+        pb.tree.map(np.testing.assert_array_equal, result, results[0])
+    del x
+    gc.collect()
+    assert alive() is None
+
+
+def test_keys_that_functions_close_over_are_not_kept_alive_and_not_confused():
+    def drawn(key):
+        return float(pb.jit(lambda a: pb.random.uniform(key) + a)(0.0))
+
+    first, second, other = pb.random.key(3), pb.random.key(4), pb.random.key(3, impl="rbg")
+    alive = weakref.ref(first)
+    expected = float(pb.random.uniform(first))
+    assert drawn(first) == drawn(first) == expected
+    assert drawn(second) != expected and drawn(other) == float(pb.random.uniform(other))
+    del first
+    gc.collect()
+    assert alive() is None
+    assert drawn(pb.random.key(3)) == expected

@@ -25,6 +25,8 @@ import numpy as np
 
 from pullback._ext import _core
 from pullback.core import axis_env
+from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.kept import by_value
 from pullback.util import config
 from pullback.util.memory import make_room, while_it_lives
 
@@ -206,11 +208,22 @@ def _remembered_by_code(fun: Any, key: Any, make: Callable[[], Any], lasts: Call
         del known
         _bodies.pop(key, None)
     result = make()
-    if lasts(result, False):
+    if lasts(result, False) and (values := _by_value(result)) is not None:
+        result = values
         make_room(_bodies, MAX_BODIES)
         held = [x for x in around if not isinstance(x, _NOT_HELD)]
         _bodies[key] = held, [weakref.ref(x) for x in around if isinstance(x, _NOT_HELD)], result
     return result
+
+
+def _by_value(result: Any) -> Any:
+    """The result with the values of its programs' constants; None where these are more than values."""
+    if isinstance(result, ClosedJaxpr):
+        return by_value(result)
+    if type(result) is not tuple:
+        return result
+    parts = [by_value(part) if isinstance(part, ClosedJaxpr) else part for part in result]
+    return None if any([a is None and b is not None for a, b in zip(parts, result)]) else tuple(parts)
 
 
 def _identity(x: Any) -> Any:

@@ -20,9 +20,10 @@ def jaxpr_key(closed: ClosedJaxpr) -> Hashable:
 
 
 def _const_key(value: Any) -> Hashable:
-    if np.size(value) <= 16 and not hasattr(value, "_base_array"):
-        array = np.asarray(value)
-        return array.tobytes(), array.dtype.str, array.shape
+    if np.size(value) <= 16:
+        words = getattr(value, "_base_array", None)  # of keys, whose dtype says of which generator they are
+        array = np.asarray(value if words is None else words)
+        return array.tobytes(), array.dtype.str if words is None else value.dtype, array.shape
     return id(value)
 
 

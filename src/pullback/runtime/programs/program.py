@@ -27,6 +27,7 @@ from pullback.compiler.lower.host_function import HostFunction
 from pullback.core import types
 from pullback.core.avals import typeof
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.core.kept import by_value
 from pullback.core.specialize import refuse_symbolic
 from pullback.lax.elementwise.narrow import is_narrow
 from pullback.loops.emit.cpu.identity import identity_of
@@ -471,8 +472,10 @@ def _program(
     key = (jaxpr_key(closed), how, config.config.jax_enable_x64)
     found = _programs.get(key)
     if found is None:
-        found = Program(closed, donated, name, keep_unused)
-        _programs.put(key, found, 1)
+        values = by_value(closed)
+        found = Program(closed if values is None else values, donated, name, keep_unused)
+        if values is not None:
+            _programs.put(key, found, 1)
     return found
 
 

@@ -12,6 +12,7 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.core.primitive import late as _late
 from pullback.lax import _hooks, _parameters
 from pullback.lax.collectives.compatibility import *
+from pullback.lax.collectives.constraint import *
 from pullback.lax.collectives.sharding import *
 from pullback.lax.control.scan import scan, scan_p
 from pullback.lax.control.while_loop import fori_loop, while_loop, while_p

@@ -3,13 +3,12 @@
 from pullback.api.custom import (
     CustomVJPPrimal,
     SymbolicZero,
-    closure_convert,
-    custom_gradient,
     custom_jvp,
     custom_vjp,
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )
+from pullback.api.custom_gradient import closure_convert, custom_gradient
 from pullback.lax.control.linear_call import linear_call
 from pullback.manual import add_pages as _add_pages
 from pullback.manual.custom_derivatives import PAGES as _PAGES

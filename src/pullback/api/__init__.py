@@ -4,7 +4,8 @@ from typing import Any as _Any
 
 from pullback._ext import _core as _core
 from pullback.api.checkpoint import checkpoint, checkpoint_name, checkpoint_policies, remat
-from pullback.api.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
+from pullback.api.custom import custom_jvp, custom_vjp
+from pullback.api.custom_gradient import closure_convert, custom_gradient
 from pullback.api.grad import (
     fwd_and_bwd,
     grad,

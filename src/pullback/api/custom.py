@@ -1,4 +1,4 @@
-"""Functions with derivative rules of the user's own: custom_jvp, custom_vjp, custom_gradient, closure_convert."""
+"""Functions with derivative rules of the user's own: custom_jvp and custom_vjp."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
-from pullback._ext import _core
 from pullback.api import _arguments as arguments
 from pullback.core import (
-    ClosedJaxpr,
-    DebugInfo,
     Zero,
     current_interpreter,
     eval_interpreter,
-    eval_jaxpr,
     hooks,
     tangent_aval,
-    trace,
     typeof,
 )
 from pullback.core.asked import unasked
@@ -29,7 +24,6 @@ from pullback.core.references import Reference
 from pullback.core.tracer import OfType, Tracer
 from pullback.core.types import lie_alike
 from pullback.transforms.custom import CustomJVP, CustomVJP
-from pullback.transforms.discharge import discharge_program
 from pullback.transforms.zeros import instantiate, is_float0
 from pullback.util.errors import UnexpectedTracerError
 from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
@@ -521,85 +515,3 @@ def _leaf_cotangents(bar, child, path, name):
         f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure of the "
         f"args tuple of the primal function: at output{path} it produced {tree}, but the argument is {child}."
     )
-
-
-def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
-    """A function from `fun(*args) -> (out, vjp_fun)`, where vjp_fun gives the cotangents of the arguments."""
-    arguments.check_callable("custom_gradient", fun)
-
-    def wrapped(*args, **kwargs):
-        def pair(*xs):
-            found = fun(*xs, **kwargs)
-            if not isinstance(found, (tuple, list)) or len(found) != 2 or not callable(found[1]):
-                raise TypeError(
-                    f"custom_gradient: {arguments.function_name(fun)} must return a pair of its result and a function "
-                    f"of cotangents, got {str(found)[:80]} of type {type(found).__name__}"
-                )
-            return found
-
-        def primal(*xs):
-            return pair(*xs)[0]
-
-        trees: list[Any] = []
-
-        def fwd(*xs):
-            out, pull = pair(*xs)
-            leaves, tree = tree_flatten(out)
-            avals = [tangent_aval(typeof(x)) for x in leaves]
-            inner_tree: list[Any] = []
-
-            def flat(*bars):
-                found = pull(tree_unflatten(tree, bars))
-                found = found if isinstance(found, (tuple, list)) else (found,)
-                outs, inner = tree_flatten(tuple(found))
-                inner_tree[:] = [inner]
-                return outs
-
-            closed = discharge_program(trace(flat, avals, DebugInfo("custom_gradient", arguments.function_name(fun))))
-            trees[:] = [(closed.jaxpr, inner_tree[0])]  # without its constants, which are this trace's
-            return out, list(closed.consts)
-
-        def bwd(residuals, out_bar):
-            jaxpr, inner = trees[0]
-            return tree_unflatten(inner, eval_jaxpr(jaxpr, residuals, *tree_leaves(out_bar)))
-
-        custom = custom_vjp(primal)
-        custom.defvjp(fwd, bwd)
-        return custom(*args)
-
-    return _core.named_after(wrapped, fun)
-
-
-def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list[Any]]:
-    """(converted, hoisted): `converted(*args, *hoisted)` is `fun(*args)` that closes over no tracer."""
-    arguments.check_callable("closure_convert", fun)
-    leaves, tree = tree_flatten(example_args)
-    out_tree: list[Any] = []
-
-    def flat(*values):
-        outs, found = arguments.flatten_result(fun(*tree_unflatten(tree, values)), fun, "closure_convert")
-        out_tree[:] = [found]
-        return outs
-
-    closed = discharge_program(
-        trace(flat, [typeof(x) for x in leaves], DebugInfo("closure_convert", arguments.function_name(fun)))
-    )
-    hoisted = [c for c in closed.consts if _is_differentiable(c)]
-    moved = [v for v, c in zip(closed.jaxpr.constvars, closed.consts) if _is_differentiable(c)]
-    kept = [(v, c) for v, c in zip(closed.jaxpr.constvars, closed.consts) if not _is_differentiable(c)]
-    open_jaxpr = closed.jaxpr.replace(constvars=[v for v, _ in kept], invars=moved + closed.jaxpr.invars)
-    converted_jaxpr = ClosedJaxpr(open_jaxpr, [c for _, c in kept])
-
-    def converted(*args_and_hoisted):
-        n = len(args_and_hoisted) - len(hoisted)
-        args, values = args_and_hoisted[:n], args_and_hoisted[n:]
-        flat_args, found = tree_flatten(tuple(args))
-        if found != tree:
-            raise TypeError(f"closure_convert: called with arguments of structure {found}, converted for {tree}")
-        return tree_unflatten(out_tree[0], converted_jaxpr(*values, *flat_args))
-
-    return converted, hoisted
-
-
-def _is_differentiable(value) -> bool:
-    return isinstance(value, Tracer) and not is_float0(Zero(tangent_aval(typeof(value))).aval)

@@ -7,9 +7,8 @@ Partitioned.terms       of arguments and of results, the axes along which each d
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.compiler.graph.simplify.keys import replace_keys
 from pullback.core.asked import asked
 from pullback.core.extended import of_words
-from pullback.core.interpreter import extend_axis_env
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, eval_jaxpr
 from pullback.core.primitive import registry
 from pullback.core.source import at_line, calling_line
@@ -29,7 +27,7 @@ from pullback.partition import places, windows
 from pullback.partition.exchanged import bytes_of_program
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.halos import with_halos
-from pullback.partition.moves import bytes_of, combine, combine_price, move, price
+from pullback.partition.moves import bytes_of, combine, combine_price, price
 from pullback.partition.neighbours import accumulated, accumulates, rotated, with_rotations
 from pullback.partition.propagate import (
     CONTROL,
@@ -46,6 +44,7 @@ from pullback.partition.propagate import (
     while_cuts,
 )
 from pullback.partition.states import linear_in
+from pullback.partition.values import Value, axes_of, local_aval
 from pullback.sharding import NamedSharding
 from pullback.sharding._specs import state_of
 from pullback.util.dtypes import is_extended
@@ -64,78 +63,6 @@ class Partitioned:
     outs: tuple[Cut, ...]
     mesh: dict[Any, int]
     terms: tuple[tuple[Axes, ...], tuple[Axes, ...]]
-
-
-class _Value:
-    """One device's part of a value: `part`, of an array of type `aval` that is cut so.
-
-    `terms`: axes along which each device has a term of the part, of which they make the sum when it is first asked for.
-    """
-
-    __slots__ = ("_others", "aval", "cut", "term", "terms")
-
-    def __init__(self, part: Any, cut: Cut, aval: Any, terms: Axes = ()) -> None:
-        self.term, self.cut, self.aval, self.terms = part, cut, aval, terms
-        self._others: dict[Cut, Any] = {} if terms else {cut: part}
-
-    @property
-    def part(self) -> Any:
-        if self.cut not in self._others:
-            self._others[self.cut], _ = combine(self.term, "sum", self.terms, self.cut, None, {})
-        return self._others[self.cut]
-
-    @property
-    def is_summed(self) -> bool:
-        """Whether the part is there: nothing has to be summed any more."""
-        return self.cut in self._others
-
-    def moved(self, wanted: Cut, mesh: Sizes) -> Any:
-        """The part, where the array is cut otherwise; it is moved once."""
-        if wanted == self.cut:
-            return self.part
-        if wanted not in self._others:
-            y, cut = self.term, self.cut
-            if self.is_summed:
-                y = self.part
-            else:
-                y, cut = combine(y, "sum", self.terms, cut, wanted, mesh)
-            self._others[wanted] = move(y, cut, wanted, mesh)
-        return self._others[wanted]
-
-    def price(self, wanted: Cut, mesh: Sizes) -> int:
-        """The bytes that a device receives to have it cut otherwise: none where it has that already."""
-        there = wanted in self._others or whole(len(wanted)) in self._others
-        if there or self.is_summed:
-            return 0 if there else price(self.aval, self.cut, wanted, mesh)
-        bytes_, cut = combine_price(self.aval, "sum", self.terms, self.cut, wanted, mesh)
-        return bytes_ + price(self.aval, cut, wanted, mesh)
-
-    def as_terms(self, terms: Axes, wanted: Cut, mesh: Sizes) -> Any:
-        """A term of the part for each device along axes, where the array is cut as wanted; of what has none, the first
-        device has it, others zeros.
-        """
-        if self.terms and set(self.terms) <= set(terms):
-            y, rest = move(self.term, self.cut, wanted, mesh), tuple(a for a in terms if a not in self.terms)
-        else:
-            y, rest = self.moved(wanted, mesh), terms
-        for axis in rest:
-            first = lax.eq(lax.axis_index(axis), np.int32(0))
-            y = lax.select(lax.broadcast_in_dim(first, y.shape, ()), y, lax.full_like(y, 0))
-        return y
-
-
-def local_aval(aval: Any, cut: Cut, mesh: Sizes) -> Any:
-    """The type of one device's part."""
-    return getattr(aval, "untyped", aval).update(shape=local_shape(aval.shape, cut, mesh))
-
-
-@contextlib.contextmanager
-def axes_of(mesh: Sizes) -> Iterator[None]:
-    """Inside, collectives over the axes of the mesh may be written."""
-    with contextlib.ExitStack() as stack:
-        for name, size in mesh.items():
-            stack.enter_context(extend_axis_env(name, size))
-        yield
 
 
 def partition(
@@ -249,7 +176,7 @@ def _written(
 
     def part(*parts: Any) -> list[Any]:
         given = terms[0] or [()] * len(avals)
-        values = [_Value(x, cut, aval, axes) for x, cut, aval, axes in zip(parts, cuts, avals, given, strict=True)]
+        values = [Value(x, cut, aval, axes) for x, cut, aval, axes in zip(parts, cuts, avals, given, strict=True)]
         outs = _Writer(mesh, known).run(closed, values)
         left = terms[1] or [()] * len(outs)
         return [
@@ -262,8 +189,8 @@ def _written(
         return untyped(trace(part, local, DebugInfo("partition", closed.jaxpr.debug_info.func_name)))
 
 
-def _rotated(x: _Value, axis: int, shift: int, mesh: Sizes) -> _Value:
-    return _Value(rotated(x.part, x.cut[axis], axis, shift, mesh), x.cut, x.aval)
+def _rotated(x: Value, axis: int, shift: int, mesh: Sizes) -> Value:
+    return Value(rotated(x.part, x.cut[axis], axis, shift, mesh), x.cut, x.aval)
 
 
 def _keeps(eqn: Any, terms: Axes) -> bool:
@@ -291,16 +218,16 @@ class _Writer:
         self.slices: dict[Any, int] = {}  # how many slices an array has
         self.terms_of: dict[Any, frozenset] = {}  # values that are read once, as terms along these axes
 
-    def run(self, closed: ClosedJaxpr, args: Sequence[_Value]) -> list[_Value]:
+    def run(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         """The results of a program on parts."""
         jaxpr: Jaxpr = closed.jaxpr
         known = self.known
-        env: dict[Any, _Value] = dict(zip(jaxpr.invars, args, strict=True))
+        env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
         for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
-            env[var] = _Value(const, whole(len(var.aval.shape)), var.aval)
+            env[var] = Value(const, whole(len(var.aval.shape)), var.aval)
 
-        def read(atom: Any) -> _Value:
-            return _Value(atom.val, whole(len(atom.aval.shape)), atom.aval) if isinstance(atom, Literal) else env[atom]
+        def read(atom: Any) -> Value:
+            return Value(atom.val, whole(len(atom.aval.shape)), atom.aval) if isinstance(atom, Literal) else env[atom]
 
         for eqn in jaxpr.eqns:
             if eqn.primitive.name in ("slice", "dynamic_slice") and not isinstance(eqn.invars[0], Literal):
@@ -314,7 +241,7 @@ class _Writer:
             env.update(zip(eqn.outvars, outs, strict=True))
         return [read(a) for a in jaxpr.outvars]
 
-    def equation(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
+    def equation(self, eqn: Any, operands: list[Value], wishes: Sequence[Cut | None]) -> list[Value]:
         """The results of one operation."""
         name = eqn.primitive.name
         if name in CONSTRAINTS:
@@ -322,8 +249,8 @@ class _Writer:
             cut = constraint(eqn, x.cut, self.mesh)
             cut = x.cut if cut is None else cut
             if x.terms and not x.is_summed and _keeps(eqn, x.terms):
-                return [_Value(x.as_terms(x.terms, cut, self.mesh), cut, eqn.outvars[0].aval, x.terms)]
-            return [_Value(x.moved(cut, self.mesh), cut, x.aval)]
+                return [Value(x.as_terms(x.terms, cut, self.mesh), cut, eqn.outvars[0].aval, x.terms)]
+            return [Value(x.moved(cut, self.mesh), cut, x.aval)]
         if (found := self.of_terms(eqn, operands, wishes)) is not None:
             return found
         if name == "shard_map":
@@ -343,7 +270,7 @@ class _Writer:
 
     # ---- operations
 
-    def of_terms(self, eqn: Any, operands: Sequence[_Value], wishes: Sequence[Cut | None]) -> list[_Value] | None:
+    def of_terms(self, eqn: Any, operands: Sequence[Value], wishes: Sequence[Cut | None]) -> list[Value] | None:
         """What is linear in operands of which devices have terms, done to the terms; None for all else."""
         waiting = [x.terms for x in operands if x.terms and not x.is_summed]
         if not waiting or not _keeps(eqn, waiting[0]):
@@ -353,17 +280,17 @@ class _Writer:
             return None
         mesh = self.mesh
         terms = _terms(eqn.outvars[0], mesh)
-        each = [_Value(x.as_terms(terms, x.cut, mesh), x.cut, x.aval) if k in of else x for k, x in enumerate(operands)]
-        return [_Value(y.part, y.cut, y.aval, terms) for y in self.equation(eqn, each, wishes)]
+        each = [Value(x.as_terms(terms, x.cut, mesh), x.cut, x.aval) if k in of else x for k, x in enumerate(operands)]
+        return [Value(y.part, y.cut, y.aval, terms) for y in self.equation(eqn, each, wishes)]
 
-    def accumulated(self, eqn: Any, x: _Value) -> _Value:
+    def accumulated(self, eqn: Any, x: Value) -> Value:
         """Running sums along a dimension that is cut."""
         axis = eqn.params["axis"]
         (y,) = self.bound(eqn, [x.part], eqn.params)
         y = accumulated(eqn.primitive.name, y, x.cut[axis], axis, eqn.params["reverse"])
-        return _Value(y, x.cut, eqn.outvars[0].aval)
+        return Value(y, x.cut, eqn.outvars[0].aval)
 
-    def at_places(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> _Value | None:
+    def at_places(self, eqn: Any, operands: list[Value], wishes: Sequence[Cut | None]) -> Value | None:
         """What is taken of few places along a dimension that is cut, or written there; None for all else, and where
         the array is there as a whole, or that moves fewer bytes.
         """
@@ -388,11 +315,11 @@ class _Writer:
             if count * places.bytes_taken(eqn, cut, d, mesh) >= whole_price:
                 return None
             take = places.sliced if name == "slice" else functools.partial(places.line, starts=others)
-            return _Value(take(eqn, x.part, cut=cut, d=d, mesh=mesh), rest, out)
+            return Value(take(eqn, x.part, cut=cut, d=d, mesh=mesh), rest, out)
         if name == "dynamic_update_slice":
             update = operands[1].moved(rest, mesh)
             y = places.updated(eqn, x.moved(cut, mesh), update, others[1:], cut, d)
-            return _Value(y, cut, out)
+            return Value(y, cut, out)
         if name == "gather":
             used = {a for axes in cut for a in axes}
             of_indices = tuple(tuple(a for a in axes if a not in used) for axes in operands[1].cut)
@@ -403,12 +330,12 @@ class _Writer:
             indices = operands[1].moved(of_indices, mesh)
             y, of_out = combine(places.gathered(eqn, x.part, indices, cut, d, mesh), "sum", cut[d], of_out, wish, mesh)
             indices = operands[1].moved(places.cut_of_indices(eqn, of_out), mesh)
-            return _Value(places.filled(eqn, y, indices, d), of_out, out)
+            return Value(places.filled(eqn, y, indices, d), of_out, out)
         cuts = whole(len(operands[1].cut)), places.cut_of_updates(eqn, cut)
         indices, updates = (y.moved(c, mesh) for y, c in zip(operands[1:], cuts))
-        return _Value(places.scattered(eqn, x.moved(cut, mesh), indices, updates, cut, d), cut, out)
+        return Value(places.scattered(eqn, x.moved(cut, mesh), indices, updates, cut, d), cut, out)
 
-    def in_terms(self, eqn: Any, operands: list[_Value], wish: Cut | None) -> _Value | None:
+    def in_terms(self, eqn: Any, operands: list[Value], wish: Cut | None) -> Value | None:
         """A scatter of updates that are cut, of which the results are summed; None where it moves more bytes."""
         kind, mesh = places.terms(eqn), self.mesh
         x, indices, updates = operands
@@ -422,9 +349,9 @@ class _Writer:
             return None
         y = places.scattered_terms(eqn, x.part, indices.part, updates.moved(of_updates, mesh), axes)
         y, cut = combine(y, kind, axes, x.cut, wish, mesh)
-        return _Value(y, cut, eqn.outvars[0].aval)
+        return Value(y, cut, eqn.outvars[0].aval)
 
-    def in_windows(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> _Value | None:
+    def in_windows(self, eqn: Any, operands: list[Value], wishes: Sequence[Cut | None]) -> Value | None:
         """Windows along a dimension that is cut, of which devices exchange edges; None for all else."""
         name, mesh = eqn.primitive.name, self.mesh
         if name == "conv_general_dilated":
@@ -435,11 +362,11 @@ class _Writer:
             y, cut = windows.convolved(eqn, image, kernel, how, mesh), how.out
             if how.summed:
                 y, cut = combine(y, "sum", how.summed, cut, wishes[0], mesh)
-            return _Value(y, cut, eqn.outvars[0].aval)
+            return Value(y, cut, eqn.outvars[0].aval)
         found = windows.local(eqn, operands, mesh) if name in windows.NAMES else None
-        return None if found is None else _Value(*found, eqn.outvars[0].aval)
+        return None if found is None else Value(*found, eqn.outvars[0].aval)
 
-    def by_all(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
+    def by_all(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         """What no rule cuts: on all of every operand, the same on all devices."""
         once = "once" in eqn.primitive.traits
         if eqn.primitive.name not in WATCHING and any(extent(axes, self.mesh) > 1 for x in operands for axes in x.cut):
@@ -458,7 +385,7 @@ class _Writer:
             lax.cond(lax.eq(number, np.int32(0)), shown, lambda *_: list[Any](), *inputs)
             return []
         outs = (self.called_once if once else self.bound)(eqn, inputs, eqn.params)
-        return [_Value(y, whole(len(v.aval.shape)), v.aval) for y, v in zip(outs, eqn.outvars, strict=True)]
+        return [Value(y, whole(len(v.aval.shape)), v.aval) for y, v in zip(outs, eqn.outvars, strict=True)]
 
     def called_once(self, eqn: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """What one device calls for all of them."""
@@ -472,7 +399,7 @@ class _Writer:
             outs = [lax.pbroadcast(y, axis, 0) for y in outs]
         return list(outs)
 
-    def mapped(self, eqn: Any, operands: Sequence[_Value]) -> list[_Value]:
+    def mapped(self, eqn: Any, operands: Sequence[Value]) -> list[Value]:
         """A function of parts, which is one device's program already."""
         p = eqn.params
         places = [NamedSharding(p["mesh"], s) for s in p["in_specs"]]
@@ -481,7 +408,7 @@ class _Writer:
         outs = eval_jaxpr(p["jaxpr"].jaxpr, p["jaxpr"].consts, *inputs)
         places = [NamedSharding(p["mesh"], s) for s in p["out_specs"]]
         return [
-            _Value(y, cut_or_whole(cut_by(s, v.aval, self.mesh), v.aval), v.aval)
+            Value(y, cut_or_whole(cut_by(s, v.aval, self.mesh), v.aval), v.aval)
             for y, s, v in zip(outs, places, eqn.outvars, strict=True)
         ]
 
@@ -491,8 +418,8 @@ class _Writer:
         return list(outs) if eqn.primitive.multiple_results else [outs]
 
     def by_parts(
-        self, eqn: Any, operands: Sequence[_Value], wishes: Sequence[Cut | None], factors: Factors
-    ) -> list[_Value]:
+        self, eqn: Any, operands: Sequence[Value], wishes: Sequence[Cut | None], factors: Factors
+    ) -> list[Value]:
         """On parts: operands are cut as their factors say, and what is left to be reduced is."""
         mesh = self.mesh
         axes = self.chosen(eqn, operands, wishes, factors)
@@ -516,11 +443,11 @@ class _Writer:
                     terms = left
                 else:
                     y, cut = combine(y, kind, left, cut, wish, mesh)
-            found.append(_Value(y, cut, var.aval, terms))
+            found.append(Value(y, cut, var.aval, terms))
         return found
 
     def chosen(
-        self, eqn: Any, operands: Sequence[_Value], wishes: Sequence[Cut | None], factors: Factors
+        self, eqn: Any, operands: Sequence[Value], wishes: Sequence[Cut | None], factors: Factors
     ) -> dict[int, Axes]:
         """The axes of each factor with which the fewest bytes are moved; of equals, those with the smallest parts."""
         mesh = self.mesh
@@ -559,7 +486,7 @@ class _Writer:
         return total
 
     def cost(
-        self, eqn: Any, operands: Sequence[_Value], wishes: Sequence[Cut | None], factors: Factors, axes: dict
+        self, eqn: Any, operands: Sequence[Value], wishes: Sequence[Cut | None], factors: Factors, axes: dict
     ) -> int:
         """The bytes that a device receives for the operation, and to cut its results as wished."""
         mesh, moved = self.mesh, 0
@@ -577,7 +504,7 @@ class _Writer:
 
     # ---- loops and branches
 
-    def _scan(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
+    def _scan(self, eqn: Any, operands: list[Value], wishes: Sequence[Cut | None]) -> list[Value]:
         mesh, p = self.mesh, eqn.params
         n, m = p["num_consts"], p["num_carry"]
         body = p["jaxpr"]
@@ -594,9 +521,9 @@ class _Writer:
         inputs = self.inputs(operands, full, given)
         results = self.bound(eqn, inputs, {**p, "jaxpr": inner})
         cuts: list[Cut] = [*carry, *[((), *c) for c in ys]]
-        return [_Value(y, c, v.aval, t) for y, c, v, t in zip(results, cuts, eqn.outvars, left, strict=True)]
+        return [Value(y, c, v.aval, t) for y, c, v, t in zip(results, cuts, eqn.outvars, left, strict=True)]
 
-    def _while(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
+    def _while(self, eqn: Any, operands: list[Value], wishes: Sequence[Cut | None]) -> list[Value]:
         mesh, p = self.mesh, eqn.params
         a, b = p["cond_nconsts"], p["body_nconsts"]
         cuts = [x.cut for x in operands]
@@ -608,9 +535,9 @@ class _Writer:
         body = _traced(p["body_jaxpr"], [*cuts[a : a + b], *carry], carry, mesh, (given[a:], left))
         inputs = self.inputs(operands, [*cuts[: a + b], *carry], given)
         results = self.bound(eqn, inputs, {**p, "cond_jaxpr": condition, "body_jaxpr": body})
-        return [_Value(y, c, v.aval, t) for y, c, v, t in zip(results, carry, eqn.outvars, left, strict=True)]
+        return [Value(y, c, v.aval, t) for y, c, v, t in zip(results, carry, eqn.outvars, left, strict=True)]
 
-    def _cond(self, eqn: Any, operands: list[_Value], wishes: Sequence[Cut | None]) -> list[_Value]:
+    def _cond(self, eqn: Any, operands: list[Value], wishes: Sequence[Cut | None]) -> list[Value]:
         mesh, branches = self.mesh, eqn.params["branches"]
         cuts = [x.cut for x in operands]
         each = [results_of(b.jaxpr, cuts[1:], mesh) for b in branches]
@@ -621,9 +548,9 @@ class _Writer:
         inner = tuple(_traced(b, cuts[1:], outs, mesh, (given[1:], left)) for b in branches)
         inputs = self.inputs(operands, [whole(len(cuts[0])), *cuts[1:]], given)
         results = self.bound(eqn, inputs, {**eqn.params, "branches": inner})
-        return [_Value(y, c, v.aval, t) for y, c, v, t in zip(results, outs, eqn.outvars, left, strict=True)]
+        return [Value(y, c, v.aval, t) for y, c, v, t in zip(results, outs, eqn.outvars, left, strict=True)]
 
-    def inputs(self, operands: Sequence[_Value], cuts: Sequence[Cut], terms: Sequence[Axes]) -> list[Any]:
+    def inputs(self, operands: Sequence[Value], cuts: Sequence[Cut], terms: Sequence[Axes]) -> list[Any]:
         """What a loop or a branch takes, cut so: of values that have terms along axes, the terms."""
         return [
             x.as_terms(axes, cut, self.mesh) if axes else x.moved(cut, self.mesh)

@@ -22,7 +22,7 @@ from pullback.core.jaxpr import DebugInfo
 from pullback.core.staging import trace
 from pullback.partition import Cut
 from pullback.partition.factors import Axes, extent
-from pullback.partition.write import local_aval
+from pullback.partition.values import local_aval
 from pullback.runtime.arrays.arrays import physical
 from pullback.runtime.arrays.terms import sum_of, terms_of
 from pullback.runtime.programs.compiler import compile_jaxpr

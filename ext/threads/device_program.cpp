@@ -57,6 +57,8 @@ struct Memory {
     }
 };
 
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
 // Where each device finds one argument or result: in the whole array, or, where parts of it are not aligned, in copies.
 struct Place {
     char* base = nullptr;
@@ -74,7 +76,7 @@ bool place(Place& p, void* data, size_t bytes, bool mapped, int size, Memory& me
     p.parts = mapped ? parts : nullptr;
     if (!mapped || size == 1 || bytes % kAligned == 0) return true;
     p.whole = p.base;
-    p.step = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    p.step = aligned(bytes);
     p.base = memory.get(p.step * size_t(size));
     return p.base != nullptr;
 }
@@ -90,23 +92,53 @@ struct Pins {
     }
 };
 
-PyObject* run(DeviceProgram* self, PyObject* sequence) {
-    Executable* executable = self->executable;
-    const Program& p = *executable->program;
-    const Facts& facts = *self->facts;
-    const int size = facts.size;
-    Span span(executable->name, "devices");
-    const size_t n_in = p.in.size(), n_const = p.constants.size(), n_out = p.out.size();
-    if (size_t(PyTuple_GET_SIZE(sequence)) != n_in)
-        return PyErr_Format(PyExc_TypeError, "program '%U' takes %zu inputs; got %zd", executable->name, n_in,
-                            PyTuple_GET_SIZE(sequence));
+// One run of the program: where devices find arguments and results, and what lives until its end. Functions that return
+// bool say false with an error set; they are called in this order.
+struct Run {
+    const Executable* executable;
+    const Program& p;
+    const Facts& facts;
+    const size_t n_in, n_const, n_out, size;
     Memory memory;
     Pins pins;
-    std::vector<Place> in(n_in + n_const), out(n_out);
-    auto no_memory = [&] {
-        raise_no_memory("RESOURCE_EXHAUSTED: Out of memory for program '%U' on %d devices.", executable->name, size);
-        return nullptr;
-    };
+    std::vector<Place> in, out;   // of arguments and then constants; of results
+    std::vector<Array*> arrays;   // the arguments
+    std::vector<Array*> donors;   // of each result: the donated argument whose memory it takes over, or null
+    Ref results;                  // a list
+    char* arena = nullptr;        // memory that the program works in, of all devices
+    size_t arena_step = 0;
+
+    explicit Run(const DeviceProgram* self)
+        : executable(self->executable),
+          p(*executable->program),
+          facts(*self->facts),
+          n_in(p.in.size()),
+          n_const(p.constants.size()),
+          n_out(p.out.size()),
+          size(size_t(facts.size)),
+          in(n_in + n_const),
+          out(n_out),
+          arrays(n_in),
+          donors(n_out, nullptr) {}
+
+    bool find_inputs(PyObject* sequence);
+    bool find_donors();
+    bool make_results();
+    bool make_arena();
+    // On the thread of each device, without the GIL: the program's return code.
+    int on_device(size_t device) const;
+
+    bool no_memory() const {
+        raise_no_memory("RESOURCE_EXHAUSTED: Out of memory for program '%U' on %d devices.", executable->name,
+                        facts.size);
+        return false;
+    }
+};
+
+bool Run::find_inputs(PyObject* sequence) {
+    if (size_t(PyTuple_GET_SIZE(sequence)) != n_in)
+        return PyErr_Format(PyExc_TypeError, "program '%U' takes %zu inputs; got %zd", executable->name, n_in,
+                            PyTuple_GET_SIZE(sequence)), false;
     for (size_t i = 0; i < n_in; ++i) {
         PyObject* input = PyTuple_GET_ITEM(sequence, Py_ssize_t(i));
         const std::vector<int>& parts = facts.parts_in[i];
@@ -114,19 +146,22 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
         if (!is_array(input) || as_array(input)->info->nbytes != bytes ||
             !PyArray_EquivTypes(as_array(input)->info->descr, p.in[i]->descr))
             return PyErr_Format(PyExc_TypeError, "program '%U' on %d devices: input %zu is %R; each expects %S",
-                                executable->name, size, i, input, p.in[i]->aval);
-        Array* a = as_array(input);
-        if (!check_not_deleted(a)) return nullptr;
-        if (!place(in[i], a->data, size_t(p.in[i]->nbytes), !parts.empty(), size, memory, parts.data())) return no_memory();
+                                executable->name, facts.size, i, input, p.in[i]->aval), false;
+        Array* a = arrays[i] = as_array(input);
+        if (!check_not_deleted(a)) return false;
+        if (!place(in[i], a->data, size_t(p.in[i]->nbytes), !parts.empty(), facts.size, memory, parts.data()))
+            return no_memory();
     }
     for (size_t k = 0; k < n_const; ++k) {
-        if (!check_not_deleted(p.constants[k])) return nullptr;
+        if (!check_not_deleted(p.constants[k])) return false;
         in[n_in + k].base = static_cast<char*>(p.constants[k]->data);
     }
-    // Results that take over the memory of donated arguments (executable.h).
-    std::vector<Array*> donors(n_out, nullptr), arrays(n_in);
-    for (size_t i = 0; i < n_in; ++i) arrays[i] = as_array(PyTuple_GET_ITEM(sequence, Py_ssize_t(i)));
-    if (!check_donated_once(p, executable->name, arrays.data())) return nullptr;
+    return true;
+}
+
+// Which results take over the memory of donated arguments (executable.h). The other arguments are pinned.
+bool Run::find_donors() {
+    if (!check_donated_once(p, executable->name, arrays.data())) return false;
     for (size_t o = 0; o < n_out; ++o) {
         int64_t from = p.alias[o];
         if (from < 0 || (size > 1 && !(facts.own_in[size_t(from)] && facts.mapped_out[o]))) continue;
@@ -134,94 +169,118 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     }
     for (Array* a : arrays)
         if (std::find(donors.begin(), donors.end(), a) == donors.end()) pins.add(a);
-    Ref results = Ref::steal(PyList_New(Py_ssize_t(n_out)));
-    if (!results) return nullptr;
+    return true;
+}
+
+bool Run::make_results() {
+    results = Ref::steal(PyList_New(Py_ssize_t(n_out)));
+    if (!results) return false;
     for (size_t o = 0; o < n_out; ++o) {
         Array* donor = donors[o];
         AvalInfo* info = retain_info(facts.out[o]);
         Array* result = donor ? take_over(info, donor) : new_array(info);
-        if (!result) return nullptr;
+        if (!result) return false;
         result->device = Py_NewRef(facts.shardings[o]);
         PyList_SET_ITEM(results.get(), Py_ssize_t(o), reinterpret_cast<PyObject*>(result));
         size_t bytes = size_t(p.out[o]->nbytes);
         if (donor) {
             out[o] = in[size_t(p.alias[o])];
         } else if (facts.mapped_out[o] || size == 1) {
-            if (!place(out[o], result->data, bytes, facts.mapped_out[o], size, memory)) return no_memory();
+            if (!place(out[o], result->data, bytes, facts.mapped_out[o], facts.size, memory)) return no_memory();
         } else {  // all compute it, the first one's is kept
             out[o].whole = static_cast<char*>(result->data);
-            out[o].step = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-            out[o].base = memory.get(out[o].step * size_t(size));
+            out[o].step = aligned(bytes);
+            out[o].base = memory.get(out[o].step * size);
             if (!out[o].base) return no_memory();
         }
     }
-    size_t arena_step = (p.arena_bytes + kAlignment - 1) / kAlignment * kAlignment;
-    char* arena = arena_step ? memory.get(arena_step * size_t(size)) : nullptr;
-    if (arena_step && !arena) return no_memory();
+    return true;
+}
 
-    Team team(size, facts.communication);
+bool Run::make_arena() {
+    arena_step = aligned(p.arena_bytes);
+    if (arena_step) arena = memory.get(arena_step * size);
+    return !arena_step || arena || no_memory();
+}
+
+int Run::on_device(size_t device) const {
+    const int d = int(device);
+    const size_t n = n_in + n_const;
+    std::vector<void*> pointers(n + n_out + 1);
+    for (size_t i = 0; i < n; ++i) {
+        size_t bytes = i < n_in ? size_t(p.in[i]->nbytes) : 0;
+        if (in[i].whole) memcpy(in[i].of(d), in[i].whole + in[i].part(d) * bytes, bytes);
+        pointers[i] = in[i].of(d);
+    }
+    for (size_t o = 0; o < n_out; ++o) pointers[n + o] = p.forward[o] < 0 ? out[o].of(d) : nullptr;
+    for (size_t o = 0; o < n_out; ++o)  // the program finds the argument where it puts the result
+        if (p.alias[o] >= 0 && !donors[o]) memcpy(pointers[n + o], pointers[size_t(p.alias[o])], size_t(p.out[o]->nbytes));
+    void* scratch = arena ? arena + device * arena_step : nullptr;
+    pointers[n + n_out] = scratch;
+    FlushDenormals flush;
+    const int code = p.function(pointers.data(), pointers.data() + n, scratch);
+    for (size_t o = 0; o < n_out && code == 0; ++o) {
+        size_t bytes = size_t(p.out[o]->nbytes);
+        char* target = out[o].whole ? out[o].whole + device * bytes : out[o].of(d);
+        if (out[o].whole && !facts.mapped_out[o] && device) continue;
+        const void* source = p.forward[o] >= 0 ? pointers[size_t(p.forward[o])] : pointers[n + o];
+        if (source != target && bytes) memcpy(target, source, bytes);
+    }
+    return code;
+}
+
+// Sets the error of a run that did not end well: what a device raised, of several the first one's; or why they parted.
+void raise_failure(const Team& team, Frame& first, std::deque<Frame>& others, const std::vector<int>& codes,
+                   const char* name) {
+    if (first.exception) return first.raise(codes[0], name);
+    for (Frame& frame : others)
+        if (frame.exception) return frame.raise(1, name);
+    if (Processes::all().has_failed()) {
+        PyErr_Format(PyExc_RuntimeError, "distributed: %s", team.reason().c_str());
+    } else if (!team.reason().empty()) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "pmap of %s: %s. Every device must take part in the same collective operations, so no loop or "
+                     "branch around them may depend on values that differ between devices.",
+                     name, team.reason().c_str());
+    } else {
+        auto failed = std::find_if(codes.begin(), codes.end(), [](int code) { return code != 0; });
+        if (failed != codes.end()) return first.raise(*failed, name);
+        PyErr_Format(PyExc_RuntimeError, "program '%s' was abandoned", name);
+    }
+}
+
+PyObject* run(DeviceProgram* self, PyObject* sequence) {
+    Run run(self);
+    const Program& p = run.p;
+    PyObject* called = run.executable->name;
+    Span span(called, "devices");
+    if (!run.find_inputs(sequence) || !run.find_donors() || !run.make_results() || !run.make_arena()) return nullptr;
+
+    const int size = run.facts.size;
+    Team team(size, run.facts.communication);
     Frame first(&p.host_calls, true);  // of device 0, which the calling thread runs
     first.team = &team;
-    first.name = executable->name;
+    first.name = called;
     std::deque<Frame> others;
     for (int d = 1; d < size; ++d) others.emplace_back(&p.host_calls, &team, d);
-    std::vector<int> codes(size_t(size), 0);
+    std::vector<int> codes(run.size, 0);
     auto work = [&](int device) -> bool {
         void* outer = current_frame;
         if (device) current_frame = &others[size_t(device) - 1];
-        size_t d = size_t(device), n = n_in + n_const;
-        std::vector<void*> pointers(n + n_out + 1);
-        for (size_t i = 0; i < n; ++i) {
-            size_t bytes = i < n_in ? size_t(p.in[i]->nbytes) : 0;
-            if (in[i].whole) memcpy(in[i].of(device), in[i].whole + in[i].part(device) * bytes, bytes);
-            pointers[i] = in[i].of(device);
-        }
-        for (size_t o = 0; o < n_out; ++o) pointers[n + o] = p.forward[o] < 0 ? out[o].of(device) : nullptr;
-        for (size_t o = 0; o < n_out; ++o)  // the program finds the argument where it puts the result
-            if (p.alias[o] >= 0 && !donors[o]) memcpy(pointers[n + o], pointers[size_t(p.alias[o])], size_t(p.out[o]->nbytes));
-        void* scratch = arena ? arena + d * arena_step : nullptr;
-        pointers[n + n_out] = scratch;
-        FlushDenormals flush;
-        codes[d] = p.function(pointers.data(), pointers.data() + n, scratch);
-        for (size_t o = 0; o < n_out && codes[d] == 0; ++o) {
-            size_t bytes = size_t(p.out[o]->nbytes);
-            char* target = out[o].whole ? out[o].whole + d * bytes : out[o].of(device);
-            if (out[o].whole && !facts.mapped_out[o] && device) continue;
-            const void* source = p.forward[o] >= 0 ? pointers[size_t(p.forward[o])] : pointers[n + o];
-            if (source != target && bytes) memcpy(target, source, bytes);
-        }
+        const int code = codes[size_t(device)] = run.on_device(size_t(device));
         current_frame = outer;
-        return codes[d] == 0;
+        return code == 0;
     };
     LibraryCall call(p.libraries);
     PyThreadState* state = PyEval_SaveThread();
     bool started = team.run(work, [] { return pb_interrupt_pending() != 0; });
     restore_thread(state);
-    const char* name = PyUnicode_AsUTF8(executable->name);
-    delete_donated(p, arrays.data());
+    const char* name = PyUnicode_AsUTF8(called);
+    delete_donated(p, run.arrays.data());
     if (!started) return PyErr_Format(PyExc_RuntimeError, "program '%s': no threads for %d devices", name, size);
-    if (!team.is_abandoned() && !first.exception) return results.release();
-    if (first.exception) {
-        first.raise(codes[0], name);
-        return nullptr;
-    }
-    for (Frame& frame : others)
-        if (frame.exception) {
-            frame.raise(1, name);
-            return nullptr;
-        }
-    if (Processes::all().has_failed()) return PyErr_Format(PyExc_RuntimeError, "distributed: %s", team.reason().c_str());
-    if (!team.reason().empty())
-        return PyErr_Format(PyExc_RuntimeError,
-                            "pmap of %s: %s. Every device must take part in the same collective operations, so no loop "
-                            "or branch around them may depend on values that differ between devices.",
-                            name, team.reason().c_str());
-    for (int code : codes)
-        if (code) {
-            first.raise(code, name);
-            return nullptr;
-        }
-    return PyErr_Format(PyExc_RuntimeError, "program '%s' was abandoned", name);
+    if (!team.is_abandoned() && !first.exception) return run.results.release();
+    raise_failure(team, first, others, codes, name);
+    return nullptr;
 }
 
 // ---- the Python type ------------------------------------------------------------------------------------------------

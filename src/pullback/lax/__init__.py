@@ -12,7 +12,6 @@ from pullback.core.explain import explain_all as _explain_all
 from pullback.core.primitive import late as _late
 from pullback.lax import _hooks, _parameters
 from pullback.lax.collectives.compatibility import *
-from pullback.lax.collectives.constraint import *
 from pullback.lax.collectives.sharding import *
 from pullback.lax.control.scan import scan, scan_p
 from pullback.lax.control.while_loop import fori_loop, while_loop, while_p
@@ -44,6 +43,7 @@ from pullback.util.tracebacks import shorten as _shorten
 
 # Modules that are imported when one of their names is first asked for: most programs use none of them.
 _LATE = {
+    "collectives.constraint": "with_sharding_constraint",
     "collectives.moves": (
         "all_gather all_gather_p all_to_all all_to_all_p pbroadcast ppermute ppermute_p precv psend pshuffle "
         "psum_scatter pswapaxes reduce_scatter_p"
@@ -103,6 +103,7 @@ __all__ = [_name for _name in [*globals(), *_WHERE, "linalg"] if not _name.start
 
 if _TYPE_CHECKING:
     from pullback.lax import linalg as linalg
+    from pullback.lax.collectives.constraint import *
     from pullback.lax.collectives.moves import *
     from pullback.lax.collectives.ragged import *
     from pullback.lax.collectives.states import *

@@ -1,5 +1,7 @@
 """Element types: scalar types as dtypes and as functions, promotion, kinds, limits."""
 
+import warnings
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -179,3 +181,30 @@ def test_arrays_of_64_bits_are_taken_where_these_are_not_enabled():
 
 def test_arrays_without_a_common_type_are_not_equivalent():
     assert not jnp.array_equiv(jnp.ones(2), jnp.ones(2, "float8_e4m3fn"))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(getattr(jnp, name) for name in ("sum", "mean", "prod", "nansum", "nanprod", "nanmean", "cumsum", "cumprod")),
+        *(getattr(jnp, name) for name in ("nancumsum", "cumulative_sum", "array", "asarray")),
+        *(lambda z, dtype, f=f: f([z, z], dtype=dtype) for f in (jnp.concatenate, jnp.stack, jnp.hstack, jnp.vstack)),
+        lambda z, dtype: jnp.full(3, z[0], dtype=dtype),
+        lambda z, dtype: jnp.full_like(z, z[0], dtype=dtype),
+        lambda z, dtype: lax.full((2,), z[0], dtype),
+        lambda z, dtype: z.sum(dtype=dtype),
+        lambda z, dtype: jnp.add.reduce(z, dtype=dtype),
+        lambda z, dtype: jnp.trace(jnp.outer(z, z), dtype=dtype),
+        lambda z, dtype: jnp.einsum("i,i->i", z, z, preferred_element_type=dtype),
+        lambda z, dtype: jnp.array([z[0], z[1]], dtype=dtype),
+        lambda z, dtype: pullback.jit(lambda z: jnp.mean(z, dtype=dtype))(z),
+    ],
+)
+def test_imaginary_parts_that_a_dtype_drops_are_warned_of(function):
+    z = jnp.array([1 + 2j, 3 - 1j])
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+        assert function(z, dtype=np.float32).dtype == np.float32
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert function(z, dtype=np.complex64).dtype == np.complex64
+        assert function(z.real, dtype=np.float32).dtype == np.float32

@@ -30,7 +30,7 @@ from pullback.util import dtypes
 from pullback.util.config import config
 from pullback.util.errors import ConcretizationTypeError, UnhashableArgumentError, UnsupportedArgumentError
 from pullback.util.static import is_hashable
-from pullback.util.warning import warn
+from pullback.util.warning import warn, warn_if_real
 
 Array = _core.Array
 PYTHON_SCALARS = (bool, int, float, complex)
@@ -139,8 +139,11 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     if aval.dtype == dtype:
         if aval.weak_type == weak:
             return x
-    elif not weak:
-        return lax_convert(x, dtype)
+    else:
+        if aval.dtype.kind == "c":
+            warn_if_real(aval.dtype, np.dtype(dtype))
+        if not weak:
+            return lax_convert(x, dtype)
     return lax.convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak, sharding=None)
 
 

@@ -39,7 +39,7 @@ from pullback.numpy._indexing import (
 from pullback.util import dtypes
 from pullback.util.errors import ShardingTypeError
 from pullback.util.static import check_flags, check_truth
-from pullback.util.warning import warn
+from pullback.util.warning import warn, warn_if_real
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "add": lax.add,
@@ -123,7 +123,7 @@ def _takes_nothing(entry: Entry) -> bool:
 
 def _back_to(x: Any, dtype: Any, weak: bool) -> Any:
     if dtypes.issubdtype(x.dtype, np.complexfloating) and not dtypes.issubdtype(dtype, np.complexfloating):
-        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+        warn_if_real(x.dtype, dtype)
         x = lax.real(x)
     return convert(x, dtype, weak)
 

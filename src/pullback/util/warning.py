@@ -37,6 +37,12 @@ def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(text, category, level)
 
 
+def warn_if_real(have: Any, want: Any) -> None:
+    """ComplexWarning where values of the dtype `have` lose their imaginary parts as ones of `want`."""
+    if getattr(have, "kind", "") == "c" and getattr(want, "kind", "c") not in "cb":
+        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+
+
 @contextmanager
 def strict() -> Iterator[None]:
     """What would warn raises, in this thread only: the filters of `warnings` are those of the whole process."""

@@ -13,7 +13,7 @@ from pullback.lax.elementwise import extended_types
 from pullback.lax.elementwise.arithmetic import op
 from pullback.lax.records.families import *
 from pullback.lax.records.rules import batch_unary
-from pullback.util.warning import warn
+from pullback.util.warning import warn_if_real
 
 __all__ = [
     "and_p",
@@ -301,7 +301,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
         if scalar:
             raise TypeError(f"convert_element_type: a complex number cannot become {new_dtype}")
-        warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
+        warn_if_real(operand.dtype, new_dtype)
     return convert(operand, new_dtype)
 
 

@@ -23,6 +23,7 @@ from pullback.lax.records.operands import check_kind
 from pullback.lax.records.rules import batch_unary
 from pullback.sharding import AbstractMesh, Sharding
 from pullback.util.tracebacks import api_boundary
+from pullback.util.warning import warn_if_real
 
 __all__ = [
     "broadcasted_iota",
@@ -176,6 +177,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
         dtype = fill_value.dtype  # with a place said, the type is strong, as in JAX
     if dtype is not None:
         dtype = dtypes.check_user_dtype_supported(dtype, "full")
+        warn_if_real(fill_value.dtype, dtype)
         fill_value = convert(fill_value, dtype) if isinstance(dtype, np.dtype) else fill_value
     if shape:
         filled = lax.broadcast_in_dim_p.bind(fill_value, shape=shape, broadcast_dimensions=())

@@ -216,6 +216,15 @@ def test_python_control_flow_without_jit_falls_back_where_values_are_traced():
         )
 
 
+def test_while_loops_without_jit_carry_arrays_and_counted_ones_python_numbers():
+    seen = []
+    with jax.disable_jit():
+        whole = lax.while_loop(lambda c: seen.append(c[0]) or c[0] < 2, lambda c: (c[0] + 1, 5), (0, np.float32(1)))
+        counted = lax.fori_loop(0, jnp.int32(3), lambda i, c: seen.append(i) or c + i, 0)
+    assert [type(x) for x in (*whole, *seen[:3])] == [type(X)] * 5 and [*map(int, whole)] == [2, 5]
+    assert type(counted) is int and counted == 3 and [type(i) for i in seen[3:]] == [int] * 3
+
+
 def test_traced_values_are_nowhere():
     for look in (lambda x: x.devices(), lambda x: x.is_deleted(), lambda x: x.addressable_shards, pickle.dumps):
         with pytest.raises(jax.errors.ConcretizationTypeError):

@@ -35,6 +35,21 @@ def test_values_of_the_host_are_refused_but_by_device_put(guard):
         jax.device_put(N)
 
 
+def test_numbers_that_elements_are_counted_with_are_the_hosts():
+    i, m = jnp.array([0, 1]), jnp.ones((3, 3))
+    calls = [lambda: X[0], lambda: X[-1], lambda: X[1:], lambda: m[:, 0], lambda: m[0, 1], lambda: X[i],
+             lambda: X[X > 1], lambda: X.at[0].get(), lambda: jax.lax.slice(X, (0,), (2,)),
+             lambda: jax.lax.dynamic_slice(X, (0,), (2,)), lambda: jax.lax.dynamic_index_in_dim(X, 0)]  # fmt: skip
+    for call in calls:
+        call()
+        with jax.transfer_guard("disallow"), pytest.raises(JaxRuntimeError, match="Disallowed host-to-device transfer"):
+            call()
+        with jax.transfer_guard("allow"):
+            call()
+    with jax.transfer_guard("disallow"):
+        X[:], X[...], X[None], X[::2], m[:, None], list(X), jax.jit(lambda x: x[0])(X), jax.vmap(lambda x: x[0])(m)
+
+
 def test_work_on_arrays_is_no_transfer():
     f = jax.jit(lambda x: jnp.where(x > 0, x, 0) + N)
     with jax.transfer_guard("disallow"):

@@ -59,6 +59,19 @@ def from_host(x: Any) -> None:
         _judge(_state.from_host, "host-to-device", x)
 
 
+def of_index(index: Any) -> None:
+    """An array is indexed: where its elements are counted with numbers, or looked for in arrays, these are compared
+    with the host's sizes. Whole axes, and steps along them, are not counted.
+    """
+    for entry in index if type(index) is tuple else (index,):
+        if isinstance(entry, slice):
+            numbers = [n for n in (entry.start, entry.stop) if isinstance(n, HOST)]
+            if numbers and entry.step in (None, 1):
+                from_host(numbers[0])
+        elif entry is not None and entry is not Ellipsis and type(entry) is not list:
+            from_host(entry if isinstance(entry, HOST) else 0)
+
+
 def between(x: Any, here: frozenset[Any], there: frozenset[Any]) -> None:
     """An array goes from devices to others; the same for the guard of these."""
     if _state.between != "allow" and not _state.asleep and not there <= here:
@@ -95,4 +108,4 @@ def unwatched() -> Iterator[None]:
         _state.asleep -= 1
 
 
-__all__ = ["HOST", "between", "explicit", "from_host", "is_watching", "unwatched"]
+__all__ = ["HOST", "between", "explicit", "from_host", "is_watching", "of_index", "unwatched"]

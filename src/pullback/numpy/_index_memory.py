@@ -15,6 +15,7 @@ import numpy as np
 from pullback import lax
 from pullback._ext import _core
 from pullback.api.eager import eager
+from pullback.core import hooks
 from pullback.core.avals import ShapedArray
 from pullback.core.interpreter import is_within_transformation
 from pullback.core.types import in_use
@@ -120,6 +121,8 @@ _remembered_update = eager(_update, (1, 4, 5))
 
 def getitem(x: Any, index: Any) -> Any:
     """x[index]."""
+    if hooks.transfers is not None:
+        hooks.transfers.of_index(index)
     try:
         if _is_mask(x, index) and not (is_within_transformation() or checks.is_active()):
             return _selected(x, index)

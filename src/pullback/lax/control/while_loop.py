@@ -64,9 +64,9 @@ def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_va
         return high.raised(while_loop(cond_low, high.on_arrays(body_fun), high.lowered(init_val)))
     if control.python_control_flow():
         try:
-            value = init_val
+            value = _arrays("init_val", init_val)
             while bool(cond_fun(value)):
-                value = body_fun(value)
+                value = _arrays("body_fun", body_fun(value))
             return value
         except errors.TracerBoolConversionError:
             pass  # the condition depends on a traced value: the loop is traced after all
@@ -106,6 +106,11 @@ def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_va
     )
     changed = iter(outs)
     return tree_unflatten(tree, [init[k] if k in fixed else next(changed) for k in range(len(init))])
+
+
+def _arrays(argument: str, value: Any) -> Any:
+    leaves, tree = tree_flatten(value)
+    return tree_unflatten(tree, control.as_arrays("while_loop", argument, leaves))
 
 
 def _fixed(carry: Sequence[Any], cond: ClosedJaxpr, body: ClosedJaxpr, n_consts: int) -> tuple[int, ...]:
@@ -173,7 +178,7 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
     if control.python_control_flow() and least is not None and most is not None:
         value = init_val
         for i in range(least, most):
-            value = body_fun(hooks.asarray(i, dtype=dtype, weak_type=weak), value)
+            value = body_fun(i, value)
         return value
     start = hooks.convert(lower, dtype, weak)
     if least is not None and most is not None:

@@ -397,6 +397,9 @@ def dynamic_slice(
     indices that are not integers.
     """
     operand = as_array(operand, "dynamic_slice")
+    if hooks.transfers is not None:
+        for number in start_indices if isinstance(start_indices, (tuple, list)) else ():
+            hooks.transfers.of_index(number)
     slice_sizes = canonical_shape(slice_sizes, "dynamic_slice: argument 'slice_sizes'")
     _check_one_type("dynamic_slice", start_indices)
     starts = _start_indices("dynamic_slice", operand, start_indices, allow_negative_indices)

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from pullback.core import trace
+from pullback.core import hooks, trace
 from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import InlineFunction
 from pullback.lax.collectives.sharding import out_placed
@@ -401,6 +401,8 @@ def slice(
     operand.
     """
     operand = as_array(operand, "slice")
+    if hooks.transfers is not None and (strides is None or all([n == 1 for n in strides])):
+        hooks.transfers.of_index(tuple(start_indices))
     return slice_p.bind(
         operand,
         start_indices=tuple([size_of(i) for i in start_indices]),

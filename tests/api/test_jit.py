@@ -221,7 +221,7 @@ def test_while_loops_without_jit_carry_arrays_and_counted_ones_python_numbers():
     with jax.disable_jit():
         whole = lax.while_loop(lambda c: seen.append(c[0]) or c[0] < 2, lambda c: (c[0] + 1, 5), (0, np.float32(1)))
         counted = lax.fori_loop(0, jnp.int32(3), lambda i, c: seen.append(i) or c + i, 0)
-    assert [type(x) for x in (*whole, *seen[:3])] == [type(X)] * 5 and [*map(int, whole)] == [2, 5]
+    assert [type(x) for x in (*whole, *seen[:3])] == [type(jnp.ones(1))] * 5 and [*map(int, whole)] == [2, 5]
     assert type(counted) is int and counted == 3 and [type(i) for i in seen[3:]] == [int] * 3
 
 

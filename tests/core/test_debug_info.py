@@ -110,3 +110,15 @@ def test_names_of_leaves_need_no_class_that_takes_what_is_no_number():
         info = jax.make_jaxpr(fun)(given).jaxpr.debug_info
         assert list(info.arg_names) == ["given['in'][0]", "given['in'][1][<flat index 0>]", "given['x']"]
         assert list(info.result_paths) == ["result['out'][<flat index 0>]"]
+
+
+def test_functions_with_rules_say_what_their_arguments_are():
+    @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+    def scaled(n, x, given):
+        return x * given["by"][0] * n
+
+    scaled.defjvp(lambda n, primals, tangents: (scaled(n, *primals), tangents[0]))
+    given = {"by": [2.0]}
+    for fun in (functools.partial(scaled, 3), jax.vmap(functools.partial(scaled, 3), (0, None))):
+        (eqn,) = jax.make_jaxpr(fun)(np.ones(2, np.float32), given).eqns
+        assert said(eqn.params["call_jaxpr"]) == ("custom_jvp fun", "scaled", ("x", "given['by'][0]"), None)

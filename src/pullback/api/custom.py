@@ -26,7 +26,16 @@ from pullback.core.types import lie_alike
 from pullback.transforms.custom import CustomJVP, CustomVJP
 from pullback.transforms.zeros import instantiate, is_float0
 from pullback.util.errors import UnexpectedTracerError
-from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_unflatten
+from pullback.util.pytree import (
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+    treedef_tuple,
+)
 from pullback.util.tracebacks import api_boundary
 
 P = ParamSpec("P")
@@ -38,6 +47,9 @@ _TYPED: dict[type, Callable] = {
     **dict.fromkeys([float, TypedFloat], TypedFloat),
     **dict.fromkeys([complex, TypedComplex], TypedComplex),
 }
+
+
+_NO_NAMED = tree_structure({})
 
 
 class _Split:
@@ -170,7 +182,12 @@ class _Custom(Generic[P, R]):
             out_tree[:] = [tree]
             return outs
 
+        flat.names_of_arguments = lambda: self._names(split)  # type: ignore[attr-defined]
         return _named(flat, self.fun)
+
+    def _names(self, split: _Split) -> Any:
+        """The names of the leaves of a call, for a DebugInfo; None where they are not told."""
+        return None
 
     def _evaluated(self, split: _Split) -> Any:
         """The function's result where nothing transforms it: no rule is made."""
@@ -228,6 +245,12 @@ class custom_jvp(_Custom[P, R]):
             return out, tree_unflatten(tree, [instantiate(s) for s in sums])
 
         self.defjvp(jvp)
+
+    def _names(self, split: _Split) -> Any:
+        if split.references:
+            return None
+        tree = treedef_tuple((split.tree, _NO_NAMED))
+        return arguments.lasting_names(self.fun, tree, split.count, list(split.fixed))
 
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -247,8 +247,10 @@ class BatchInterpreter(Interpreter):
 
 
 def called_as(batched: Any, fun: Any) -> Any:
-    """A function on batches with the name of the one on elements, which jaxprs show."""
+    """A function on batches with the names of the one on elements and of its arguments, which jaxprs show."""
     batched.__name__ = getattr(fun, "__name__", batched.__name__)
+    if (names := getattr(fun, "names_of_arguments", None)) is not None:
+        batched.names_of_arguments = names
     return batched
 
 

@@ -45,7 +45,8 @@ def _traced(name: str, fun: Any, args: Sequence[Any], rules: Sequence[Any]) -> t
     """(program, what it closes over, which are leading arguments). References that the rules get are among these, and
     each rule notes which, by the number of the argument that it is.
     """
-    info = DebugInfo(f"{name} fun", getattr(fun, "__name__", "<unknown>"))
+    names = getattr(fun, "names_of_arguments", None)
+    info = DebugInfo(f"{name} fun", getattr(fun, "__name__", "<unknown>"), None if names is None else names())
     closed, consts = hoist_tracers(trace(fun, [typeof(a) for a in args], info))
     given = getattr(rules[0], "references", None)
     if given:

@@ -43,6 +43,8 @@ namespace pb {
 
 enum class Kind : int { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, permute, count };
 
+constexpr size_t kMany = 16;  // processes, from which on they meet in rounds
+
 // In which rounds the processes of a group meet: numbers whose product is `inner`. Those behind it stand outside.
 struct Rounds {
     std::vector<size_t> sizes;
@@ -53,7 +55,6 @@ struct Rounds {
         return n;
     }
 };
-Rounds rounds_of(size_t processes);
 
 // The processes of a group, by their first members; `here`: its members in this process.
 struct Members {

@@ -5,15 +5,14 @@ It only calls the installed mpiexec: that of this Python's environment (PyPI's m
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 
 USAGE = "usage: python -m pullback launch -n N [options of mpiexec] FILE | -m MODULE [args...]"
-
-
-_COUNTS = ("-n", "-np", "--np")
+_COUNTS = ("-n", "-np", "--np")  # options of launchers that say how many processes
 
 
 def mpiexec() -> str | None:
@@ -39,9 +38,7 @@ def command(arguments: list[str], found: str) -> list[str] | None:
             break
     else:
         return None
-    if not any(
-        o in ("-n", "-np", "--np") and head[i + 1 : i + 2] and head[i + 1].isdigit() for i, o in enumerate(head)
-    ):
+    if not any(option in _COUNTS and value.isdigit() for option, value in itertools.pairwise(head)):
         return None
     return [found, *head, sys.executable, *program]
 

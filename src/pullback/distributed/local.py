@@ -148,6 +148,8 @@ Value = tuple[Any, Any]  # a traced value, and the NamedSharding that it is a pa
 
 
 class _Localizer:
+    """Runs a program on parts, equation by equation, where it is not partitioned as a whole (`_is_of` says when)."""
+
     def __init__(self, mesh: Mesh, name: str) -> None:
         self.devices = list(mesh.devices.flat)
         self.number = {d: k for k, d in enumerate(self.devices)}
@@ -177,16 +179,16 @@ class _Localizer:
                 return self.elementwise(eqn, operands)
             if primitive.name in _REDUCTIONS and len(operands) == 1:
                 return [self.reduced(eqn, *operands[0])]
-        whole_ = [self.whole(v) for v in operands]
+        arrays = [self.whole(v) for v in operands]
         if primitive.name in WATCHING:  # what all devices have, one of them shows
             first = entry(np.arange(len(self.devices), dtype=np.int32)[:, None])[0]
 
             def shown(*xs: Any) -> list[Any]:
                 return list(primitive.bind(*xs, **params))
 
-            lax.cond(lax.eq(first, np.int32(0)), shown, lambda *_: list[Any](), *whole_)
+            lax.cond(lax.eq(first, np.int32(0)), shown, lambda *_: list[Any](), *arrays)
             return []
-        outs = primitive.bind(*whole_, **params)
+        outs = primitive.bind(*arrays, **params)
         return [(y, None) for y in outs] if primitive.multiple_results else [(outs, None)]
 
     def elementwise(self, eqn: Any, operands: list[Value]) -> list[Value]:
@@ -218,7 +220,7 @@ class _Localizer:
         if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
             return value
         sharding = self.checked(sharding)
-        ndim = (value[0].ndim,)[0]
+        ndim = value[0].ndim
         parts = [
             *[None if p is PartitionSpec.UNCONSTRAINED else p for p in sharding.spec],
             *[None] * (ndim - len(sharding.spec)),

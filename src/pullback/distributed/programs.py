@@ -84,6 +84,7 @@ class Program:
         return [from_parts(aval, place, lambda _device, _index: None).stacked for aval, place in words]
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
+        # Arrays of keys are computed with as the arrays of plain numbers that they are made of, their words.
         words = [words_of(x) if is_of_several(x) else words_of(hooks.asarray(x)) for x in args]
         if not self.compared:
             self.compared_as.check(self.processes, self._of_one_process(words))
@@ -221,11 +222,9 @@ def put(x: Any, sharding: Any) -> Any:
 
 def _check_same(values: np.ndarray, processes: tuple[int, ...]) -> None:
     """AssertionError unless all processes that get parts have the same value."""
-    print_ = (
-        hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest() + str((values.shape, values.dtype)).encode()
-    )
-    found = connection.gathered_bytes(print_, "device_put", processes)
-    if any(f != print_ for f in found):
+    elements = hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
+    mine = elements + str((values.shape, values.dtype)).encode()
+    if any(theirs != mine for theirs in connection.gathered_bytes(mine, "device_put", processes)):
         raise AssertionError(
             f"{type(values)} passed to device_put is not the same on each process. Make sure you are passing the same "
             "value on each process, or use jax.make_array_from_process_local_data for parts."

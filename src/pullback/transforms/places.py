@@ -48,7 +48,7 @@ def _shown(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Said]:
 def _shown_jaxpr(jaxpr: Jaxpr) -> tuple[Jaxpr, Said]:
     ins: list[Any] = [UNSPECIFIED] * len(jaxpr.invars)
     outs: list[Any] = [UNSPECIFIED] * len(jaxpr.outvars)
-    same: dict[Any, Any] = {}
+    same: dict[Any, Any] = {}  # results of constraints that are left out: their operands
     eqns, changed = [], False
 
     def read(atom: Any) -> Any:
@@ -106,6 +106,7 @@ def _shown_params(eqn: JaxprEqn) -> dict[str, Any]:
 
 
 def _shown_value(value: Any, said: Any) -> tuple[Any, Any]:
+    """A parameter as it is shown; and, of a closed program, what is said of its arguments and results, else `said`."""
     if isinstance(value, ClosedJaxpr):
         return _shown(value)
     if isinstance(value, Jaxpr):

@@ -15,7 +15,7 @@ from pullback.core.jaxpr import Jaxpr, Literal
 from pullback.transforms.partial_eval import dce_jaxpr, partial_eval_jaxpr, used_inputs
 
 Policy = Callable[..., Any]
-Halves = tuple[ClosedJaxpr, ClosedJaxpr]  # what gives, and what takes
+Halves = tuple[ClosedJaxpr, ClosedJaxpr]  # the body that gives what is kept, and the one that takes it
 
 
 def checkpoint_split(closed: ClosedJaxpr, unknown: tuple[bool, ...], policy: Policy | None):

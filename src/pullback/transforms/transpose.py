@@ -62,16 +62,7 @@ def backward_pass(
         else:
             known[var] = arg
 
-    backwards = []
-    for eqn in jaxpr.eqns:
-        if any(type(a) is not Literal and a in linear for a in eqn.invars):
-            linear.update(eqn.outvars)
-            backwards.append(eqn)
-            continue
-        values = [a.operand if type(a) is Literal else known[a] for a in eqn.invars]
-        outs = bind_again(eqn, values)
-        known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
-
+    backwards = _evaluated(jaxpr, known, linear)
     if wanted is not None:
         backwards = _leading_to(backwards, [v for v, want in zip(jaxpr.invars, wanted, strict=True) if want])
 
@@ -110,6 +101,22 @@ def backward_pass(
             accumulate(atom, bar)
 
     return [bars.get(v, Zero(v.aval.to_cotangent_aval())) if v in linear else None for v in jaxpr.invars]
+
+
+def _evaluated(jaxpr: Jaxpr, known: dict[Any, Any], linear: set[Var]) -> list[JaxprEqn]:
+    """The equations with linear operands, whose results are added to `linear`; all others are evaluated, and their
+    results added to `known`.
+    """
+    backwards = []
+    for eqn in jaxpr.eqns:
+        if any(type(a) is not Literal and a in linear for a in eqn.invars):
+            linear.update(eqn.outvars)
+            backwards.append(eqn)
+            continue
+        values = [a.operand if type(a) is Literal else known[a] for a in eqn.invars]
+        outs = bind_again(eqn, values)
+        known.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
+    return backwards
 
 
 def _transposed_of_zeros(jaxpr: Jaxpr, backwards: Sequence[JaxprEqn]) -> set[int]:

@@ -180,3 +180,21 @@ def test_products_of_few_terms_have_the_bits_of_programs(spec, x, y, dtype):
             assert text(product(*args)) == text(jax.jit(product)(*args)), (spec, seed)
             special = args[0].at[..., 0].set(np.inf), args[1].at[..., 0].set(-0.0)
             assert text(product(*special)) == text(jax.jit(product)(*special)), (spec, seed)
+
+
+MADE = {
+    "converted": lambda x, y, w: (x * 100).astype(np.int8).astype(np.float32) @ w,
+    "differences": lambda x, y, w: (x - y) @ w,
+    "a vector first": lambda x, y, w: w @ (x - y).T,
+    "pairs": lambda x, y, w: jnp.einsum("ij,ij->i", x - y, y),
+    "three operands": lambda x, y, w: jnp.einsum("ij,j,ij->i", x, w, y),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("terms", [2, 3, 5, 8])
+def test_products_of_few_terms_with_what_is_made_for_them_have_the_bits_of_programs(name, terms):
+    rng = np.random.default_rng(terms)
+    x, y = (jnp.asarray(rng.normal(size=(1000, terms)).astype(np.float32)) for _ in range(2))
+    w = jnp.asarray(rng.normal(size=terms).astype(np.float32))
+    assert text(MADE[name](x, y, w)) == text(jax.jit(MADE[name])(x, y, w))

@@ -91,6 +91,15 @@ inner_product_p = compiler_primitive(
 )
 
 
+term_p = compiler_primitive(
+    "term",
+    doc="x * y, elementwise, as a term of a contraction: the sum that it goes into takes it in unrounded.",
+    abstract_eval=rule_of("mul", "abstract_eval"),
+    reference=np.multiply,
+    lower=Elementwise(lambda b, x, y: b.term(x, y)),
+)
+
+
 def _few(r: Rewriter, eqn: JaxprEqn) -> Any:
     """A product over few elements, of types that need no wider accumulator, with more results than a call is worth."""
     x, y = eqn.invars
@@ -153,7 +162,7 @@ def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn, count: int, alone: bool = Fals
     """A product of a vector with a matrix that is computed for it alone: a sum, in whose loop the matrix is computed.
 
     An inner product reads the matrix in several places, so that it would be stored. Of a batch each matrix meets its
-    own vector. `alone`: the matrix was converted for this product.
+    own vector. `alone`: the matrix was converted for this product. Few terms are summed as in products that are called.
     """
     contract, batch = eqn.params["dimension_numbers"]
     for side in (0, 1):
@@ -171,7 +180,8 @@ def _matrix_by_vector(r: Rewriter, eqn: JaxprEqn, count: int, alone: bool = Fals
         if turned != tuple(range(len(turned))):
             vector = r.emit("transpose", vector, permutation=turned)
         wide = r.broadcast(vector, matrix.aval.shape, sorted(met))
-        total = r.emit("reduce_sum", r.emit("mul", matrix, wide), axes=tuple(sorted(axes)), out_sharding=None)
+        times = term_p if count <= SUMMED and wide.aval.dtype.kind == "f" else "mul"
+        total = r.emit("reduce_sum", r.emit(times, matrix, wide), axes=tuple(sorted(axes)), out_sharding=None)
         left = [a for a in range(matrix.aval.ndim) if a not in axes]
         wanted = [*batch[side], *_free(matrix.aval.ndim, axes, batch[side])]
         return total if wanted == left else r.emit("transpose", total, permutation=tuple(map(left.index, wanted)))

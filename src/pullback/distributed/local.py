@@ -27,6 +27,7 @@ from pullback.distributed.arrays import is_whole_here
 from pullback.lax.collectives.mapped import shard_map_p
 from pullback.lax.collectives.native import collective, numbered
 from pullback.partition import partition
+from pullback.partition.by_user import devices
 from pullback.partition.factors import whole
 from pullback.partition.propagate import cut_by
 from pullback.partition.write import WATCHING
@@ -135,7 +136,8 @@ def _partitioned(
     cuts = [
         whole(len(a.shape)) if p is None else cut_by(p, a, sizes) for a, p in zip(closed.in_avals, places, strict=True)
     ]
-    made = partition(closed, cuts, sizes, in_terms=False)  # arrays of several processes are their sums
+    with devices(mesh):
+        made = partition(closed, cuts, sizes, in_terms=False)  # arrays of several processes are their sums
     found = [NamedSharding(mesh, spec_of(cut, len(cut), mesh)) for cut in made.outs]
     called = _called(closed)
     given = [p if read else None for p, read in zip(given, arguments_read(called), strict=True)]

@@ -13,6 +13,7 @@ from typing import Any
 
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.core.types import CONSTRAINTS, said_by
+from pullback.partition.by_user import BY_USER, inferred
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, fitting, whole
 from pullback.partition.rules import rule_of
 from pullback.sharding import NamedSharding
@@ -134,6 +135,11 @@ class _Pass:
             if any(cut is not None for cut in cuts):
                 for var, dims in zip(eqn.outvars, factors.results):
                     self.learn(var, followed(factors, cuts[0], factors.cut_of(axes, dims)))
+        elif name == BY_USER:
+            cuts = [self.read(a) for a in eqn.invars]
+            if any(cut is not None for cut in cuts):
+                for var, cut in zip(eqn.outvars, inferred(eqn, cuts, self.mesh)):
+                    self.learn(var, cut)
 
     def backward(self, eqn: Any) -> None:
         """From results to operands of which nothing is known, or which may be cut more."""

@@ -23,7 +23,7 @@ from pullback.core.primitive import registry
 from pullback.core.source import at_line, calling_line
 from pullback.core.staging import trace
 from pullback.core.types import CONSTRAINTS, untyped
-from pullback.partition import places, windows
+from pullback.partition import by_user, places, windows
 from pullback.partition.exchanged import bytes_of_program
 from pullback.partition.factors import Axes, Cut, Factors, Sizes, extent, fitting, local_shape, whole
 from pullback.partition.halos import with_halos
@@ -73,7 +73,7 @@ def partition(
 
     Keys are cut as their words, whose last axis is whole.
     """
-    flat = inline(closed)
+    flat = inline(by_user.kept(closed))
     words = replace_keys(flat)
     whole_program = with_rotations(words)
     jaxpr = whole_program.jaxpr
@@ -135,7 +135,7 @@ def _of_keys(words: ClosedJaxpr, whole_: ClosedJaxpr, cuts: Sequence[Cut], mesh:
 
 def result_cuts(closed: ClosedJaxpr, ins: Sequence[Cut | None], mesh: dict[Any, int]) -> list[Cut]:
     """How the results of a program are cut, without writing it."""
-    flat = inline(closed)
+    flat = inline(by_user.kept(closed))
     jaxpr = with_rotations(replace_keys(flat)).jaxpr
     given = [None if c is None else fitting(c, v.aval.shape, mesh) for c, v in zip(ins, jaxpr.invars, strict=True)]
     found = [cut_or_whole(c, a.aval) for c, a in zip(results_of(jaxpr, given, mesh), jaxpr.outvars)]
@@ -255,6 +255,8 @@ class _Writer:
             return found
         if name == "shard_map":
             return self.mapped(eqn, operands)
+        if name == by_user.BY_USER:
+            return self.by_user(eqn, operands, wishes)
         if name == "rotate":
             return [_rotated(operands[0], mesh=self.mesh, **eqn.params)]
         if accumulates(eqn, operands[0].cut if operands else ()):
@@ -411,6 +413,16 @@ class _Writer:
             Value(y, cut_or_whole(cut_by(s, v.aval, self.mesh), v.aval), v.aval)
             for y, s, v in zip(outs, places, eqn.outvars, strict=True)
         ]
+
+    def by_user(self, eqn: Any, operands: Sequence[Value], wishes: Sequence[Cut | None]) -> list[Value]:
+        """A function of parts that its user gives for operands that are cut so."""
+        wanted = [cut_or_whole(cut, v.aval) for cut, v in zip(wishes, eqn.outvars, strict=True)]
+        how = by_user.on_parts(eqn, [x.cut for x in operands], wanted, self.mesh)
+        if how is None:  # as any other function
+            return self.run(with_rotations(replace_keys(inline(eqn.params["jaxpr"]))), operands)
+        function, ins, outs = how
+        found = function(*[x.moved(cut, self.mesh) for x, cut in zip(operands, ins, strict=True)])
+        return [Value(y, cut, v.aval) for y, cut, v in zip(found, outs, eqn.outvars, strict=True)]
 
     def bound(self, eqn: Any, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """The operation on these operands."""

@@ -39,11 +39,6 @@ _BY_REASON: dict[str, dict[str, tuple[str, ...]]] = {
             "control_dep(src, dst)", "schedule(ops)",
         ),
     },
-    "experimental.custom_partitioning": {
-        "xla": (
-            "custom_partitioning_p",
-        ),
-    },
     "experimental.fused": {
         "xla": (
             "fused_p",

@@ -7,6 +7,7 @@ import numpy as np
 import pullback as jax
 import pullback.numpy as jnp
 from pullback.experimental import multihost_utils as together
+from pullback.experimental.custom_partitioning import custom_partitioning
 from pullback.experimental.mesh_utils import create_hybrid_device_mesh
 from pullback.sharding import NamedSharding
 from pullback.sharding import PartitionSpec as P
@@ -202,6 +203,14 @@ for spec in (P("i", None), P(None, None)) if count > 1 else ():  # results lie a
         jax.jit(lambda x: x * 2)(jax.device_put(table, place)),
     ):
         assert tuple(said.sharding.spec) == tuple(spec), said.sharding
+# Functions that say how they are cut: each device computes its part by the user's function.
+by_parts = custom_partitioning(lambda x: x)
+by_parts.def_partition(
+    lambda mesh, args, result: (mesh, lambda part: part + jax.lax.axis_index("i"), result.sharding, (result.sharding,)),
+    sharding_rule="a b -> a b",
+)
+if n > 1:
+    assert np.array_equal(whole(jax.jit(by_parts)(x)), table + np.repeat(np.arange(n), 2)[:, None])
 hybrid = create_hybrid_device_mesh((local,), (count,), process_is_granule=True)
 assert list(hybrid) == devices
 

@@ -512,13 +512,15 @@ class _Rules:
     def _over_mesh(self, placing: Placing, places: Sequence[Any]) -> tuple[Any, ...]:
         """As the pass that partitions programs finds it."""
         from pullback.partition import result_cuts  # with meshes, not at start-up
+        from pullback.partition.by_user import devices
         from pullback.partition.propagate import cut_by
 
         jaxpr, sizes = placing.jaxpr, dict(self.mesh.shape)
         variables = [*jaxpr.constvars, *jaxpr.invars]
         lies = dict(zip(placing.arguments, places, strict=True))
         cuts = [cut_by(lies.get(v), v.aval, sizes) for v in variables]
-        outs = result_cuts(ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), []), cuts, sizes)
+        with devices(self.mesh):
+            outs = result_cuts(ClosedJaxpr(jaxpr.replace(constvars=[], invars=variables), []), cuts, sizes)
         if len(jaxpr.eqns) == 1 and jaxpr.eqns[0].primitive.name in _PARTS:
             outs = [_whole_where_resized(jaxpr.eqns[0], cut) for cut in outs]
         found = [place_of(NamedSharding(self.mesh, spec_of(cut, len(cut), self.mesh))) for cut in outs]

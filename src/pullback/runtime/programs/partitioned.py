@@ -13,6 +13,7 @@ from pullback.compiler.graph.simplify.inline import inline
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from pullback.core.types import said_by
 from pullback.partition import Cut, Partitioned, partition
+from pullback.partition.by_user import devices
 from pullback.partition.factors import extent, whole
 from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
@@ -148,7 +149,8 @@ def inspected(closed: ClosedJaxpr, layout: Layout | None) -> list[tuple[Callable
 def partitioned(closed: ClosedJaxpr, layout: Layout) -> Partitioned:
     """One device's program; made once."""
     key = "partitioned", layout.mesh, layout.cuts
-    return closed.cached(key, lambda: partition(closed, layout.cuts, layout.sizes))
+    with devices(layout.mesh):
+        return closed.cached(key, lambda: partition(closed, layout.cuts, layout.sizes))
 
 
 def compile_partitioned(

@@ -29,6 +29,13 @@ from .flags import context_tokens as context_tokens
 from .flags import global_of as global_of
 from .flags import is_overridden as is_overridden
 from .option_checks import boolean, device, mesh, parse_bool
+from .states import bool_state as bool_state
+from .states import enum_state as enum_state
+from .states import float_state as float_state
+from .states import int_state as int_state
+from .states import optional_enum_state as optional_enum_state
+from .states import optional_string_state as optional_string_state
+from .states import string_state as string_state
 from .switches import switches
 from .tracebacks import api_boundary
 

@@ -18,7 +18,11 @@ constexpr npy_intp kAliased = 4096;
 template <typename V, bool second, size_t... k>
 PB_INLINE V in_turns(V a, V b, std::index_sequence<k...>) {
     constexpr size_t n = sizeof...(k);
+#if __has_builtin(__builtin_shufflevector)
+    return __builtin_shufflevector(a, b, int(k / 2 + (second ? n / 2 : 0) + (k % 2) * n)...);
+#else  // GCC before 12
     return __builtin_shuffle(a, b, V{(k / 2 + (second ? n / 2 : 0) + (k % 2) * n)...});
+#endif
 }
 
 // `rows` as a square: after log2(n) rounds that take rows i and i + n / 2 in turns, rows are columns.

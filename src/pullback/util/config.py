@@ -7,7 +7,7 @@ thread. What an option is, and when a trace depends on one, is in flags.py.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import other_options, tracebacks
 from .flags import (
@@ -29,15 +29,17 @@ from .flags import context_tokens as context_tokens
 from .flags import global_of as global_of
 from .flags import is_overridden as is_overridden
 from .option_checks import boolean, device, mesh, parse_bool
-from .states import bool_state as bool_state
-from .states import enum_state as enum_state
-from .states import float_state as float_state
-from .states import int_state as int_state
-from .states import optional_enum_state as optional_enum_state
-from .states import optional_string_state as optional_string_state
-from .states import string_state as string_state
 from .switches import switches
 from .tracebacks import api_boundary
+
+if TYPE_CHECKING:
+    from .states import bool_state as bool_state
+    from .states import enum_state as enum_state
+    from .states import float_state as float_state
+    from .states import int_state as int_state
+    from .states import optional_enum_state as optional_enum_state
+    from .states import optional_string_state as optional_string_state
+    from .states import string_state as string_state
 
 enable_x64 = bool_flag(
     "jax_enable_x64", False, "Keep 64-bit types; when off, they become the 32-bit ones.", traced=True
@@ -428,3 +430,12 @@ if switches.disable_jit:
     set_globally(disable_jit_flag, True)
 if switches.log_compiles:
     set_globally(log_compiles, True)
+
+
+def __getattr__(name: str) -> Any:
+    if name.endswith("_state"):  # what few libraries define options by
+        from . import states
+
+        if name in states.__all__:
+            return getattr(states, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

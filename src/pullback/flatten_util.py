@@ -38,9 +38,9 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     def unravel(flat: Any) -> Any:
         dtype = dtypes.dtype_of(flat)
         if mixed and dtype != common:
-            raise TypeError(f"unravel function given array of dtype {dtype}, but expected dtype {common}")
+            raise TypeError(f"unravel: the vector is of dtype {dtype}; that of the tree is {common}")
         if np.shape(flat) != (total,):
-            raise ValueError(f"unravel function given array of shape {np.shape(flat)}, but expected shape {(total,)}")
+            raise ValueError(f"unravel: the vector has shape {np.shape(flat)}; the tree takes {(total,)}")
         flat, start, out = jnp.asarray(flat), 0, []
         for shape, size, kind in zip(shapes, sizes, kinds, strict=True):
             part = lax.reshape(lax.slice_in_dim(flat, start, start + size), shape)
@@ -57,7 +57,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
 def _check_empty(flat: Any) -> list[Any]:
     if np.shape(flat) != (0,):
-        raise ValueError(f"unravel function given array of shape {np.shape(flat)}, but expected shape (0,)")
+        raise ValueError(f"unravel: the vector has shape {np.shape(flat)}; the tree is empty and takes (0,)")
     return []
 
 

@@ -37,7 +37,7 @@ def test_stages():
 
 def test_structs_refuse_specs_of_more_entries_than_they_have_dimensions():
     for said in (NamedSharding(GRID, P("X", None, None)), P("X", None, None)):
-        with pytest.raises(ValueError, match="only valid for values of rank at least 3"):
+        with pytest.raises(ValueError, match="rank at least 3"):
             jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=said)
     assert jax.ShapeDtypeStruct((7,), jnp.float32, sharding=NamedSharding(GRID, P("X"))).shape == (7,)
 
@@ -170,7 +170,7 @@ def test_layouts_that_the_compiler_chooses():
     assert rows.sharding == turned.sharding
     with pytest.raises(NotImplementedError, match="out_shardings"):
         jax.jit(lambda x: lax.with_sharding_constraint(x, turned))(square)
-    with pytest.raises(ValueError, match="is incompatible with its layout annotation"):
+    with pytest.raises(ValueError, match=r"but its layout .* orders 2 axes"):
         lax.with_sharding_constraint(X, turned)
     doubled = jax.jit(lambda x: 2 * x, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout((0,)), CUT))
     np.testing.assert_array_equal(doubled(X), 2 * X)
@@ -181,7 +181,7 @@ def test_layouts_that_the_compiler_chooses():
         lambda: jax.device_put(X, Format(Layout((0,)))),
         lambda: jax.device_put(X, Format(Layout.AUTO, CUT)),
     ):
-        with pytest.raises(ValueError, match="concrete"):
+        with pytest.raises(ValueError, match=r"concrete|on which devices"):
             call()
 
 
@@ -226,7 +226,7 @@ def test_arrays_say_the_layout_that_they_were_given():
         lambda: jax.jit(lambda x: x, out_shardings=Format(Layout((0, 1, 2)), place))(x),
         lambda: layout.with_layout_constraint(y, Layout((0,))),
     ):
-        with pytest.raises(ValueError, match="rank of the value should match"):
+        with pytest.raises(ValueError, match=r"its layout .* orders|rank of the value"):
             use()
     with pytest.raises(ValueError, match="device-local layouts directly"):
         jax.jit(lambda x: x, in_shardings=turned)
@@ -234,7 +234,7 @@ def test_arrays_say_the_layout_that_they_were_given():
         layout.with_layout_constraint(y, Layout.AUTO)
     with pytest.raises(TypeError, match=r"`Layout\.AUTO` cannot"):
         jax.ShapeDtypeStruct((4, 2), x.dtype, sharding=Format(Layout.AUTO, place))
-    with pytest.raises(TypeError, match="sharding argument"):
+    with pytest.raises(TypeError, match="'sharding' is a Sharding or None, got 3"):
         layout.Format(layout.Layout.AUTO, 3)
     with pytest.raises(ValueError, match="order of axes"):
         layout.Layout((0, 0))

@@ -195,7 +195,7 @@ def test_a_link_for_perfetto(tmp_path, capsys, monkeypatch):
 
 def test_one_trace_at_a_time(tmp_path):
     profiler.start_trace(str(tmp_path), create_perfetto_trace=True, profiler_options=profiler.ProfileOptions())
-    with pytest.raises(RuntimeError, match="Only one profile"):
+    with pytest.raises(RuntimeError, match="a trace is running"):
         profiler.start_trace(tmp_path)
     profiler.stop_trace()
     with pytest.raises(RuntimeError, match="No profile started"):

@@ -38,7 +38,7 @@ NAMED = {
     "initializer": (
         lambda: nn.initializers.glorot_normal()(random.key(0), [1]),
         ValueError,
-        "Must be at least 2D",
+        "two dimensions or more",
         "(in glorot_normal(key=key<fry>[], shape=[1]))",
     ),
     "constant": (
@@ -49,10 +49,10 @@ NAMED = {
     ),
     "accuracy": (lambda: lax.cos(V, accuracy=[1]), NotImplementedError, "not supported", "cos: argument 'accuracy'"),
     # Keys, whose functions have no wrapper.
-    "text for a key": (lambda: random.split("a"), TypeError, "ndim, shape, and dtype", "split: argument 'key'"),
-    "shape of a key": (lambda: random.normal(V), TypeError, "to end with (2,)", "normal: argument 'key'"),
-    "words": (lambda: random.wrap_key_data(V[:2]), TypeError, "dtype = uint32", "argument 'key_bits_array'"),
-    "seed": (lambda: random.key(1.5), TypeError, "seed must be an integer", "key: "),
+    "text for a key": (lambda: random.split("a"), TypeError, "is no array", "split: argument 'key'"),
+    "shape of a key": (lambda: random.normal(V), TypeError, "end in (2,)", "normal: argument 'key'"),
+    "words": (lambda: random.wrap_key_data(V[:2]), TypeError, "not uint32", "argument 'key_bits_array'"),
+    "seed": (lambda: random.key(1.5), TypeError, "'seed' must be an integer", "key: "),
 }
 
 

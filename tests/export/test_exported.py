@@ -100,7 +100,7 @@ def test_structures():
     export.register_pytree_node_serialization(
         Scaled, serialized_name="Scaled", serialize_auxdata=lambda n: b"%d" % n, deserialize_auxdata=int
     )
-    with pytest.raises(ValueError, match="Duplicate"):
+    with pytest.raises(ValueError, match="a type is registered once"):
         export.register_namedtuple_serialization(Point, serialized_name="other")
     again = export.deserialize(e.serialize())
     assert again.in_tree == e.in_tree and again.out_tree == e.out_tree
@@ -112,16 +112,16 @@ def test_structures():
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="must be the result of `jit`"):
+    with pytest.raises(ValueError, match="must come from"):
         export.export(lambda x: x)
-    with pytest.raises(NotImplementedError, match="host_callbacks"):
+    with pytest.raises(NotImplementedError, match="calls back to Python"):
         export.export(jax.jit(lambda x: jax.debug.print("{}", x)))(1.0)
     with pytest.raises(NotImplementedError, match="written down"):
         export.export(jax.jit(lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct((), jnp.float32), x)))(1.0)
     with pytest.raises(ValueError, match="unknown platform"):
         export.export(jax.jit(jnp.sin), platforms=["abacus"])
     elsewhere = export.export(jax.jit(jnp.sin), platforms=["tpu"])(1.0)
-    with pytest.raises(ValueError, match="exported for platforms"):
+    with pytest.raises(ValueError, match="this computer has 'cpu'"):
         elsewhere.call(1.0)
     unchecked = export.export(
         jax.jit(jnp.sin), platforms=["tpu"], disabled_checks=[export.DisabledSafetyCheck.platform()]

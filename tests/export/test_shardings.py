@@ -31,7 +31,7 @@ def test_shardings_are_stored_and_found():
             assert list(got.sharding.mesh.devices.flat) == list(mesh.devices.flat)
         assert jax.jit(f.call)(jax.device_put(X, CUT)).sharding.spec == P("x")
         np.testing.assert_array_equal(jax.grad(lambda x, f=f: f.call(x).sum())(jax.device_put(X, CUT)), 2 + 0 * X)
-        with pytest.raises(ValueError, match="exported for 4 devices and is called in a context with 1 devices"):
+        with pytest.raises(ValueError, match="runs on 4 devices, but its arguments are on a mesh of 1"):
             f.call(X)
         with pytest.raises(ValueError, match="over a mesh of axes"):
             f.in_shardings_jax(Mesh(D, "k"))

@@ -156,9 +156,9 @@ def test_called_again_with_symbolic_shapes():
     np.testing.assert_array_equal(outer(*specs("n, 3", constraints=["n >= 2"])).call(ones(4, 3)), np.full(18, 4.0))
     even = exported(lambda x: x, "2*a")
     assert str(jax.eval_shape(even.call, *specs("4*n")).shape) == "(4*n,)"
-    with pytest.raises(ValueError, match=r"remainder mod\(n, 2\)"):
+    with pytest.raises(ValueError, match=r"remainder of mod\(n, 2\)"):
         jax.eval_shape(even.call, *specs("n"))
-    with pytest.raises(ValueError, match=r"Expected value >= 1 for dimension variable 'a'"):
+    with pytest.raises(ValueError, match=r"'a' would be .* 1 or more"):
         jax.eval_shape(exported(lambda x: x, "a").call, *specs("n - 1"))
 
 
@@ -175,16 +175,16 @@ def test_one_program_for_each_set_of_values():
 
 
 BAD_SHAPES = [
-    (["a, b"], [], [(2,)], r"Rank mismatch for args\[0\]: expected \(a, b\)"),
-    (["a, b"], [], [(0, 3)], r"value >= 1 for dimension variable 'a'.* args\[0\].shape = \(a, b\)"),
-    (["a, 3"], [], [(4, 5)], r"Shape mismatch for args\[0\].shape\[1\] \(expected same constant\)"),
-    (["a, a"], [], [(4, 5)], r"args\[0\].shape\[1\] \(= 5\) and the specification 'a' \(= 4\)"),
-    (["2*a"], [], [(5,)], r"remainder 1 when computing the value of 'a' from args\[0\].shape\[0\] \(= 5\)"),
-    (["a + b", "b"], [], [(3,), (3,)], r"'b' = 3 from specification 'b' for dimension args\[1\].shape\[0\]"),
-    (["a*a", "a"], [], [(8,), (3,)], r"'a\^2' \(= 9\)"),
-    (["a"], ["a >= 4"], [(3,)], r"constraint a >= 4. Expected 'a - 4' to be greater or equal to 0, but found -1"),
+    (["a, b"], [], [(2,)], r"Rank mismatch for args\[0\]: .*where \(a, b\)"),
+    (["a, b"], [], [(0, 3)], r"args\[0\].shape = \(a, b\): 'a' would be 0"),
+    (["a, 3"], [], [(4, 5)], r"Shape mismatch for args\[0\].shape\[1\], a size that is always 3"),
+    (["a, a"], [], [(4, 5)], r"args\[0\].shape\[1\] is 5, where 'a' is 4"),
+    (["2*a"], [], [(5,)], r"args\[0\].shape\[0\] is 5, of which '2\*a' leaves a remainder of 1"),
+    (["a + b", "b"], [], [(3,), (3,)], r"'b' is 3, since args\[1\].shape\[0\] is 3"),
+    (["a*a", "a"], [], [(8,), (3,)], r"where 'a\^2' is 9"),
+    (["a"], ["a >= 4"], [(3,)], r"constraint a >= 4 does not hold; 'a - 4' is -1"),
     (["a"], ["a <= 4"], [(5,)], "constraint a <= 4"),
-    (["a"], ["mod(a, 2) == 0"], [(5,)], r"constraint mod\(a, 2\) == 0.*but found 1"),
+    (["a"], ["mod(a, 2) == 0"], [(5,)], r"constraint mod\(a, 2\) == 0.* is 1, not 0"),
 ]
 
 
@@ -198,7 +198,7 @@ def test_shapes_that_do_not_fit(shapes, constraints, given, text):
 
 @pytest.mark.parametrize("shape", ["a + b", "a*a", "floordiv(a, 2)"])
 def test_variables_that_cannot_be_solved_for(shape):
-    with pytest.raises(ValueError, match=r"Cannot solve for values of dimension variables \['a'"):
+    with pytest.raises(ValueError, match=r"do not tell the dimension variables \['a'"):
         exported(lambda x: x, shape)
 
 

@@ -121,8 +121,11 @@ def test_movement_is_differentiable():
     "call, text",
     [
         (lambda x: image.resize(x, (3, 3), "foo"), 'Unknown resize method "foo"; expected one of'),
-        (lambda x: image.resize(x, (3,), "linear"), "'shape' has 1 sizes"),
-        (lambda x: image.scale_and_translate(x, (2, 2), (0,), np.ones(1), np.ones(1), "nearest"), "Nearest neighbor"),
+        (lambda x: image.resize(x, (3,), "linear"), "1 sizes; the image"),
+        (
+            lambda x: image.scale_and_translate(x, (2, 2), (0,), np.ones(1), np.ones(1), "nearest"),
+            "one that interpolates",
+        ),
         (lambda x: image.scale_and_translate(x, (2, 2), (0,), np.ones(2), np.ones(1), "linear"), "'scale' has shape"),
         (lambda x: image.scale_and_translate(x, (2, 2), (5,), np.ones(1), np.ones(1), "linear"), "'spatial_dims' is"),
         (lambda x: image.scale_and_translate(x, (2, 3), (0,), np.ones(1), np.ones(1), "linear"), "change their sizes"),

@@ -133,16 +133,15 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
             leaves, tree_def = tree_flatten(gradient)
             if tree_def != state.tree_def:
                 raise TypeError(
-                    "optimizer update function was passed a gradient tree that did not match the parameter tree "
-                    f"structure with which it was initialized: parameter tree {state.tree_def} and grad tree "
-                    f"{tree_def}."
+                    f"update_fun: argument 'gradient' has the structure {tree_def}; the parameters that init_fun got "
+                    f"have {state.tree_def}"
                 )
             new = packed([update(step, g, one) for g, one in zip(leaves, states_of(state))], tree_def)
             for before, after in zip(state.subtree_defs, new.subtree_defs):
                 if before != after:
                     raise TypeError(
-                        f"optimizer update function produced an output structure that did not match its input "
-                        f"structure: input {before} and output {after}."
+                        f"update_fun: the state of a parameter has the structure {before}, and {after} after the "
+                        "step; the function given to optimizer must keep it"
                     )
             return new
 
@@ -349,9 +348,14 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     """
     edges, steps = jnp.array(boundaries), jnp.array(values)
     if edges.ndim != 1 or steps.ndim != 1:
-        raise ValueError("boundaries and values must be sequences")
+        raise ValueError(
+            f"piecewise_constant: boundaries and values are one-dimensional, got shapes {edges.shape} and {steps.shape}"
+        )
     if steps.shape[0] != edges.shape[0] + 1:
-        raise ValueError("boundaries length must be one shorter than values length")
+        raise ValueError(
+            f"piecewise_constant: {edges.shape[0]} boundaries separate {edges.shape[0] + 1} values, got "
+            f"{steps.shape[0]}"
+        )
     return lambda step: steps[jnp.sum(step > edges)]
 
 

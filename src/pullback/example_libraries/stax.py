@@ -305,8 +305,8 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
         rng = kwargs.get("rng")
         if rng is None:
             raise ValueError(
-                "Dropout layer requires apply_fun to be called with a PRNG key argument: "
-                "apply_fun(params, inputs, rng=key), where key comes from jax.random.key or jax.random.PRNGKey."
+                "Dropout: apply_fun needs a key to draw from, apply_fun(params, inputs, rng=key); jax.random.key(seed) "
+                "makes one"
             )
         if mode != "train":
             return inputs

@@ -183,26 +183,30 @@ class Exported:
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self.in_tree:
             raise ValueError(
-                "The invocation args and kwargs must have the same pytree structure as when the function "
-                f"'{self.fun_name}' was exported, but they have {tree} instead of {self.in_tree}"
+                f"call of the exported '{self.fun_name}': its arguments have the structure {tree}, but it takes "
+                f"{self.in_tree}"
             )
         unchecked = DisabledSafetyCheck.platform() in self.disabled_safety_checks
         if "cpu" not in self.platforms and not unchecked:
             raise ValueError(
-                f"Function '{self.fun_name}' was exported for platforms '{self.platforms}' but it is used on "
-                "'('cpu',)'."
+                f"call of the exported '{self.fun_name}': it is for {self.platforms}, and this computer has 'cpu'; "
+                "export it anew with platforms=['cpu', ...]"
             )
         types = [typeof(leaf) for leaf in leaves]
         for have, aval, where in zip(types, self.in_avals, _leaf_names(self.in_tree), strict=True):
             if have.ndim != aval.ndim:
-                raise ValueError(f"Rank mismatch for {where}: expected {aval.shape} and called with {have.shape}")
+                raise ValueError(
+                    f"Rank mismatch for {where}: it has shape {have.shape}, where {aval.shape} was exported"
+                )
             if have.dtype != aval.dtype:
-                raise ValueError(f"Dtype mismatch for {where}: expected {aval.dtype} and called with {have.dtype}")
+                raise ValueError(f"Dtype mismatch for {where}: it is of {have.dtype}, where {aval.dtype} was exported")
             for axis, (size, expected) in enumerate(zip(have.shape, aval.shape)):
                 if size != expected and not is_symbolic(expected):
-                    place = f".shape[{axis}] (expected same constant)" if any(map(is_symbolic, aval.shape)) else ""
+                    place = (
+                        f".shape[{axis}], a size that is always {expected}" if any(map(is_symbolic, aval.shape)) else ""
+                    )
                     raise ValueError(
-                        f"Shape mismatch for {where}{place}: expected {aval.shape} and called with {have.shape}"
+                        f"Shape mismatch for {where}{place}: it has shape {have.shape}, where {aval.shape} was exported"
                     )
         values = self._solver.solve([have.shape for have in types])
         several = self.nr_devices > 1
@@ -291,7 +295,7 @@ def export(
     0.0
     """
     if not isinstance(fun_jit, stages.Wrapped):
-        raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
+        raise ValueError(f"export: argument 'fun_jit' must come from jax.jit, got {fun_jit!r}")
     if _override_lowering_rules:
         raise NotImplementedError("export: argument '_override_lowering_rules' needs MLIR, which is not here")
     if isinstance(platforms, str) or not all(isinstance(p, str) for p in platforms or ()):
@@ -309,7 +313,7 @@ def export(
         closed, written = discharged(traced._program)  # references of its own are values
         if closed.effects or written:
             raise NotImplementedError(
-                f"export: serialization of host_callbacks is not yet implemented; {name} has the effects "
+                f"export: {name} calls back to Python, which cannot be written down; it has the effects "
                 f"{set(traced._program.effects)}"
             )
         Solver(traced._program.in_avals, _leaf_names(traced.in_tree))  # so that what cannot be solved is found now

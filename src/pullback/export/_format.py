@@ -98,11 +98,10 @@ _by_name: dict[str, type] = {}
 
 def _register(nodetype: type, name: str, entry: Any) -> None:
     if nodetype in _by_type:
-        raise ValueError(f"Duplicate serialization registration for type `{nodetype}`")
+        raise ValueError(f"how to serialize {nodetype} has been registered before; a type is registered once")
     if name in _by_name:
         raise ValueError(
-            f"Duplicate serialization registration for serialized_name `{name}`. Previous registration was for type "
-            f"`{_by_name[name]}`."
+            f"argument 'serialized_name' is {name!r}, which {_by_name[name]} has; {nodetype} needs a name of its own"
         )
     _by_type[nodetype], _by_name[name] = entry, nodetype
 
@@ -127,7 +126,10 @@ def register_pytree_node_serialization(
 def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -> type:
     """The name under which a named tuple is written down. Gives the type; ValueError as for other node types."""
     if not hasattr(nodetype, "_fields"):
-        raise ValueError(f"Use `jax.export.register_pytree_node_serialization` for type `{nodetype}`.")
+        raise ValueError(
+            f"register_namedtuple_serialization: {nodetype} is no named tuple, but may be for "
+            "register_pytree_node_serialization"
+        )
     _register(nodetype, serialized_name, (serialized_name, lambda _: b"", lambda _: None, None))
     return nodetype
 

@@ -51,8 +51,8 @@ def devices_for(name: str, number: int, leaves: Sequence[Any]) -> tuple[Any, ...
     have = meshes[0].size if meshes else 1
     if have != number:
         raise ValueError(
-            f"Function {name} was exported for {number} devices and is called in a context with {have} devices, which "
-            "is not allowed."
+            f"call of the exported {name}: it runs on {number} devices, but its arguments are on a mesh of {have}; "
+            f"give it arguments on {number}"
         )
     return tuple(meshes[0].devices.flat)
 

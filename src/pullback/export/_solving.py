@@ -54,9 +54,9 @@ class Solver:
                 if not known.issuperset(variables(d))
             )
             raise ValueError(
-                f"Cannot solve for values of dimension variables {sorted(wanted - known)}. We can only solve linear "
-                f"uni-variate constraints. Using the following polymorphic shapes specifications: {self.shown}. "
-                f"Unprocessed specifications: {left}."
+                f"export: the shapes {self.shown} do not tell the dimension variables {sorted(wanted - known)}. Each "
+                "needs a dimension that is a multiple of it plus what is known from others, as in 2*n + 1; open are "
+                f"{left}"
             )
         return found
 
@@ -67,8 +67,8 @@ class Solver:
 
         def fail(problem: str) -> ValueError:
             return ValueError(
-                f"Input shapes do not match the {problem} Using the following polymorphic shapes specifications: "
-                f"{self.shown}. Obtained dimension variables: {', '.join(obtained)}."
+                f"these arguments do not fit the shapes of the exported function, {self.shown}: {problem}"
+                + (f" ({'; '.join(obtained)})" if obtained else "")
             )
 
         for name, number in self.order:
@@ -78,24 +78,20 @@ class Solver:
             assert coefficient is not None
             factor, rest = (evaluate(e, values) for e in coefficient)
             if isinstance(factor, int) and factor == 0:
-                raise fail(f"polymorphic shapes specification. The factor of '{name}' in '{d}' is 0.")
+                raise fail(f"the factor of '{name}' in '{d}' is 0")
             value, remainder = divmod(size - rest, factor)
             if not (isinstance(remainder, int) and remainder == 0):
                 raise fail(
-                    f"polymorphic shapes specification. Division had remainder {remainder} when computing the value of "
-                    f"'{name}' from {where} (= {size})."
+                    f"{where} is {size}, of which '{d}' leaves a remainder of {remainder}, so no integer '{name}' fits"
                 )
             values[name] = value
-            obtained.append(f"'{name}' = {value} from specification '{d}' for dimension {where} (= {size})")
+            obtained.append(f"'{name}' is {value}, since {where} is {size} and stands for '{d}'")
             if not _holds(lambda value=value: value >= 1):
-                raise fail(f"polymorphic shapes specification. Expected value >= 1 for dimension variable '{name}'.")
+                raise fail(f"'{name}' would be {value}, and dimension variables are 1 or more")
         for where, d, argument, axis in self.specs:
             size, expected = shapes[argument][axis], evaluate(d, values)
             if size != expected:
-                raise fail(
-                    "polymorphic shapes specification. Found inconsistency between dimension size "
-                    f"{where} (= {size}) and the specification '{d}' (= {expected})."
-                )
+                raise fail(f"{where} is {size}, where '{d}' is {expected}")
         self._check_constraints(values, fail)
         return values
 
@@ -107,13 +103,11 @@ class Solver:
             if constraint.equal:
                 if not (isinstance(found, int) and found == 0):
                     raise fail(
-                        f"symbolic shape constraint {constraint.text}. Expected '{constraint.difference}' to be equal "
-                        f"to 0, but found {found}."
+                        f"the constraint {constraint.text} does not hold; '{constraint.difference}' is {found}, not 0"
                     )
             elif not _holds(lambda found=found: found >= 0):
                 raise fail(
-                    f"symbolic shape constraint {constraint.text}. Expected '{constraint.difference}' to be greater or "
-                    f"equal to 0, but found {found}."
+                    f"the constraint {constraint.text} does not hold; '{constraint.difference}' is {found}, below 0"
                 )
 
 

@@ -39,7 +39,9 @@ def symbolic_shape(
     (b, 2*n, 3)
     """
     if shape_spec is not None and not isinstance(shape_spec, str):
-        raise ValueError(f"polymorphic shape spec should be None or a string. Found {shape_spec!r}.")
+        raise ValueError(
+            f"symbolic_shape: argument 'shape_spec' is a text such as 'b, 2*n' or None, got {shape_spec!r}"
+        )
     return parse_shape("..." if shape_spec is None else shape_spec, _scope_of(constraints, scope), like)
 
 
@@ -47,7 +49,7 @@ def _scope_of(constraints: Sequence[str], scope: SymbolicScope | None) -> Symbol
     if scope is None:
         return SymbolicScope(constraints)
     if constraints:
-        raise ValueError("Cannot specify both a `scope` and `constraints`.")
+        raise ValueError("constraints belong to a scope: give them to SymbolicScope, or leave out 'scope'")
     return scope
 
 

@@ -115,8 +115,8 @@ def resize(
     image, shape = jnp.asarray(image), canonical_shape(shape, "resize: argument 'shape'")
     if len(shape) != image.ndim:
         raise ValueError(
-            "shape must have length equal to the number of dimensions of x; "
-            f" {shape} vs {image.shape}: resize: argument 'shape' has {len(shape)} sizes"
+            f"resize: argument 'shape' is {shape}, {len(shape)} sizes; the image has shape {image.shape} and needs "
+            f"{image.ndim}"
         )
     method = ResizeMethod.from_string(method) if isinstance(method, str) else method
     if method is ResizeMethod.NEAREST:
@@ -151,12 +151,12 @@ def scale_and_translate(
     image, shape = jnp.asarray(image), canonical_shape(shape, "scale_and_translate: argument 'shape'")
     if len(shape) != image.ndim:
         raise ValueError(
-            f"shape must have length equal to the number of dimensions of x;  {shape} vs {image.shape}: "
-            f"scale_and_translate: argument 'shape' has {len(shape)} sizes"
+            f"scale_and_translate: argument 'shape' is {shape}, {len(shape)} sizes; the image has shape {image.shape} "
+            f"and needs {image.ndim}"
         )
     method = ResizeMethod.from_string(method) if isinstance(method, str) else method
     if method is ResizeMethod.NEAREST:
-        raise ValueError("Nearest neighbor resampling is not currently supported for scale_and_translate.")
+        raise ValueError("scale_and_translate: argument 'method' must be one that interpolates, got nearest")
     check("scale_and_translate", ARRAY, image=image, scale=scale, translation=translation)
     axes = [d + image.ndim if d < 0 else d for d in spatial_dims]
     if len(set(axes)) != len(axes) or not all(0 <= d < image.ndim for d in axes):

@@ -269,7 +269,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     if not is_integer(axis):
         size = lax.axis_size(axis)
         if num_classes != size:
-            raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {num_classes} != {size}")
+            raise ValueError(
+                f"one_hot: argument 'num_classes' is {num_classes}, but the mapped axis '{axis}' has {size} places"
+            )
         return _is_at(x, lax.axis_index(axis), dtype=kind)
     ndim = x.ndim + 1
     if not -ndim <= axis < ndim:

@@ -71,9 +71,11 @@ def dot_product_attention(
             f"got {key.shape} and {value.shape}"
         )
     if n % k:
-        raise ValueError(f"The number of query heads must be a multiple of key/value heads, but got {n} vs {k}")
+        raise ValueError(
+            f"dot_product_attention: the {n} heads of query are not shared out evenly among the {k} of key and value"
+        )
     if mask is not None and jnp.asarray(mask).dtype != bool:
-        raise ValueError(f"mask dtype should be bool, but got {jnp.asarray(mask).dtype}")
+        raise ValueError(f"dot_product_attention: argument 'mask' must be of dtype bool, got {jnp.asarray(mask).dtype}")
 
     scale = 1.0 / math.sqrt(h) if scale is None else scale
     if isinstance(scale, complex):

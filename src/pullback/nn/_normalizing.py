@@ -25,7 +25,7 @@ def _axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
         if not hasattr(a, "__index__"):
             raise TypeError(f"{name}: argument 'axis' must be an integer, got {a!r}")
         if not -ndim <= a < ndim:
-            raise ValueError(f"{name}: axis {a} is out of bounds for array of dimension {ndim}")
+            raise ValueError(f"{name}: argument 'axis' names axis {a}, but x has {ndim} dimensions")
     return tuple(a % ndim for a in axes)
 
 
@@ -136,7 +136,7 @@ def standardize(
     others.
     """
     if algorithm not in ("fast", "stable"):
-        raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
+        raise ValueError(f"standardize: argument 'algorithm' is 'fast' or 'stable', got {algorithm!r}")
     check_arraylike("standardize", x, *(given for given in (mean, variance, where) if given is not None))
     x = _inexact(x)
     axes = _axes("standardize", axis, x.ndim)

@@ -118,8 +118,8 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
     axes = (*_axes(in_axis), *_axes(out_axis), *_axes(batch_axis))
     if in_axis == -2 and len(shape) <= 1:
         raise ValueError(
-            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis. "
-            "Must be at least 2D or specify in_axis explicitly."
+            f"weights of shape {tuple(shape)} have no axis -2, which in_axis says is that of the inputs; give them two "
+            "dimensions or more, or make the initializer with another in_axis"
         )
     if not all(-len(shape) <= a < len(shape) for a in axes):
         raise IndexError(f"axes {axes} of inputs, outputs and batches do not exist in weights of shape {tuple(shape)}")
@@ -192,9 +192,7 @@ def _by_variance(
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
                 "fan_geo_avg": _root(fan_in * fan_out)}  # fmt: skip
         if mode not in fans:
-            raise ValueError(
-                f"invalid mode for variance scaling initializer: {mode}; expected one of {', '.join(fans)}"
-            )
+            raise ValueError(f"{name}: argument 'mode' is one of {', '.join(fans)}, got {mode!r}")
         is_complex = dtypes.issubdtype(kind, np.complexfloating)
         fan = fans[mode]
         if isinstance(fan, Tracer):  # of symbolic dimensions, which are 1 at least
@@ -216,8 +214,7 @@ def _by_variance(
             deviation = jnp.sqrt(variance) / jnp.asarray(_CUT_REAL, kind)
             return out_placed("init", random.truncated_normal(key, -2, 2, shape, kind) * deviation, out_sharding)
         raise ValueError(
-            f"invalid distribution for variance scaling initializer: {distribution}; "
-            "expected normal, truncated_normal or uniform"
+            f"{name}: argument 'distribution' is normal, truncated_normal or uniform, got {distribution!r}"
         )
 
     return explained(init, INITIALIZERS, name)
@@ -256,7 +253,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         if len(shape) < 2:
-            raise ValueError("orthogonal initializer requires at least a 2D shape")
+            raise ValueError(f"orthogonal: weights have two dimensions or more, got shape {tuple(shape)}")
         columns = shape[column_axis]
         rows = math.prod(shape) // columns if columns else 0
         kind = _dtype(dtype)
@@ -280,9 +277,11 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         if len(shape) not in (3, 4, 5):
-            raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
+            raise ValueError(f"delta_orthogonal: weights have 3, 4 or 5 dimensions, got shape {tuple(shape)}")
         if shape[-1] < shape[-2]:
-            raise ValueError(f"`fan_in` must be less or equal than `fan_out`, got shape {tuple(shape)}.")
+            raise ValueError(
+                f"delta_orthogonal: shape {tuple(shape)} has more inputs (its axis -2) than outputs (its last)"
+            )
         kind = _dtype(dtype)
         centre = tuple((k - 1) // 2 for k in shape[:-2])
         matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])

@@ -104,7 +104,7 @@ def start_trace(
     folder.mkdir(parents=True, exist_ok=True)  # where that fails, it fails before a long program has run
     with _lock:
         if not spans.start():
-            raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
+            raise RuntimeError("start_trace: a trace is running; end it with stop_trace() first")
         options = profiler_options or ProfileOptions()
         _wanted = _Wanted(folder, create_perfetto_trace, create_perfetto_link, options)
 
@@ -210,6 +210,7 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
     """Write `device_memory_profile` to a file: `pprof -web memory.prof` shows it."""
     found = device_memory_profile(backend)
     Path(filename).write_bytes(found)
+
 
 _explain_all(globals())
 _add_pages(globals(), _PAGES)

@@ -31,8 +31,9 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
             sizes = shape if isinstance(shape, (list, tuple)) else (shape,)
             why = next((why for d in sizes if isinstance(d, Tracer) and (why := d.provenance())), "")
             raise TypeError(
-                f"{name}: argument 'shape' is {shape!r}. Shapes must be 1D sequences of concrete values of "
-                "integer type; under jit, mark what it comes from static (static_argnums)." + (why and f"\n{why}")
+                f"{name}: argument 'shape' is {shape!r}. Shapes must be 1D sequences: integers, known when "
+                "the function is traced; under jit, mark what it comes from static (static_argnums)."
+                + (why and f"\n{why}")
             ) from None
     if any(d < 0 for d in out):
         raise ValueError(f"{name}: argument 'shape' is {out}; dimensions must not be negative")

@@ -121,7 +121,7 @@ def gumbel_mode(name: str, mode: str | None) -> str:
     if mode is None:
         mode = "high" if config.value_of("jax_high_dynamic_range_gumbel") else "low"
     if mode not in ("low", "high"):
-        raise ValueError(f"{name}: Must provide valid mode for gumbel, got {mode!r}; expected 'low', 'high' or None")
+        raise ValueError(f"{name}: argument 'mode' is 'low', 'high' or None, got {mode!r}")
     return mode
 
 

@@ -36,7 +36,9 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     """
     impl, words, _ = open_key("poisson", key)
     if impl.name != "threefry2x32":
-        raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {impl.name}")
+        raise NotImplementedError(
+            f"poisson: argument 'key' must be of the generator threefry2x32, got one of {impl.name}"
+        )
     dtype = int_dtype("poisson", dtype)
     check_parameters("poisson", lam=lam)
     shape = batch_shape("poisson", shape, lam=np.shape(lam))
@@ -312,8 +314,8 @@ def categorical(
     prefix = shape[: len(shape) - len(batch)]
     if not replace and math.prod(prefix) > logits_shape[axis]:
         raise ValueError(
-            f"Number of samples without replacement ({math.prod(prefix)}) cannot exceed number of categories "
-            f"({logits_shape[axis]})."
+            f"categorical: {math.prod(prefix)} draws for argument 'shape', but {logits_shape[axis]} categories to draw "
+            "without replacement"
         )
     return out_placed(
         "categorical",
@@ -350,7 +352,10 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     axis = _axis("permutation", axis, max(ndim, 1))
     if ndim == 0:
         if not dtypes.issubdtype(dtypes.dtype_of(x), np.integer):
-            raise TypeError("x must be an integer or at least 1-dimensional")
+            raise TypeError(
+                f"permutation: argument 'x' is an integer or an array with axes, got a scalar of "
+                f"dtype {dtypes.dtype_of(x)}"
+            )
         return out_placed(
             "permutation",
             _shuffled_range(words, impl=impl, n=max(int(x), 0), dtype=dtypes.canonicalize_dtype(np.int64)),
@@ -363,7 +368,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
 
 def _axis(name: str, axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
-        raise ValueError(f"{name}: axis {axis} is out of bounds for array of dimension {ndim}")
+        raise ValueError(f"{name}: argument 'axis' is {axis}, but the array has {ndim} dimensions")
     return axis % ndim
 
 
@@ -435,7 +440,7 @@ def choice(
     """
     impl, words, _ = open_key("choice", key)
     if not isinstance(shape, Sequence):
-        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
+        raise TypeError(f"choice: argument 'shape' must be a sequence of integers, got {shape!r}")
     shape = shape_of("choice", shape)
     for name, value in (("a", a), ("p", p)):
         if isinstance(value, Sequence):
@@ -449,15 +454,15 @@ def choice(
     population = int(a) if scalar else np.shape(a)[axis]
     draws = math.prod(shape)
     if population <= 0 and draws > 0:
-        raise ValueError("a must be greater than 0 unless no samples are taken")
+        raise ValueError(f"choice: argument 'a' is {population}, from which {draws} samples cannot be drawn")
     if not replace and draws > population:
         raise ValueError(
-            f"Cannot take a larger sample (size {draws}) than population (size {population}) when 'replace=False'"
+            f"choice: {draws} samples without replacement from a population of {population}; use replace=True"
         )
     if p is not None and np.shape(p) != (population,):
         raise ValueError(
-            "p must be None or a 1D vector with the same size as a.shape[axis]. "
-            f"p has shape {np.shape(p)} and a.shape[axis] is {population}."
+            f"choice: argument 'p' gives each of the {population} elements a probability, so its shape is "
+            f"{(population,)}; got {np.shape(p)}"
         )
     if draws == 0:  # of this shape alone, as JAX has it
         return jnp.zeros(shape, dtypes.dtype_of(a))

@@ -247,7 +247,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     impl, words, _ = open_key("dirichlet", key)
     dtype = float_dtype("dirichlet", dtype)
     if np.ndim(alpha) < 1:
-        raise ValueError("dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0")
+        raise ValueError("dirichlet: argument 'alpha' must be a vector or several, got a scalar")
     shape = batch_shape("dirichlet", shape, **{"alpha.shape[:-1]": np.shape(alpha)[:-1]})
     return out_placed("dirichlet", _dirichlet(words, alpha, impl=impl, shape=shape, dtype=dtype), out_sharding)
 

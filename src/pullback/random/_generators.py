@@ -128,7 +128,7 @@ def generator(name: str) -> PRNGImpl:
     if name in implementations:
         return implementations[name]
     names = ", ".join(f'"{n}"' for n in implementations)
-    raise ValueError(f'unrecognized PRNG implementation "{name}". Did you mean one of: {names}?')
+    raise ValueError(f'no generator is called "{name}"; there are {names}')
 
 
 class PRNGSpec:

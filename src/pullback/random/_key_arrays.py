@@ -60,7 +60,7 @@ def resolve_impl(spec: Any) -> PRNGImpl:
         return spec._impl
     if isinstance(spec, str):
         return generator(spec)
-    raise TypeError(f"unrecognized type {type_shown(spec)} for specifying PRNG implementation.")
+    raise TypeError(f"a generator is named by a string, a PRNGSpec or a dtype of keys, got {type_shown(spec)}")
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDType:
@@ -117,13 +117,12 @@ class PRNGKeyArray(extended.ArrayOfWords):
     @api_boundary
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(
-            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) to "
-            "get its words."
+            f"keys of dtype {self.dtype} cannot be converted to NumPy; their words can: jax.random.key_data(keys)"
         )
 
     @api_boundary
     def __bool__(self) -> bool:
-        raise TypeError("key array cannot be converted to boolean.")
+        raise TypeError(f"keys of dtype {self.dtype} are neither true nor false")
 
     def __copy__(self) -> PRNGKeyArray:
         return self

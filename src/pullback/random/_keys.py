@@ -39,18 +39,18 @@ def _check_words(name: str, argument: str, words: Any, impl: PRNGImpl) -> None:
     """TypeError unless these are the words of keys of the generator."""
     missing = not all(hasattr(words, a) for a in ("ndim", "shape", "dtype"))
     if missing:
-        wrong = f"to have ndim, shape, and dtype attributes. Got {words}"
+        wrong = "is no array"
     elif words.ndim < 1:
-        wrong = f".ndim >= 1; got ndim={words.ndim}"
+        wrong = "has no dimension"
     elif tuple(words.shape[-1:]) != impl.key_shape:
-        wrong = f".shape to end with {impl.key_shape}; got shape={tuple(words.shape)} for impl={impl}"
+        wrong = f"has shape {tuple(words.shape)}, where keys of {impl.name} end in {impl.key_shape}"
     elif words.dtype != np.uint32:
-        wrong = f".dtype = uint32; got dtype={words.dtype}"
+        wrong = f"has dtype {words.dtype}, not uint32"
     else:
         return
     raise TypeError(
-        f"JAX encountered invalid PRNG key data: expected key_data{' ' * missing}{wrong}\n({name}: argument "
-        f"'{argument}' must be a key, as jax.random.key(seed) makes it, or uint32 words, got {shown(words)})"
+        f"{name}: argument '{argument}' {wrong}: invalid PRNG key data; give a key, as jax.random.key(seed) makes it, "
+        f"or its uint32 words, got {shown(words)}"
     )
 
 
@@ -100,7 +100,8 @@ def open_key(name: str, key: Any, *, single: bool = True) -> tuple[PRNGImpl, Any
     if single and words.ndim != (0 if is_typed(words) else 1):
         shape = tuple(key.shape)
         raise ValueError(
-            f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use jax.vmap for batching."
+            f"{name}: argument 'key' must be one key, got an array of keys of shape {shape}; jax.vmap takes them "
+            "one by one"
         )
     return impl, words, typed
 
@@ -127,7 +128,7 @@ def _of_seed(name: str, impl: PRNGImpl, seed: Any) -> Any:
 def _checked_seed(name: str, seed: Any) -> Any:
     """A scalar integer seed of a canonical dtype, with the offset that is set: of NumPy where it is not traced."""
     if is_typed(seed):
-        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+        raise TypeError(f"{name}: argument 'seed' must be an integer, got a key")
     offset = config.value_of("jax_random_seed_offset")
     if isinstance(seed, int) and not isinstance(seed, bool):
         if not -(2**63) <= seed < 2**63:
@@ -136,17 +137,17 @@ def _checked_seed(name: str, seed: Any) -> Any:
     if isinstance(seed, (bool, np.generic, np.ndarray)) and not np.ndim(seed):
         kind = np.asarray(seed).dtype
         if kind != np.bool_ and not dtypes.issubdtype(kind, np.integer):
-            raise TypeError(f"{name}: PRNG key seed must be an integer; got {seed!r} of type {kind}")
+            raise TypeError(f"{name}: argument 'seed' must be an integer, got {seed!r} of type {kind}")
         seed = np.asarray(seed).astype(dtypes.canonicalize_dtype(kind))
         return (seed + np.asarray(offset)).astype(seed.dtype) if offset else seed
     seed = jnp.asarray(seed)
     if seed.ndim:
         raise TypeError(
-            f"{name} accepts a scalar seed, but was given an array of shape {tuple(seed.shape)} != (). "
-            "Use jax.vmap for batching"
+            f"{name}: argument 'seed' must be one integer, got an array of shape {tuple(seed.shape)}; jax.vmap makes a "
+            "key of each"
         )
     if seed.dtype != bool and not dtypes.issubdtype(seed.dtype, np.integer):
-        raise TypeError(f"{name}: PRNG key seed must be an integer; got {seed!r}")
+        raise TypeError(f"{name}: argument 'seed' must be an integer, got {seed!r}")
     return seed + offset if offset else seed
 
 
@@ -235,8 +236,8 @@ def fold_in(key: Any, data: Any) -> Any:
     impl, words, typed = open_key("fold_in", key)
     if np.ndim(data):
         raise TypeError(
-            f"fold_in accepts a scalar, but was given an array of shape {tuple(np.shape(data))} != (). "
-            "Use jax.vmap for batching."
+            f"fold_in: argument 'data' must be one integer, got an array of shape {tuple(np.shape(data))}; jax.vmap "
+            "folds in each"
         )
     if isinstance(data, str) or np.iscomplexobj(data):
         raise TypeError(f"fold_in: argument 'data' must be an integer, got {shown(data)}")

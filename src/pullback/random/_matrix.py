@@ -45,15 +45,15 @@ def multivariate_normal(
         else dtypes.to_floating_dtype(dtypes.result_type(mean, cov))
     )
     if method not in ("svd", "eigh", "cholesky"):
-        raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}" + f", got {method!r}")
+        raise ValueError(f"multivariate_normal: argument 'method' is 'cholesky', 'eigh' or 'svd', got {method!r}")
     if len(mean_shape) < 1:
-        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
+        raise ValueError("multivariate_normal: argument 'mean' must be a vector or several, got a scalar")
     n = mean_shape[-1]
     if len(cov_shape) < 2:
-        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(cov_shape)}")
+        raise ValueError(f"multivariate_normal: argument 'cov' must be a matrix or several, got shape {cov_shape}")
     if cov_shape[-2:] != (n, n):
         raise ValueError(
-            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov_shape}."
+            f"multivariate_normal: argument 'cov' has shape {cov_shape}; means of {n} elements need {n} x {n} matrices"
         )
     shape = batch_shape(
         "multivariate_normal", shape, **{"mean.shape[:-1]": mean_shape[:-1], "cov.shape[:-2]": cov_shape[:-2]}

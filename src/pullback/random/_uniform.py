@@ -43,7 +43,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
         "bits",
     )
     if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtypes.itemsize_bits(dtype) < 8:
-        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
+        raise ValueError(f"bits: argument 'dtype' must be uint8, uint16, uint32 or uint64, got {dtype}")
     return out_placed(
         "bits", random_bits(impl, words, dtypes.itemsize_bits(dtype), shape_of("bits", shape)), out_sharding
     )
@@ -160,7 +160,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     shape = shape_of("randint", shape)
     dtype = dtypes.check_user_dtype_supported(int if dtype is None else dtype, "randint")
     if not dtypes.issubdtype(dtype, np.integer):
-        raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
+        raise TypeError(f"randint: argument 'dtype' must be one of integers, got {dtype}")
     default = dtypes.iinfo(dtypes.canonicalize_dtype(np.int64))
     for name, value in (("minval", minval), ("maxval", maxval)):
         if isinstance(value, (list, tuple)):
@@ -229,10 +229,10 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     """
     impl, words, _ = open_key("bernoulli", key)
     if mode not in ("low", "high"):
-        raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
+        raise ValueError(f"bernoulli: argument 'mode' is 'low' or 'high', got {mode!r}")
     dtype = dtypes.dtype_of(p)
     if not dtypes.issubdtype(dtype, np.floating):
-        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype}.")
+        raise TypeError(f"bernoulli: argument 'p' is a probability of a float dtype, got {dtype}")
     shape = batch_shape("bernoulli", shape, p=np.shape(p))
     return out_placed("bernoulli", _bernoulli(words, p, impl=impl, shape=shape, mode=mode), out_sharding)
 

@@ -123,11 +123,11 @@ class set_mesh:
     @api_boundary
     def __init__(self, mesh: Mesh | None) -> None:
         if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+            raise ValueError(f"set_mesh: argument 'mesh' must be a Mesh, with devices, got {type(mesh)}")
         if _core.is_tracing():
             raise ValueError(
-                "`set_mesh` can only be used outside of `jax.jit`, and of other transformations; inside, give the mesh "
-                "to shard_map, or use use_abstract_mesh"
+                "set_mesh: a function is being traced, where the mesh in force stays; call it before, or give the mesh "
+                "to shard_map or use_abstract_mesh"
             )
         self._mesh = mesh
         self._override = config.mesh_in_force(mesh)
@@ -146,7 +146,7 @@ class use_abstract_mesh:
     @api_boundary
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
-            raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
+            raise ValueError(f"use_abstract_mesh: argument 'mesh' must be an AbstractMesh, got {type(mesh)}")
         self._mesh = mesh
         self._override = config.mesh_in_force(mesh)
 
@@ -178,8 +178,8 @@ def get_mesh() -> Mesh:
     """The mesh with devices that is in force; one without axes where there is none. ValueError inside of jit."""
     if _core.is_tracing():
         raise ValueError(
-            "`get_mesh` can only be used outside of `jax.jit` and other transformations, where the mesh in force has "
-            "devices; inside, use jax.sharding.get_abstract_mesh()"
+            "get_mesh: a function is being traced, for no devices in particular; jax.sharding.get_abstract_mesh() "
+            "gives the mesh without them"
         )
     return mesh_in_force()
 

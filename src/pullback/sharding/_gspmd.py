@@ -37,11 +37,7 @@ def tile_indices(hlo_sharding: HloSharding, shape: Sequence[int], num_devices: i
         )
     for axis, (extent, count) in enumerate(zip(shape, parts, strict=True)):
         if extent % count:
-            raise IndivisibleError(
-                f"Sharding {hlo_sharding} implies that array axis {axis} is partitioned {count} times, but the "
-                f"dimension size is {extent} (full shape: {tuple(shape)}, per-dimension tiling factors: {parts} "
-                "should evenly divide the shape)"
-            )
+            raise IndivisibleError.of(hlo_sharding, shape, axis, parts)
     slices = [
         [slice(k * (n // count), (k + 1) * (n // count)) if count > 1 else slice(None) for k in range(count)]
         for n, count in zip(shape, parts, strict=True)
@@ -98,15 +94,14 @@ class GSPMDSharding(Sharding):
         return is_replicated(self._hlo_sharding)
 
     def check(self, shape: Sequence[int], what: str) -> None:
-        self._check_rank(shape, f"One of {what} is incompatible with its sharding annotation {self}: ")
+        self._check_rank(shape, f"one of {what}: ")
         self.devices_indices_map(shape)
 
     def _check_rank(self, shape: Sequence[int], before: str = "") -> None:
         rank = len(self._hlo_sharding.ways()[0])
         if len(shape) < rank:
             raise ValueError(
-                f"{before}Sharding {self} is only valid for values of rank at least {rank}, but was applied to a "
-                f"value of rank {len(shape)}"
+                f"{before}{self} takes arrays of rank at least {rank}, and this one has shape {tuple(shape)}"
             )
 
     @api_boundary
@@ -184,8 +179,7 @@ def specs_of(hlo_sharding: Any, mesh: Any) -> list[PartitionSpec]:
     for count, axes in zip(counts, names, strict=True):
         if math.prod(mesh.shape[name] for name in axes) != count:
             raise IndivisibleError(
-                f"shape={counts} is incompatible with mesh_shape={mesh.shape}: dim_size={count} is not the product of "
-                f"the sizes of axes {axes}."
+                f"tiles of {counts} are not made by whole axes of the mesh {mesh.shape}: {axes} do not make {count}"
             )
     spec: list[Any] = [axes if len(axes) > 1 else axes[0] if axes else None for axes in names]
     while spec and spec[-1] is None:

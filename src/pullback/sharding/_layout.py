@@ -38,8 +38,7 @@ class Layout:
         """ValueError unless it is of arrays with as many axes; `what` names the array."""
         if len(self.major_to_minor) != len(shape):
             raise ValueError(
-                f"One of {what} is incompatible with its layout annotation {self}: Length of major_to_minor and the "
-                f"rank of the value should match. Got major_to_minor={self.major_to_minor} and shape={tuple(shape)}"
+                f"one of {what} has shape {tuple(shape)}, but its layout {self} orders {len(self.major_to_minor)} axes"
             )
 
 
@@ -53,13 +52,13 @@ class Format:
     def __post_init__(self) -> None:
         if self.layout is not None and not isinstance(self.layout, (Layout, _Auto)):
             raise TypeError(
-                "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an "
-                f"instance of `Layout`. Got {self.layout} of type {type(self.layout)}"
+                f"Format: argument 'layout' is a Layout, Layout.AUTO or None, got {self.layout!r} of type "
+                f"{type(self.layout)}"
             )
         if self.sharding is not None and not hasattr(type(self.sharding), "device_set"):
             raise TypeError(
-                "Invalid value received for the sharding argument. Expected values are `None` or an instance of "
-                f"`Sharding`. Got {self.sharding} of type {type(self.sharding)}"
+                f"Format: argument 'sharding' is a Sharding or None, got {self.sharding!r} of type "
+                f"{type(self.sharding)}"
             )
         if isinstance(self.layout, Layout):
             self.with_sharding()
@@ -68,9 +67,8 @@ class Format:
         """The sharding; ValueError if there is none."""
         if self.sharding is None:
             raise ValueError(
-                f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please pass a "
-                "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding argument. Got "
-                "sharding None"
+                f"Format: beside the layout {self.layout}, argument 'sharding' must say on which devices, as a "
+                "NamedSharding or a SingleDeviceSharding does; got None"
             )
         return self.sharding
 

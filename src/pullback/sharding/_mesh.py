@@ -43,7 +43,7 @@ def _axis_names(cls: str, names: Any) -> tuple[Any, ...]:
         raise TypeError(f"{cls}: axis names must be a string or a sequence of them, got {names!r}")
     names = (names,) if isinstance(names, str) else tuple(names)
     if any(name is None for name in names):
-        raise ValueError(f"{cls} axis names cannot be None. Got: {names}")
+        raise ValueError(f"{cls}: an axis needs a name, got None in {names}")
     if len(set(names)) != len(names):
         raise ValueError(f"{cls}: axis names must differ, got {names}")
     return names
@@ -55,12 +55,12 @@ def _axis_types(cls: str, names: tuple[Any, ...], types: Any) -> tuple[AxisType,
     types = tuple(types) if isinstance(types, (tuple, list)) else (types,)
     if not all(isinstance(t, AxisType) for t in types):
         raise TypeError(
-            f"axis_types passed to {cls} must be of type `jax.sharding.AxisType`. "
-            f"Got {types} of type {tuple(map(type, types))}"
+            f"{cls}: argument 'axis_types' has an AxisType for each axis, got {types} of types "
+            f"{tuple(map(type, types))}"
         )
     if len(types) != len(names):
         raise ValueError(
-            f"Number of axis names should match the number of axis_types. Got axis_names={names} and axis_types={types}"
+            f"{cls}: {len(types)} axis_types, {types}, for the {len(names)} axes {names}; there is one for each axis"
         )
     return types
 
@@ -234,9 +234,8 @@ class Mesh(_Axes):
         self.axis_names = _axis_names("Mesh", axis_names)
         if self.devices.ndim != len(self.axis_names):
             raise ValueError(
-                "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
-                f"(`axis_names`), but got devices.ndim == {self.devices.ndim} and len(axis_names) == "
-                f"{len(self.axis_names)}."
+                f"Mesh: the array of devices has {self.devices.ndim} dimensions, of shape {self.devices.shape}, and "
+                f"each needs a name; argument 'axis_names' has {len(self.axis_names)}: {self.axis_names}"
             )
         for device in self.devices.flat if self.axis_names else ():
             if not hasattr(device, "platform"):
@@ -303,8 +302,8 @@ class Mesh(_Axes):
         from pullback.util import config
 
         warn_user(
-            "`with mesh:` context manager has been deprecated. Please use `with jax.set_mesh(mesh):`, which also says "
-            "to functions other than pjit which mesh is meant.",
+            "`with mesh:` context manager: pjit alone heeds it, and it is deprecated; `with jax.set_mesh(mesh):` says "
+            "to all functions which mesh is meant",
             DeprecationWarning,
         )
         entered = config.entered_mesh(self)

@@ -49,6 +49,14 @@ class DuplicateSpecError(Explained):
 class IndivisibleError(Explained, ValueError):
     """A dimension cannot be cut into as many equal parts as its sharding says."""
 
+    @classmethod
+    def of(cls, sharding: Any, shape: Sequence[int], axis: int, counts: Sequence[int]) -> IndivisibleError:
+        """The error for an axis of arrays of this shape; counts: into how many parts each axis is cut."""
+        return cls(
+            f"{sharding} cuts axis {axis} into {counts[axis]} parts, which do not evenly divide it: its size is "
+            f"{shape[axis]} (shape {tuple(shape)}, parts {tuple(counts)})"
+        )
+
 
 class UnspecifiedValue:
     """The type of UNSPECIFIED, which programs have where nobody said how a value is to lie."""
@@ -246,7 +254,9 @@ def _check_state(mesh: Any, spec: PartitionSpec) -> None:
     for argument in ("unreduced", "reduced"):
         for axis in getattr(spec, argument):
             if axis not in kinds:
-                raise ValueError(f"{argument} axis: {axis} of {spec} is not found in mesh: {tuple(mesh.axis_names)}.")
+                raise ValueError(
+                    f"{spec} says that axis {axis} is {argument}, which is not found in mesh {tuple(mesh.axis_names)}"
+                )
             if kinds[axis] is AxisType.Auto:
                 raise ValueError(
                     f"{argument} axes can only be Explicit or Manual, but {axis} of {spec} is Auto in mesh {mesh!s}"
@@ -280,16 +290,15 @@ class NamedSharding(Sharding):
         used = all_names_of(spec)
         for name in used:
             if name not in mesh.axis_names:
-                raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {tuple(mesh.axis_names)}.")
+                raise ValueError(f"{spec} cuts by axis {name}, which is not found in mesh {tuple(mesh.axis_names)}")
             if used.count(name) > 1:
                 raise DuplicateSpecError(
-                    "A single NamedSharding spec specification can map every mesh axis to at most one positional "
-                    f"dimension, but {spec} has duplicate entries for `{name}`"
+                    f"NamedSharding: {spec} has duplicate entries for `{name}`; an axis of the mesh cuts one dimension"
                 )
         if PartitionSpec.UNCONSTRAINED in spec and mesh.axis_types and AxisType.Auto not in mesh.axis_types:
             raise ValueError(
-                f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
-                f"{mesh.axis_types}"
+                f"NamedSharding: {spec} leaves a dimension to the compiler (P.UNCONSTRAINED), but the mesh has no axis "
+                f"of type Auto: {mesh.axis_types}"
             )
         put("_hash", hash((mesh, spec, self.memory_kind)))
 
@@ -298,7 +307,7 @@ class NamedSharding(Sharding):
 
     def _concrete(self, attribute: str) -> Mesh:
         if isinstance(self.mesh, AbstractMesh):
-            raise ValueError(f"{attribute} is not implemented for `jax.sharding.AbstractMesh`.")
+            raise ValueError(f"{attribute} needs a mesh with devices, got {self.mesh}, an AbstractMesh")
         return self.mesh
 
     @functools.cached_property
@@ -348,9 +357,8 @@ class NamedSharding(Sharding):
     def check(self, shape: Sequence[int], what: str) -> None:
         if len(self.spec) > len(shape):
             raise ValueError(
-                f"One of {what} is incompatible with its sharding annotation {self}: Sharding {self} is only valid for "
-                f"values of rank at least {len(self.spec)}, but was applied to a value of rank {len(shape)}"
-                f"{'' if shape else ' (the spec of a scalar is P())'}"
+                f"{self} is said of one of {what}, but takes arrays of rank at least {len(self.spec)}, and this one "
+                f"has shape {tuple(shape)}{'' if shape else ' (the spec of a scalar is P())'}"
             )
         self._check_extents(shape)
 
@@ -364,11 +372,7 @@ class NamedSharding(Sharding):
         for axis, (part, extent) in enumerate(zip(self.spec, shape, strict=False)):
             if extent % self._count(part):
                 counts = self._counts(len(shape))
-                raise IndivisibleError(
-                    f"Sharding {self} implies that array axis {axis} is partitioned {counts[axis]} times, but the "
-                    f"dimension size is {extent} (full shape: {tuple(shape)}, per-dimension tiling factors: {counts} "
-                    "should evenly divide the shape)"
-                )
+                raise IndivisibleError.of(self, shape, axis, counts)
 
     def _numbers(self, ndim: int) -> list[tuple[Any, tuple[int, ...]]]:
         """(device, number of its part along each dimension)."""

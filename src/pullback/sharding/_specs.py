@@ -45,8 +45,8 @@ class PartitionSpec:
             put(self, "reduced", _checked("reduced", reduced, self.partitions))
             if self.unreduced & self.reduced:
                 raise ValueError(
-                    "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got "
-                    f"unreduced: {self.unreduced} and reduced: {self.reduced}"
+                    f"PartitionSpec: axes {self.unreduced & self.reduced} are in both 'unreduced' and 'reduced'; an "
+                    "axis is one of the two"
                 )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -127,14 +127,11 @@ def _made(partitions: tuple[Any, ...], unreduced: frozenset, reduced: frozenset)
 def _checked(argument: str, names: Any, partitions: tuple[Any, ...]) -> frozenset:
     """The axes of `unreduced` or `reduced`; an error for what they cannot be."""
     if not isinstance(names, (set, frozenset)):
-        raise TypeError(f"{argument} argument of PartitionSpec should of type `frozenset` or `set`. Got type {names}")
+        raise TypeError(f"PartitionSpec: argument '{argument}' must be a set of names of axes, got {names!r}")
     if None in names:
-        raise ValueError(f"{argument} cannot contain None. All elements in {argument} should refer to the mesh axes.")
+        raise ValueError(f"PartitionSpec: argument '{argument}' has names of axes, got None among {names}")
     if any(name in names for part in partitions for name in names_of(part)):
-        raise ValueError(
-            f"partitions cannot overlap with {argument} axes passed to PartitionSpec. Got partitions: {partitions} and "
-            f"{argument} axes: {frozenset(names)}"
-        )
+        raise ValueError(f"PartitionSpec: {partitions} cuts dimensions by axes that are {argument}, {frozenset(names)}")
     return frozenset(names)
 
 

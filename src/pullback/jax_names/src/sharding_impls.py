@@ -114,7 +114,7 @@ def check_replicated_trailing_dims(sharding: Any, logical_shape: Sequence[int], 
     ndim = len(logical_shape)
     parts = sharding.shard_shape([*[_WIDE] * (ndim + len(dtype.base_shape))])[ndim:]
     if any(n != _WIDE for n in parts):
-        raise AssertionError(f"The trailing dims of extended dtypes should be replicated. Got sharding: {sharding}")
+        raise AssertionError(f"{sharding} cuts the words of single elements of {dtype}")
 
 
 _WIDE = 1 << 20  # of a dimension that any mesh cuts evenly
@@ -135,17 +135,17 @@ def prepare_axis_resources(axis_resources: Any, arg_name: str, allow_unconstrain
     for leaf in tree_leaves(axis_resources):
         if not isinstance(leaf, (PartitionSpec, Sharding)):
             raise TypeError(
-                f"{arg_name} leaf specifications are expected to be PartitionSpec instances or None, but got {leaf}"
+                f"argument '{arg_name}' is a tree of PartitionSpec, of shardings or of None, got {leaf!r} in it"
             )
         spec = leaf if isinstance(leaf, PartitionSpec) else getattr(leaf, "spec", PartitionSpec())
         if PartitionSpec.UNCONSTRAINED in spec and not allow_unconstrained_dims:
-            raise ValueError(f"Unconstrained dims are not allowed when passed to {arg_name}: {leaf}")
+            raise ValueError(f"argument '{arg_name}' must say how each dimension lies, but {leaf} leaves some open")
         used = [name for part in spec for name in names_of(part)]
         for name in used:
             if used.count(name) > 1:
                 raise DuplicateSpecError(
-                    f"A single {arg_name} specification can map every mesh axis to at most one positional dimension, "
-                    f"but {leaf} has duplicate entries for `{name}`"
+                    f"argument '{arg_name}': {leaf} has duplicate entries for `{name}`; an axis of "
+                    "the mesh cuts one dimension"
                 )
     return axis_resources
 

@@ -101,16 +101,16 @@ def test_errors():
         return x
 
     x = np.ones(3, np.float32)
-    with pytest.raises(AttributeError, match="No batching rule defined for custom_vmap function f using def_vmap"):
+    with pytest.raises(AttributeError, match="No batching rule defined for f: "):
         jax.vmap(f)(x)
     f.def_vmap(lambda size, batched, x: x)
     with pytest.raises(TypeError, match="must give a pair"):
         jax.vmap(f)(x)
     f.def_vmap(lambda size, batched, x: ((x, x), True))
-    with pytest.raises(ValueError, match="structure of output returned by custom vmap rule"):
+    with pytest.raises(ValueError, match="the results of its rule are"):
         jax.vmap(f)(x)
     f.def_vmap(lambda size, batched, x: (x, (True, True)))
-    with pytest.raises(ValueError, match="output batching specification"):
+    with pytest.raises(ValueError, match="says which are mapped in another"):
         jax.vmap(f)(x)
     f.def_vmap(lambda size, batched, x: (x.sum(), True))
     with pytest.raises(ValueError, match="expected a leading axis of size 3"):
@@ -120,7 +120,7 @@ def test_errors():
     def named(x, *, k):
         return x * k
 
-    with pytest.raises(TypeError, match="could not be resolved to positional-only arguments"):
+    with pytest.raises(TypeError, match="could not be resolved to positions"):
         named(1.0, k=2)
     with pytest.raises(TypeError, match="unexpected keyword"):
         f(1.0, k=2)

@@ -38,10 +38,10 @@ def with_vjp(change):
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("made", [with_jvp, with_vjp])
 def test_rules_of_other_types(made, wrong, inside):
-    with pytest.raises(TypeError, match=r"Custom (JVP rule|VJP fwd rule)"):
+    with pytest.raises(TypeError, match=r"(?i)custom[ _](jvp|vjp).*rule"):
         jax.jvp(lambda x: INSIDE[inside](made(WRONG[wrong]), x), (X,), (X,))
     if inside != "while":
-        with pytest.raises(TypeError, match=r"Custom (JVP rule|VJP fwd rule)"):
+        with pytest.raises(TypeError, match=r"(?i)custom[ _](jvp|vjp).*rule"):
             jax.grad(lambda x: jnp.sum(INSIDE[inside](made(WRONG[wrong]), x)))(X)
 
 

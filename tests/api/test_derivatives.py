@@ -58,7 +58,7 @@ def test_forward_and_backward_as_two_functions():
     forward, backward = jax.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
     out, residuals = forward(2.0, 3.0)
     assert out == 6 and tuple(map(float, backward(residuals, 1.0))) == (3, 2)
-    with pytest.raises(ValueError, match="positional arguments"):
+    with pytest.raises(ValueError, match="at least 3 positional arguments"):
         jax.fwd_and_bwd(lambda x, y: x * y, argnums=2, jitted=False)[0](1.0, 2.0)
     forward, backward = jax.fwd_and_bwd(lambda x: (x**2, "aux"), argnums=0, has_aux=True, jitted=False)
     out, residuals, aux = forward(3.0)
@@ -141,7 +141,7 @@ def test_mistakes_in_rules():
     with pytest.raises(ValueError, match="2 arguments, but 1 rules"):
         jax.grad(g)(1.0, 2.0)
     g.defjvp(lambda primals, tangents: (primals[0], 1))
-    with pytest.raises(TypeError, match=r"Expected f32\[\].*got i32\[\]"):
+    with pytest.raises(TypeError, match=r"tangent i32\[\]; its tangent must be f32\[\]"):
         jax.grad(g)(1.0, 2.0)
 
 
@@ -216,7 +216,7 @@ def test_none_in_cotangents_of_trees():
     given = {"a": 2.0, "b": (3.0, 4.0), "c": None}
     assert jax.tree.map(float, jax.grad(f)(given)) == {"a": 3.0, "b": (0.0, 0.0), "c": None}
     f.defvjp(fwd, lambda tree, g: ({"a": g, "b": (g,), "c": None},))
-    with pytest.raises(TypeError, match="must produce an output with the container"):
+    with pytest.raises(TypeError, match="the bwd rule of f returned the structure"):
         jax.grad(f)(given)
 
 

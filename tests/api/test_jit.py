@@ -251,7 +251,7 @@ def test_device_get_and_formats_of_traced_values():
 @pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.checkpoint, jax.make_jaxpr])
 def test_results_that_are_no_arrays_are_named(transform):
     with pytest.raises(
-        TypeError, match=r"function answer at .*test_jit.py:\d+ traced for \w+ returned .*'str'.* component \['b'\]"
+        TypeError, match=r"\w+: the result of answer at .*test_jit.py:\d+ has .* component \['b'\]; .*'str'"
     ):
 
         def answer(x):

@@ -26,7 +26,7 @@ def test_stages():
     assert spread.input_shardings == ((CUT,), {}) and spread(np.arange(8.0, dtype="float32")).sharding == CUT
     for compiled in (spread, plain):
         for _ in range(2):
-            with pytest.raises(ValueError, match="disagree with the shardings of arguments"):
+            with pytest.raises(ValueError, match="lie elsewhere than the compiled function"):
                 compiled(ON1)
     assert jax.eval_shape(f, XS).sharding is None
     with pytest.raises(ValueError, match=r"calculated from array shardings.*\[0, 1, 2, 3\] .*\[0\]"):
@@ -211,12 +211,12 @@ def test_arrays_say_the_layout_that_they_were_given():
     took = jax.jit(lambda x: x + 1, in_shardings=Format(turned, place))
     for _ in range(3):
         np.testing.assert_array_equal(took(y), x + 1)
-        with pytest.raises(ValueError, match="does not match the layout on the respective arg"):
+        with pytest.raises(ValueError, match="does not match the layout of"):
             took(jax.device_put(x, D[0]))
     compiled = took.lower(jax.ShapeDtypeStruct((4, 2), x.dtype)).compile()
     assert compiled.input_formats[0][0].layout == Layout((1, 0), ()) and compiled.output_formats.layout == rows
     assert jax.jit(jnp.sin).lower(y).compile().input_formats[0][0].layout == y.format.layout
-    with pytest.raises(ValueError, match="input layouts that disagree"):
+    with pytest.raises(ValueError, match="another order in memory"):
         compiled(jax.device_put(x, D[0]))
     struct = jax.ShapeDtypeStruct((4, 2), x.dtype, sharding=Format(turned, place))
     assert struct.format.layout == turned and struct.update(shape=(2, 4)).format.layout == turned
@@ -252,7 +252,7 @@ def test_programs_over_meshes_without_devices_get_them_when_they_are_compiled():
         assert jax.jit(jnp.sin).lower(jax.ShapeDtypeStruct((8,), float, sharding=place)).compile()(XS).sharding == CUT
     with pytest.raises(RuntimeError, match="device_assignment cannot be `None`"):
         lowered.compile()
-    with pytest.raises(ValueError, match="size of abstract mesh 4"):
+    with pytest.raises(ValueError, match=r"size of abstract mesh .* is 4, but"):
         lowered.compile(device_assignment=(D[0],))
     with pytest.raises(ValueError, match="Passing lowering_platforms"):
         traced.lower()

@@ -194,7 +194,7 @@ def test_compiled_functions_refuse_other_types_and_name_all_of_them():
     assert "unused" not in str(error.value)
     with pytest.raises(TypeError, match=r"at args\[1\].*symmetric difference of key sets: \{'unused'\}"):
         compiled(ARGS[0], {"w": W}, k=2.0)
-    with pytest.raises(TypeError, match=r"input pytree does not match(.|\n)*at kwargs"):
+    with pytest.raises(TypeError, match=r"compiled with input pytree(.|\n)*at kwargs"):
         compiled(*ARGS)
     with pytest.raises(TypeError, match="not a valid JAX type"):
         compiled(object(), ARGS[1], k=2.0)
@@ -211,7 +211,7 @@ def test_types_stand_for_arguments_ahead_of_a_call_only():
         compiled = f.lower(given, 2.0).compile()
         np.testing.assert_array_equal(compiled({"a": np.ones(2, np.float32)}, 2.0), [3, 3])
         assert f.trace(given, 2.0).jaxpr.in_avals[0].shape == (2,)
-        with pytest.raises(TypeError, match=r"passed at path d\['a'\].*not a valid JAX type"):
+        with pytest.raises(TypeError, match=r": at path d\['a'\].*not a valid JAX type"):
             f(given, 2.0)
     aval = jax.core.ShapedArray((2,), np.dtype("float32"))
     assert jax.api_util.shaped_abstractify(aval) is aval

@@ -175,7 +175,7 @@ TABLE = [
     (lambda: jax.jit(lambda s: s)("text"), TypeError, ["'text'", "<class 'str'>", "is not a valid JAX type"]),
     (lambda: jax.grad(lambda m: m.w)(Model(1.0)), TypeError, ["grad: argument [0]", *CLASS]),
     (lambda: jax.vmap(lambda m: m.w)(Model(X)), TypeError, ["vmap: argument m", *CLASS]),
-    (lambda: jax.jit(Model)(1.0), TypeError, ["returned a value of type", "Model(w)", "is not a valid JAX type"]),
+    (lambda: jax.jit(Model)(1.0), TypeError, ["jit: the result of Model", "Model(w)", "is not a valid JAX type"]),
     (lambda: Method().scaled(1.0), TypeError, ["argument to scaled", "at path self", "is not a valid JAX type"]),
     # bool of a tracer
     (

@@ -235,7 +235,7 @@ def test_shapes_without_values_where_arrays_are_made():
     for f in (lambda: jnp.zeros((a, 2)), lambda: jnp.arange(a), lambda: jnp.broadcast_to(1.0, (a,))):
         with pytest.raises(NotImplementedError, match=r"primitive '\w+' would give .*test_symbolic.py"):
             f()
-    with pytest.raises(TypeError, match="passed at path x"):  # the type of an argument is none
+    with pytest.raises(TypeError, match="at path x"):  # the type of an argument is none
         jax.jit(lambda x: x + 1)(spec)
     for f in (
         lambda: jax.jit(lambda x: x + 1).lower(spec).compile(),

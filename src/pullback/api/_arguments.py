@@ -41,7 +41,9 @@ def named_after(wrapper: Callable, fun: Callable) -> Callable:
 def check_tracing(fun: Any) -> None:
     """RuntimeError where nothing new may be traced."""
     if config.config.jax_no_tracing:
-        raise RuntimeError(f"re-tracing function {located(fun)} for `jit`, but 'no_tracing' is set")
+        raise RuntimeError(
+            f"jit: 'no_tracing' is on, so {located(fun)} is not traced; call it once before, with such arguments"
+        )
 
 
 def check_callable(transformation: str, fun: Any) -> None:
@@ -144,12 +146,9 @@ def check_leaf(leaf: Any, function: str, path: str) -> Any:
 def no_array(leaf: Any, function: str, path: str) -> TypeError:
     """The error for an argument's leaf that is no array."""
     return TypeError(
-        f"Error interpreting argument to {function} as an abstract array. The problematic value is "
-        f"{str(leaf)[:80]!r} of type {type_shown(leaf)}, passed at path {path}; {type_shown(leaf)} is not a valid "
-        "JAX type. "
-        "This typically means that a jit-wrapped function was called with a non-array argument: make it an array, "
-        "mark it as static with static_argnums or static_argnames, or register its class as a pytree node "
-        "(jax.tree_util.register_pytree_node_class)."
+        f"Error interpreting argument to {function}: at path {path} is {str(leaf)[:80]!r} of type {type_shown(leaf)}. "
+        "It is not a valid JAX type: make it an array or a number, declare the argument static (static_argnums, "
+        "static_argnames of jit), or make the class a tree of arrays (jax.tree_util.register_pytree_node_class)."
         + (" Of a method, 'self' is an argument like the others." if path == "self" else "")
     )
 
@@ -226,9 +225,8 @@ class Positions:
         # Keyword-only defaults are the function's own: they are not handed on.
         if named := [k for k in bound.kwargs if k in kwargs]:
             raise TypeError(
-                f"The input arguments to the {self._decorator}-decorated function {name} could not be resolved to "
-                "positional-only arguments. Binding failed with the error:\nThe following keyword arguments could not "
-                f"be resolved to positions: {', '.join(named)}"
+                f"{self._decorator}: {name} is called with keywords that could not be resolved to positions: "
+                f"{', '.join(named)}. Its rules take arguments by position alone, so let none be keyword-only"
             )
         return bound.args
 
@@ -248,8 +246,8 @@ def checked_leaves(transformation: str, what: str, tree: Any, paths: Callable[[]
         except TypeError:
             path = keystr(tree_flatten_with_path(tree)[0][i][0]) if paths is None else paths()[i]
             raise TypeError(
-                f"{transformation}: {f'{what}{path}'.strip()} is {str(leaf)[:80]!r} of type {type_shown(leaf)}, which "
-                f"is not a valid JAX type; {REGISTER}"
+                f"{transformation}: {f'{what}{path}'.strip()} is {str(leaf)[:80]!r}; its type, {type_shown(leaf)}, is "
+                f"not a valid JAX type; {REGISTER}"
             ) from None
         arrays.append(leaf if aval.dtype == dtypes.float0 else hooks.asarray(leaf))
     return arrays, treedef
@@ -269,8 +267,8 @@ def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[A
             if transformation in ("jit", "checkpoint"):  # who stages it says more
                 continue
             raise ValueError(
-                f"function {function_name(fun)} transformed by {transformation} returned a mutable array reference of "
-                f"type {leaf.ref_aval}, but mutable array references cannot be returned; return its value, ref[...]"
+                f"{transformation}: {function_name(fun)} gives back a reference, {leaf.ref_aval}; mutable array "
+                "references cannot be returned from what is transformed: return its value, ref[...]"
             )
         if hasattr(leaf, "aval") and not (transformation == "jit" and getattr(leaf, "is_only_a_type", False)):
             continue
@@ -283,9 +281,9 @@ def flatten_result(out: Any, fun: Callable, transformation: str) -> tuple[list[A
             code = getattr(fun, "__code__", None)
             line = f" at {code.co_filename}:{code.co_firstlineno}" if code is not None else ""
             raise TypeError(
-                f"function {function_name(fun)}{line} traced for {transformation} returned a value of type "
-                f"{type_shown(leaf)}"
-                f"{f' at output component {path}' if path else ''}, which is not a valid JAX type: {str(leaf)[:80]!r}"
+                f"{transformation}: the result of {function_name(fun)}{line} has {str(leaf)[:80]!r}"
+                f"{f' at output component {path}' if path else ''}; its type, {type_shown(leaf)}, is not a valid JAX "
+                "type"
             ) from None
     return leaves, tree
 
@@ -314,8 +312,8 @@ def argument_positions(name: str, argnums, count: int) -> list[int]:
         # As functions of one index are refused, and as those that look the names of arguments up.
         of_one_index = name.rpartition(".")[2] in ("grad", "value_and_grad")
         raise (TypeError if of_one_index and not negative else ValueError)(
-            f"differentiating with respect to argnums={argnums} requires at least {highest + 1} positional arguments "
-            f"to be passed by the caller, but got only {count} positional arguments."
+            f"{name}: argnums={argnums} needs at least {highest + 1} positional arguments, the call has {count}; "
+            "arguments given by name are not counted"
         )
     nums = [n + count if n < 0 else n for n in nums]
     if len(set(nums)) != len(nums):
@@ -340,18 +338,18 @@ def check_inputs(name, leaves, holomorphic, allow_int, call):
 def _refusal(name, dtype, holomorphic, allow_int) -> str | None:
     """Why inputs of a dtype cannot be differentiated; None if they can."""
     if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
-        return f"{name} with holomorphic=True requires inputs with complex dtype, but got {dtype}."
+        return f"{name} with holomorphic=True requires inputs with complex dtype; this one has {dtype}."
     if dtypes.is_extended(dtype) or dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
         if not allow_int:
+            float0 = "" if name == "jacfwd" else ", or let its gradient be float0 with allow_int=True"
             return (
-                f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
-                f"got {dtype}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+                f"{name} requires real- or complex-valued inputs, of floating point; a {dtype} has no gradient. "
+                f"Convert it, or leave it out of argnums{float0}."
             )
     elif name == "jacfwd" and not holomorphic and not dtypes.issubdtype(dtype, np.floating):
         return (
-            f"{name} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {dtype}. "
-            "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
-            "involving complex inputs or integer inputs, use jax.jvp directly."
+            f"{name} requires real-valued inputs; one is {dtype}. If the function is holomorphic, say "
+            "holomorphic=True; else take its derivative along chosen directions with jax.jvp."
         )
     return None
 
@@ -377,17 +375,16 @@ def check_output_dtype(name, out, holomorphic):
     dtype = typeof(out).dtype
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {dtype}.")
+            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype; this one has {dtype}.")
     elif dtypes.issubdtype(dtype, np.complexfloating):
         raise TypeError(
-            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. "
-            "For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions "
-            "involving complex outputs, use jax.vjp directly."
+            f"{name} requires real-valued outputs; the function's is {dtype}. If the function is holomorphic, say "
+            "holomorphic=True; else return a real number (jnp.real, jnp.abs), or give cotangents to jax.vjp's function."
         )
     elif not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(
-            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {dtype}. "
-            "For differentiation of functions with integer outputs, use jax.vjp directly."
+            f"{name} requires real-valued outputs; the function's is {dtype}, which has no derivative. Convert it to "
+            "floating point, return it as auxiliary data (has_aux=True), or take jax.vjp."
         )
 
 
@@ -402,12 +399,11 @@ def check_tangent(name, aval, tangent):
     have, want = typeof(tangent), tangent_aval(aval)
     if have.dtype != want.dtype:
         raise TypeError(
-            f"primal and tangent arguments to jax.{name} do not match; dtypes must be equal, or in case of int/bool "
-            f"primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and so expected tangent "
-            f"dtype {want.dtype}, but got tangent dtype {have.dtype} instead."
+            f"{name}: the tangent of a primal of dtype {aval.dtype} must have dtype {want.dtype}, got {have.dtype} "
+            "(integers and booleans have float0 tangents, all others those of their own dtype)"
         )
     if have.shape != want.shape:
         raise ValueError(
-            f"{name} called with different primal and tangent shapes; Got primal shape {aval.shape} and tangent "
-            f"shape as {have.shape}"
+            f"{name}: different primal and tangent shapes: {aval.shape} and {have.shape}; each tangent has the shape "
+            "of its primal"
         )

@@ -26,8 +26,9 @@ def check_tree(compiled: PyTreeDef, given: PyTreeDef, has_static: bool) -> None:
     ]
     static = "\n(static arguments are left out in the call)" if has_static else ""
     raise TypeError(
-        "Function compiled with input pytree does not match the input pytree it was called with. There are "
-        f"{len(errors)} mismatches, including:\n" + "\n".join(errors) + static
+        f"Function compiled with input pytree of another structure than this call's; {len(errors)} places differ:\n"
+        + "\n".join(errors)
+        + static
     )
 
 
@@ -41,9 +42,9 @@ def check_types(names: Sequence[str], avals: Sequence[Any], leaves: Sequence[Any
     ]
     if lines:
         raise TypeError(
-            "Argument types differ from the types for which this computation was compiled; call the jitted function "
-            "itself, which compiles for new types, or convert the arguments. (Another jax_enable_x64 than at compile "
-            "time changes types, too.) The mismatches are:\n" + "\n".join(lines)
+            "Argument types differ from those of the compiled function; call the jitted function itself, which "
+            "compiles for new types, or convert the arguments. (Another jax_enable_x64 than at compile time changes "
+            "types, too.) These differ:\n" + "\n".join(lines)
         )
 
 
@@ -63,8 +64,8 @@ def check_shardings(names: Sequence[str], shardings: Sequence[Any], leaves: Sequ
     ]
     if lines:
         raise ValueError(
-            "Computation was compiled for input shardings that disagree with the shardings of arguments passed to it. "
-            f"Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
+            f"{len(lines)} arguments lie elsewhere than the compiled function takes them; move them with "
+            "jax.device_put to the required sharding:\n" + "\n".join(lines)
         )
 
 
@@ -79,6 +80,6 @@ def check_layouts(names: Sequence[str], layouts: Sequence[Any], leaves: Sequence
     ]
     if lines:
         raise ValueError(
-            "Computation was compiled for input layouts that disagree with the layouts of arguments passed to it. "
-            f"Here are the {len(lines)} mismatches:\n" + "\n".join(lines)
+            f"{len(lines)} arguments have another order in memory than the compiled function takes; give them the "
+            "required layout with jax.device_put and a Format:\n" + "\n".join(lines)
         )

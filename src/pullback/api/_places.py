@@ -38,8 +38,8 @@ def _without_layout(given: Any) -> Any:
     """The sharding of a Format; other leaves as they are. ValueError for a layout by itself."""
     if isinstance(given, Layout) or given is Layout.AUTO:
         raise ValueError(
-            "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping this "
-            f"device-local layout and pass that to `jit` instead. Got {given}"
+            f"jit takes no device-local layouts directly, got {given}; say Format(layout, sharding), which names the "
+            "devices, too"
         )
     return given.sharding if isinstance(given, Format) else None if given is UNSPECIFIED else given
 
@@ -68,17 +68,18 @@ class Wanted:
             for leaf in tree_leaves(tree):
                 if not isinstance(leaf, (Sharding, PartitionSpec)):
                     raise TypeError(
-                        f"{argument} leaf specifications are expected to be PartitionSpec instances or None, but got "
-                        f"{leaf}"
+                        f"{argument}: leaves must be shardings, PartitionSpec instances or None, got {leaf!r}"
                     )
                 spec = leaf if isinstance(leaf, PartitionSpec) else getattr(leaf, "spec", ())
                 if PartitionSpec.UNCONSTRAINED in spec:
-                    raise ValueError(f"Unconstrained dims are not allowed when passed to {argument}: {leaf}")
+                    raise ValueError(f"{argument}: Unconstrained dims are not allowed here, got {leaf}")
             if tree is not None and (device is not None or backend is not None):
-                raise ValueError(f"If backend or device is specified on jit, then {argument} should not be specified.")
+                raise ValueError(
+                    f"jit: {argument} says where arrays lie, and so does 'device' or 'backend'; leave one of them out"
+                )
         if device is not None and backend is not None:
             raise ValueError(
-                f"can't specify both a device and a backend for jit, got device={device} and backend={backend!r}"
+                f"jit takes one of 'device' and 'backend', got both a device and a backend: {device}, {backend!r}"
             )
         if isinstance(device, str):  # quimb names a platform
             device, backend = None, device
@@ -117,8 +118,8 @@ class Wanted:
             return None
         if isinstance(mesh := current_mesh(), Mesh) and not mesh.empty:
             raise ValueError(
-                "Mesh context manager should not be used with jit when backend or device is also specified as an "
-                f"argument to jit: {mesh} is in force"
+                f"jit: 'device' or 'backend' names one device, but {mesh} is in force; call it outside of the mesh, or "
+                "say in_shardings and out_shardings instead"
             )
         return SingleDeviceSharding(devices(self.backend)[0] if self.device is None else self.device)
 
@@ -182,9 +183,8 @@ def _meant(given: Any, api: str, argument: str, x: Any, what: Callable[[], str])
         given = on_current_mesh(
             given,
             RuntimeError(
-                f"{api} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}. You "
-                "can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
-                f"{argument} and then the mesh context manager is not required."
+                f"{api} requires a non-empty mesh for the PartitionSpec {given} in {argument}, and none is in force: "
+                "call it under jax.set_mesh(mesh), or name the mesh in a NamedSharding(mesh, spec)"
             ),
         )
     if isinstance(given, NamedSharding) and isinstance(given.mesh, AbstractMesh):
@@ -221,18 +221,17 @@ def check_arguments(leaves: Sequence[Any], wanted: Sequence[Any]) -> None:
             continue
         if isinstance(x, np.ndarray) and not s.is_fully_addressable and not s.is_fully_replicated:
             raise ValueError(
-                "Passing non-trivial shardings for numpy inputs is not allowed. To fix this error, either specify a "
-                "replicated sharding explicitly or use `jax.make_array_from_process_local_data(...)` to convert your "
-                "host local numpy inputs to a jax.Array which you can pass to jit. If the numpy input is the same on "
-                "each process, then you can use `jax.make_array_from_callback(...)` to create a `jax.Array` which you "
-                f"can pass to jit. Got arg shape: {x.shape}, arg value: {x}"
+                f"jit: non-trivial shardings for numpy inputs of several processes are ambiguous: {s} cuts an array of "
+                f"shape {x.shape} over devices of other processes. Make it a jax.Array first: from each process's own "
+                "rows with jax.make_array_from_process_local_data, or, where all processes hold all of it, with "
+                f"jax.make_array_from_callback; or replicate it. The value is {x}"
             )
         if not isinstance(place, (Device, Sharding)) or (isinstance(place, Device) and s.num_devices == 1):
             continue
         if not x.sharding.is_equivalent_to(s, x.ndim) and not _cuts_alike(x.sharding, s):
             raise ValueError(
-                f"Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: {s},\n"
-                f"arg sharding: {x.sharding} for arg type: {type_of_operand(x).str_short()}"
+                f"jit: in_shardings says {s},\nwhich does not match the sharding of the argument, "
+                f"{type_of_operand(x).str_short()}: it lies as {x.sharding}. Move it with jax.device_put"
             )
 
 
@@ -240,8 +239,8 @@ def check_devices_said(name: str, wanted: Sequence[Any]) -> None:
     """ValueError where in_shardings are over a mesh without devices, and neither a mesh nor arguments have any."""
     if any(map(is_abstract, wanted)):
         raise ValueError(
-            "Passing lowering_platforms via jax.export or jit(f).trace(*args).lower(lowering_platforms=...) is "
-            f"required when only AbstractMesh exists in a jitted computation: no device is said on which to run {name}."
+            f"{name}: only AbstractMesh exists among its shardings, which has no devices to run on. Give arguments "
+            "that lie on devices, set a Mesh with jax.set_mesh, or only lower it, for lowering_platforms"
         )
 
 
@@ -271,15 +270,15 @@ def check_layouts(leaves: Sequence[Any], layouts: Sequence[Any]) -> None:
             raise ValueError(_mismatch(layout, have, x) + ".")
         if layout is Layout.AUTO and have != rows(x.ndim):
             raise ValueError(
-                f"{_mismatch(layout, have, x)}. The layout given to `jax.jit` is `Layout.AUTO` but the corresponding "
-                "argument passed is a `jax.Array` with a concrete layout"
+                f"{_mismatch(layout, have, x)}. Layout.AUTO leaves the choice to the compiler, but this array has its "
+                "layout already; give it the usual one, or name its own"
             )
 
 
 def _mismatch(wanted: Any, have: Layout, x: Any) -> str:
     return (
-        "Layout passed to jit does not match the layout on the respective arg. Got jit layout: "
-        f"{wanted},\narg layout: {have} for arg type: {x.aval.str_short()}"
+        f"jit: in_shardings says {wanted},\nwhich does not match the layout of the argument, {x.aval.str_short()}: "
+        f"{have}"
     )
 
 
@@ -433,8 +432,8 @@ def on_devices(place: Any, devices: Sequence[Any]) -> Any:
     mesh = place.mesh
     if mesh.size != len(devices):
         raise ValueError(
-            f"The size of abstract mesh {mesh.size} in {place} must match the length of device assignment: "
-            f"{len(devices)}"
+            f"The size of abstract mesh {mesh.shape_tuple} is {mesh.size}, but there are {len(devices)} devices; "
+            f"{place} cannot be laid over them"
         )
     there = np.array(devices, object).reshape(mesh.axis_sizes)
     return NamedSharding(Mesh(there, mesh.axis_names, axis_types=mesh.axis_types), place.spec)

@@ -99,8 +99,8 @@ def checkpoint(  # type: ignore[misc]
     def checkpointed(*args, **kwargs):
         if any(not -len(args) <= n < len(args) for n in nums):
             raise ValueError(
-                "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values from "
-                f"`-len(args)` to `len(args) - 1`, but got {nums}, while `len(args)` = {len(args)}"
+                f"checkpoint: static_argnums={nums} names an argument that the call does not have; {name} was given "
+                f"{len(args)} by position, numbered from {-len(args)} to {len(args) - 1}"
             )
         fixed = {n % len(args): args[n] for n in (*nums, *by_position) if -len(args) <= n < len(args)}
         fixed_names = {k: kwargs.pop(k) for k in names if k in kwargs}
@@ -301,9 +301,8 @@ class checkpoint_policies:
         both = set(names_which_can_be_saved) & set(names_which_can_be_offloaded)
         if both:
             raise ValueError(
-                "The names should be exclusive and should not intersect in `names_which_can_be_saved` and "
-                f"`names_which_can_be_offloaded`. Got names_which_can_be_saved={set(names_which_can_be_saved)}, "
-                f"names_which_can_be_offloaded={set(names_which_can_be_offloaded)} and the intersection={both}"
+                f"save_and_offload_only_these_names: {sorted(both, key=str)} are to be both saved and offloaded; leave "
+                "each in one of the two arguments"
             )
         kept, moved = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
 

@@ -116,9 +116,9 @@ class _Split:
         for number, value in self.fixed.items():
             if any(isinstance(leaf, Tracer) for leaf in tree_leaves(value)):
                 raise UnexpectedTracerError(
-                    "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated "
-                    f"by nondiff_argnums as non-differentiable: argument {number} of {name}. Pass it as an argument "
-                    "that is not in nondiff_argnums, and return None (or zeros) from bwd for it."
+                    f"custom_vjp: argument {number} of {name} is in nondiff_argnums and holds a JAX Tracer, which bwd "
+                    "could not use: it runs when that trace may be over. Take the argument out of nondiff_argnums, and "
+                    "return None (or zeros) from bwd for it."
                 )
 
     @property
@@ -256,7 +256,9 @@ class custom_jvp(_Custom[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         jvp = self.jvp
         if jvp is None:
-            raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp.")
+            raise AttributeError(
+                f"No JVP defined for {self._name}: give its rule to defjvp before the function is called"
+            )
         split = _Split(self._positions.of(args, kwargs), self.nondiff_argnums, self._name)
         interpreter = current_interpreter()
         if interpreter is eval_interpreter():
@@ -287,21 +289,19 @@ def _checked_pair(pair, name, out_tree):
     """(outs, outs_dot) of a user's jvp rule; TypeError where structure, shapes or dtypes of the two disagree."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(
-            f"Custom JVP rule for function {name} must produce a pair (list or tuple of length two) representing "
-            f"primal and tangent outputs, but got {pair!r}."
+            f"custom_jvp: the rule of {name} must return two things, (outputs, their tangents), got {pair!r}"
         )
     outs, tree = tree_flatten(pair[0])
     dots, dot_tree = tree_flatten(pair[1])
     if tree != dot_tree:
         raise TypeError(
-            f"Custom JVP rule for function {name} must produce primal and tangent outputs with equal container "
-            f"(pytree) structures, but got {tree} and {dot_tree} respectively."
+            f"custom_jvp: the rule of {name} returned outputs of structure {tree}, and tangents of another, "
+            f"{dot_tree}; give one tangent for each output, arranged alike"
         )
     if out_tree and out_tree[0] != tree:
         raise TypeError(
-            f"Custom JVP rule for function {name} must produce a pair (list or tuple of length two) where the first "
-            f"element represents the primal output with the function's container (pytree) structure: {out_tree[0]}, "
-            f"but got {tree}."
+            f"custom_jvp: {name} itself returns {out_tree[0]}, but the outputs that its rule returned, first of the "
+            f"two, are {tree}; the structures must be the same"
         )
     out_tree[:] = [tree]
     new_dots = []
@@ -313,9 +313,8 @@ def _checked_pair(pair, name, out_tree):
         have = typeof(dot)
         if have.shape != want.shape or (have.dtype != want.dtype and not (have.weak_type and isinstance(dot, float))):
             raise TypeError(
-                f"Custom JVP rule for function {name} must produce primal and tangent outputs with corresponding "
-                f"shapes and dtypes. Expected {want.short()} (tangent type of {typeof(out).short()}) but got "
-                f"{have.short()}."
+                f"custom_jvp: the rule of {name} returned an output {typeof(out).short()} with a tangent "
+                f"{have.short()}; its tangent must be {want.short()}"
             )
         new_dots.append(dot if have.dtype == want.dtype else hooks.convert(dot, want.dtype, False))
     return _arrays(outs), _arrays(new_dots)
@@ -368,7 +367,9 @@ class custom_vjp(_Custom[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
-            raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp.")
+            raise AttributeError(
+                f"No VJP defined for {self._name}: give its rules to defvjp before the function is called"
+            )
         split = _Split(self._positions.of(args, kwargs), self.nondiff_argnums, self._name)
         split.check_fixed(self._name)
         interpreter = current_interpreter()
@@ -392,14 +393,14 @@ class custom_vjp(_Custom[P, R]):
             pair = fwd(*split.full(values))
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
-                    f"Custom VJP fwd rule {arguments.function_name(fwd)} for function {self._name} must produce a "
-                    f"pair (list or tuple of length two) representing primal outputs and residuals, but got {pair!r}."
+                    f"custom_vjp: {arguments.function_name(fwd)}, the fwd rule of {self._name}, must return two "
+                    f"things, (outputs, residuals for bwd), got {pair!r}"
                 )
             outs, tree = tree_flatten(pair[0])
             if out_tree and out_tree[0] != tree:
                 raise TypeError(
-                    f"Custom VJP fwd rule for function {self._name} must produce a primal output with the container "
-                    f"(pytree) structure of the function's output: {out_tree[0]}, but got {tree}."
+                    f"custom_vjp: {self._name} itself returns {out_tree[0]}, but the outputs that its fwd rule "
+                    f"returned, first of the two, are {tree}; the structures must be the same"
                 )
             out_tree[:] = [tree]
             kept[:] = [_Residuals(pair[1])]
@@ -477,8 +478,8 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
     if not isinstance(bars, tuple) or len(bars) != len(children):
         got = f"a tuple of length {len(bars)}" if isinstance(bars, tuple) else f"{bars!r}"
         raise TypeError(
-            f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure "
-            f"of the args tuple of the primal function, a tuple of length {len(children)}, but got {got}."
+            f"custom_vjp: the bwd rule of {name} must return a tuple of length {len(children)}, a cotangent for each "
+            f"argument, got {got}"
         )
     flat: list[Any] = []
     for number, (bar, child) in enumerate(zip(bars, children)):
@@ -498,22 +499,19 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
             continue
         if have.shape != want.shape:
             raise ValueError(
-                f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple "
-                f"of the primal function, but at output{path} the bwd rule produced an output of type "
-                f"{have.short()} corresponding to an input of type {want.short()}"
+                f"custom_vjp: the bwd rule of {name} returned {have.short()} at output{path}, where the argument's "
+                f"cotangent is {want.short()}; the shapes must be the same"
             )
         if have.vma != want.vma:
             raise ValueError(
-                f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple "
-                f"of the primal function, but at output{path} the bwd rule produced an output of type {have} "
-                f"corresponding to an input of type {want}, so the manual axis types do not match; sum it over the "
-                "axes along which the input is the same (lax.psum), or say that it varies (lax.pcast)"
+                f"custom_vjp: the bwd rule of {name} returned {have} at output{path}, where the argument's cotangent "
+                f"is {want}, so the manual axis types do not match; sum it over the axes along which the input is the "
+                "same (lax.psum), or say that it varies (lax.pcast)"
             )
         if have.placing is not want.placing and isinstance(bar, Tracer) and not lie_alike(have, want):
             raise ValueError(
-                f"Custom VJP bwd rule for function {name} must produce an output with the same type as the args tuple "
-                f"of the primal function, but at output{path} the bwd rule produced an output of type {have} "
-                f"corresponding to an input of type {want}, which is cut otherwise; use jax.sharding.reshard"
+                f"custom_vjp: the bwd rule of {name} returned {have} at output{path}, where the argument's cotangent "
+                f"is {want}, which is cut otherwise; use jax.sharding.reshard"
             )
         out.append(bar)  # of another dtype, as in JAX: backward_pass converts it for rules that are not users'
     return out
@@ -535,6 +533,6 @@ def _leaf_cotangents(bar, child, path, name):
     if parts and all(leaf is None or count == 1 for leaf, count in zip(leaves, counts)):
         return [leaf for leaf, count in zip(leaves, counts) for _ in range(count)]
     raise TypeError(
-        f"Custom VJP bwd rule for function {name} must produce an output with the container (pytree) structure of the "
-        f"args tuple of the primal function: at output{path} it produced {tree}, but the argument is {child}."
+        f"custom_vjp: the bwd rule of {name} returned the structure {tree} at output{path}, but the argument there is "
+        f"{child}; give a cotangent for each of its leaves, or None for zeros"
     )

@@ -64,7 +64,9 @@ class custom_vmap:
         name = arguments.function_name(self.fun)
         args = self._positions.of(args, kwargs)
         if self.rule is None:
-            raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap.")
+            raise AttributeError(
+                f"No batching rule defined for {name}: give one to its def_vmap before the function is called"
+            )
         if current_interpreter() is eval_interpreter():
             outs, tree = arguments.flatten_result(self.fun(*args), self.fun, "custom_vmap")
             return tree_unflatten(tree, [out if hasattr(out, "aval") else hooks.asarray(out) for out in outs])
@@ -213,16 +215,16 @@ def _batch(
     outs, tree = tree_flatten(out)
     if tree != out_tree:
         raise ValueError(
-            f"structure of output returned by custom vmap rule ({name}) does not match that of the original "
-            f"custom-vmapped function.\nOriginal output: {out_tree}\nRule output: {tree}"
+            f"custom_vmap: {name} itself returns {out_tree}, but the results of its rule are {tree}; the structures "
+            "must be the same"
         )
     if isinstance(out_batched, bool):
         mapped = [out_batched] * len(outs)
     else:
         if tree_structure(out_batched) != tree:
             raise ValueError(
-                "structure of output value and output batching specification returned by custom vmap rule "
-                f"({name}) do not match.\nOutput values: {tree}\nBatching spec: {tree_structure(out_batched)}"
+                f"custom_vmap: the rule of {name} returned results of structure {tree}, and says which are mapped in "
+                f"another, {tree_structure(out_batched)}; give one bool for each result, or one for all"
             )
         mapped = [bool(b) for b in broadcast_prefix(out_batched, out)]
     for x, b in zip(outs, mapped):

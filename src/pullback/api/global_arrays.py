@@ -26,7 +26,7 @@ def _sharding(name: str, given: Any) -> Sharding:
     found = getattr(given, "sharding", given)  # a Format has one
     if not isinstance(found, Sharding):
         raise TypeError(
-            f"{name}: sharding should be an instance of `jax.sharding.Sharding`. Got {given} of type {type(given)}"
+            f"{name}: argument 'sharding' must be a jax.sharding.Sharding or a Format, got {given!r}, a {type(given)}"
         )
     return found
 
@@ -48,17 +48,15 @@ def _joined(name: str, shape: Any, sharding: Sharding, parts: Callable[[Any, Any
         part = np.asarray(given)
         kept = dtypes.canonicalize_dtype(part.dtype)
         if not found and dtype is not None and dtypes.canonicalize_dtype(dtype) != kept:
-            raise ValueError(f"If `dtype` is provided to `jax.{name}`, it must match the dtype of the addressable "
-                             f"shards. Got dtype={dtype} and shard dtype={kept}`.")  # fmt: skip
+            raise ValueError(f"{name}: dtype={dtype} was asked for, but the parts are {kept}; convert them first")
         if part.shape != wanted:
             raise ValueError(
-                f"Expected shard shape {wanted} doesn't match the single device array shape {part.shape}. Shape of "
-                f"Array is {ShapedArray(shape, kept).short()} with sharding {sharding}"
+                f"Expected shard shape {wanted}, got a part of shape {part.shape}: that is how {sharding} cuts "
+                f"{ShapedArray(shape, kept).short()} ({name})"
             )
         if found and (first := next(iter(found.values()))).dtype != part.dtype:
             raise ValueError(
-                f"Input buffers to `Array` must have matching dtypes. Got {part.dtype}, expected {first.dtype} for the "
-                f"part at {index} ({name})"
+                f"{name}: all parts must have matching dtypes. Got {part.dtype} at {index}, and {first.dtype} before it"
             )
         found[device] = part
     first = next(iter(found.values()))
@@ -127,30 +125,26 @@ def _by_device(arrays: Sequence[Any], sharding: Sharding) -> dict[Any, Any]:
     expected = len(sharding.addressable_devices)
     if len(arrays) != expected:
         raise ValueError(
-            f"Expected {expected} per-device arrays (this is how many devices are addressable by the sharding), but "
-            f"got {len(arrays)}"
+            f"Expected {expected} per-device arrays, one for each device of this process in {sharding}, got "
+            f"{len(arrays)}"
         )
     by_device: dict[Any, Any] = {}
     for array in arrays:
         places: Any = getattr(array, "devices", lambda: ())()
         if len(places) > 1:
             raise ValueError(
-                "When making an array from single-device arrays the input arrays must have one shard each. An argument "
-                f"array had {len(places)} shard(s)."
+                f"argument 'arrays': each must lie on one device, as its part of the whole; one lies on {len(places)}"
             )
         if not places:
             raise TypeError(f"Unsupported type for elements in `arrays`: {type(array)}; they must be arrays")
         (device,) = places
         if device in by_device:
-            raise ValueError(
-                "When making an array from single-device arrays, the input arrays must be from distinct devices, but "
-                f"two of the arrays lie on {device}"
-            )
+            raise ValueError(f"argument 'arrays': parts must be from distinct devices; two lie on {device}")
         by_device[device] = array
     if set(by_device) != set(sharding.addressable_devices):
         raise ValueError(
-            f"Addressable devices and per-device arrays devices do not match. Arrays lie on {list(by_device)}, the "
-            f"sharding's devices are {sorted(sharding.addressable_devices, key=lambda d: d.id)}"
+            f"argument 'arrays': the parts lie on {list(by_device)}, but the sharding's devices are "
+            f"{sorted(sharding.addressable_devices, key=lambda d: d.id)}"
         )
     return by_device
 
@@ -166,8 +160,7 @@ def assembled(aval: Any, sharding: Any, arrays: Sequence[Any], committed: bool, 
     for x in arrays:
         if getattr(x, "dtype", aval.dtype) != aval.dtype:
             raise ValueError(
-                f"Input buffers to `Array` must have matching dtypes. Got {x.dtype}, expected {aval.dtype} for buffer: "
-                f"{x}"
+                f"ArrayImpl: all parts must have matching dtypes. Got {x.dtype}, expected {aval.dtype}; the part is {x}"
             )
     by_device = _by_device(arrays, sharding)
     found = _joined("ArrayImpl", aval.shape, sharding, lambda device, _: by_device[device], None)
@@ -188,7 +181,7 @@ def make_array_from_single_device_arrays(
     name = "make_array_from_single_device_arrays"
     sharding = _sharding(name, sharding)
     if not isinstance(arrays, Sequence):
-        raise TypeError(f"jax.{name} `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+        raise TypeError(f"{name}: argument 'arrays' takes a sequence of arrays, got {type(arrays)}")
     by_device = _by_device(arrays, sharding)
     return _joined(name, shape, sharding, lambda device, _: by_device[device], dtype)
 
@@ -210,8 +203,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
                 known = None not in sizes or process_count() > 1
                 if not known or len(sizes) != x.ndim or any(w not in (None, n) for w, n in zip(sizes, x.shape)):
                     raise ValueError(
-                        f"When calling `{name}` on a single process, global_shape should be None or equal to "
-                        f"local_data.shape. Got global_shape={wanted} and local_data.shape={x.shape}."
+                        f"{name}: this process holds all of the array, so its data, of shape {x.shape}, must have "
+                        f"global_shape={wanted}; leave global_shape out"
                     )
             return device_put(x, place)
         shape, offsets = _global_shape(name, x, place, wanted)

@@ -164,8 +164,8 @@ def jvp(fun: Callable[..., Any], primals, tangents, has_aux: bool = False) -> An
     check_callable("jvp", fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
-            "primal and tangent arguments to jax.jvp must be tuples or lists; found "
-            f"{type(primals).__name__} and {type(tangents).__name__}."
+            "jvp: 'primals' and 'tangents' must be tuples or lists, with an entry for each argument of the function; "
+            f"got {type(primals).__name__} and {type(tangents).__name__}"
         )
     if has_references_among(tree_flatten(primals)[0]):
         return _jvp_of_references(fun, primals, tangents, has_aux)
@@ -174,8 +174,8 @@ def jvp(fun: Callable[..., Any], primals, tangents, has_aux: bool = False) -> An
     ts, tangent_tree = checked_leaves("jvp", "tangents", tangents)
     if tree != tangent_tree:
         raise TypeError(
-            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
-            f"{tree} whereas tangents have tree structure {tangent_tree}."
+            f"jvp: 'tangents' are arranged as {tangent_tree}, but 'primals' as {tree}; both need the same tree "
+            "structure, a tangent for each primal"
         )
     for p, t in zip(ps, ts):
         check_tangent("jvp", typeof(p), t)
@@ -358,8 +358,9 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
         or all(dtypes.issubdtype(a.dtype, np.integer) for a in avals + out_avals)
     ):
         raise TypeError(
-            "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer "
-            f"functions, but got {[str(a.dtype) for a in avals]} -> {[str(a.dtype) for a in out_avals]}."
+            f"linear_transpose: the function takes {[str(a.dtype) for a in avals]} to "
+            f"{[str(a.dtype) for a in out_avals]}; arguments and results must all be floating point or complex, or all "
+            "integers"
         )
 
     @api_boundary
@@ -367,13 +368,15 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
         bars, bar_tree = tree_flatten(x_bar)
         if bar_tree != flat.out_tree:
             raise TypeError(
-                f"cotangent tree does not match function output, expected {flat.out_tree} but got {bar_tree}"
+                f"linear_transpose: the function's result has the structure {flat.out_tree}, and the cotangent tree "
+                f"does not match: {bar_tree}"
             )
         for bar, aval in zip(bars, out_avals):
             have = typeof(bar)
             if have.shape != aval.shape or have.dtype != aval.dtype:
                 raise TypeError(
-                    f"cotangent type does not match function output, expected {aval.short()} but got {have.short()}"
+                    f"linear_transpose: a result of the function is {aval.short()}, and its cotangent type does not "
+                    f"match: {have.short()}"
                 )
         # What the arguments do not enter, such as the counter of a loop, is computed first.
         known, linear, _, _ = partial_eval_jaxpr(closed, [True] * len(avals), [True] * len(bars))
@@ -435,9 +438,8 @@ class _Flat:
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 raise TypeError(
-                    "expected function with aux output to return a two-element tuple, but got "
-                    f"type {type_shown(out)} with value {out!r}. The function is {located(self.fun)}; with "
-                    "has_aux=True it returns (result, auxiliary data)"
+                    f"expected a two-element tuple, got type {type_shown(out)} with {out!r}, from "
+                    f"{located(self.fun)}; with has_aux=True it returns (result, auxiliary data)"
                 )
             out, aux = out
             aux_leaves, self.aux_tree = tree_flatten(aux)
@@ -498,9 +500,8 @@ class _Pushforward:
             want, have = tangent_aval(aval), typeof(tangent)
             if want.shape != have.shape or want.dtype != have.dtype:
                 raise ValueError(
-                    "linearized function called on tangent values inconsistent with the original primal values: "
-                    f"tangent {number} is {have.short()}, but the primal is {aval.short()}, whose tangents are "
-                    f"{want.short()}"
+                    f"linearized function called with a tangent {have.short()} for argument leaf {number}; it was "
+                    f"linearized at {aval.short()}, whose tangents are {want.short()}"
                 )
         found = iter(eval_jaxpr(self.jaxpr, consts, *map(as_array, leaves)))
         outs = [next(found) if zero is None else instantiate(zero) for zero in self.zeros]

@@ -348,8 +348,8 @@ class Jit:
         """JaxRuntimeError for unknown compiler options; ValueError for any inside of another jitted function."""
         if isinstance(current_interpreter(), StagingInterpreter):
             raise ValueError(
-                "`compiler_options` can only be passed to top-level `jax.jit`. Got "
-                f"compiler_options={self.compiler_options} specified on a nested jit with name: {self.name}"
+                f"jit: {self.name} has compiler_options={self.compiler_options}, but is called inside of another "
+                "jitted function, which is compiled as one program; give the options to the top-level jit"
             )
         check_options(self.compiler_options)
 
@@ -359,7 +359,9 @@ class Jit:
         dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
         numbers = [w for w in fixed if isinstance(w, int)]
         if self.wanted.ins is not None and kwargs:
-            raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+            raise ValueError(
+                "jit does not support kwargs beside in_shardings, which go by position; give the arguments so"
+            )
         return self.wanted.arguments(
             tuple(a for i, a in enumerate(args) if i not in numbers),
             dynamic,

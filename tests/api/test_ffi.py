@@ -113,7 +113,7 @@ def test_vmap(library, method, axis):
 
 
 def test_vmap_without_a_method(library):
-    with pytest.raises(NotImplementedError, match="vmap is only supported for the ffi_call primitive"):
+    with pytest.raises(NotImplementedError, match="ffi_call: vmap is only supported"):
         jax.vmap(normalize)(X)
 
 
@@ -124,7 +124,7 @@ def test_a_derivative_of_the_users_own(library):
 
     f.defvjp(lambda x: (f(x), x), lambda x, g: (g * 3,))
     np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(X), np.full_like(X, 3))
-    with pytest.raises(ValueError, match="The FFI call to `normalize` cannot be differentiated"):
+    with pytest.raises(ValueError, match="`normalize` cannot be differentiated"):
         jax.grad(lambda x: normalize(x).sum())(X)
 
 

@@ -168,7 +168,7 @@ TABLE = [
     (
         lambda: lax.scan(lambda c, _: (Model(c), None), X, None, 3),
         TypeError,
-        ["function <lambda> at", HERE, "for scan", "at output component [0]", *CLASS],
+        ["scan: the function <lambda> at", HERE, "as output component [0]", *CLASS],
     ),
     (lambda: jax.jit(lambda m: m.w)(Model(X)), TypeError, ["at path m", "static_argnums", *CLASS]),
     (lambda: jax.jit(lambda p: p)({"a": [Model(X)]}), TypeError, ["at path p['a'][0]", *CLASS]),

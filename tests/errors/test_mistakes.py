@@ -178,14 +178,18 @@ def test_mistake(call, error, text):
         (
             lambda: lax.fori_loop(0, 3, lambda i, c: c[None], X),
             TypeError,
-            r"fori_loop body .*\n.* val has type f32\[3\]",
+            r"fori_loop body: .*\n  val goes in as f32\[3\]",
         ),
-        (lambda: lax.fori_loop(0, 3, lambda i, c: (c, c), X), TypeError, r"fori_loop body .*\n.* val is an array"),
+        (
+            lambda: lax.fori_loop(0, 3, lambda i, c: (c, c), X),
+            TypeError,
+            r"fori_loop body: .*\n  val goes in as an array",
+        ),
         (lambda: lax.fori_loop(0, jnp.int32(3), lambda i, c: {"a": c["a"][None]}, {"a": X}), TypeError, r"val\['a'\]"),
         (
             lambda: jax.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c[None], X))(3),
             TypeError,
-            r"fori_loop body .*\n.* val has type f32\[3\]",
+            r"fori_loop body: .*\n  val goes in as f32\[3\]",
         ),
         (lambda: lax.cond(True, lambda: 1.0, lambda: 1), TypeError, "true_fun is <lambda>"),
         (lambda: lax.switch(0, [lambda: 1.0, lambda: (1.0,)]), TypeError, r"branches\[1\] is <lambda>"),
@@ -322,7 +326,7 @@ async def later(x):
         (lambda: lax.conv(X, X, (1,), "SAME"), TypeError, r"with a batch, a feature and .* shapes \(3,\) and \(3,\)"),
         (lambda: lax.rng_uniform(0.0, 1.0, "a"), TypeError, "argument 'shape' must be a sequence of integers"),
         (lambda: lax.map(lambda x: x, (X, X[:2]), batch_size=1), ValueError, "different leading axis sizes: 2, 3"),
-        (lambda: lax.map(lambda x: x, 3.0, batch_size=1), ValueError, "no leading axis to scan over"),
+        (lambda: lax.map(lambda x: x, 3.0, batch_size=1), ValueError, "'xs' has a scalar, with no leading axis"),
         (lambda: lax.map(lambda x: x, X, batch_size=-2), ValueError, "'batch_size' must not be negative, got -2"),
         (lambda: lax.dynamic_slice(X, 0, 2), TypeError, "dynamic_slice: argument 'slice_sizes'"),
         (lambda: jnp.loadtxt, AttributeError, r"; write jax.numpy.asarray\(numpy.loadtxt\(...\)\), outside of jit$"),
@@ -375,9 +379,11 @@ def test_methods_of_other_libraries_arrays_name_what_is_written_here():
 
 def test_the_part_of_a_carry_that_differs_is_named():
     carry = {"w": jnp.ones(3), "b": [0.0]}
-    with pytest.raises(TypeError, match=r"carry\['b'\] is list of length 1 but .* list of length 2, so the lengths"):
+    with pytest.raises(
+        TypeError, match=r"carry\['b'\] goes in as list of length 1 and .* list of length 2, so the lengths"
+    ):
         lax.scan(lambda c, _: (c | {"b": [0.0, 0.0]}, None), carry, X)
-    with pytest.raises(TypeError, match=r"carry\['w'\] is an array but .* <class 'tuple'>, so their Python"):
+    with pytest.raises(TypeError, match=r"carry\['w'\] goes in as an array and .* <class 'tuple'>, so their Python"):
         lax.while_loop(lambda c: True, lambda c: c | {"w": ()}, carry)
     with pytest.raises(TypeError, match=rf"<lambda> at {__file__}:\d+; with has_aux=True it returns"):
         jax.grad(lambda x: x.sum(), has_aux=True)(X)

@@ -83,7 +83,11 @@ def test_what_user_functions_raise_stays_as_it_is():
 REFUSED = {
     "where of logsumexp": (lambda: nn.logsumexp(V, where=1.5), ValueError, "logsumexp: argument 'where' must be"),
     "where of logmeanexp": (lambda: nn.logmeanexp(V, where=V), ValueError, "logmeanexp: argument 'where' must be"),
-    "negative size": (lambda: jax.eval_shape(lambda: lax.full((2, -1), 1.0)), TypeError, r"nonnegative, got \(2, -1\)"),
+    "negative size": (
+        lambda: jax.eval_shape(lambda: lax.full((2, -1), 1.0)),
+        TypeError,
+        r"nonnegative sizes, got \(2, -1\)",
+    ),
     "negative sizes": (
         lambda: jax.eval_shape(lambda: lax.broadcast(V, (-1,))),
         TypeError,

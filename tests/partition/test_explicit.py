@@ -113,7 +113,7 @@ AMBIGUOUS = (
     (lambda x, y: jnp.einsum("bi,bi->b", x, y), (P("x"), P("y")), "batch dimensions to have the consistent sharding"),
     (lambda x: x.reshape(64), (P(None, "x"),), "This reshape is not supported"),
     (lambda x: x.reshape(16, 4), (P("x"),), "This reshape is not supported"),
-    (lambda x: x.at[0].set(1.0), (P("x"),), "dynamic_update_slice operand sharding must be equal"),
+    (lambda x: x.at[0].set(1.0), (P("x"),), "dynamic_update_slice"),
     (lambda x: jnp.sort(x, 0), (P("x"),), "must be unsharded over the sorting dimension"),
     (lambda x: jnp.cumsum(x, 0), (P("x"),), "Input should be unsharded over the axis being reduced"),
     (lambda x: x[np.array([1, 2])], (P("x"),), "Use `.at[...].get(out_sharding=)`"),
@@ -123,7 +123,7 @@ AMBIGUOUS = (
     (lambda x, i: x[i[:, 0].astype(int) % 8], (P(), P("x")), "Use `.at[...].get(out_sharding=)`"),
     (lambda x, k: lax.conv(x[None], k[None], (1,), "SAME"), (P(), P("x")), "Please specify the output sharding via"),
     (lambda x, k: lax.conv(x[None], k[None], (1,), "SAME"), (P("x"), P()), "Please specify the output sharding via"),
-    (lambda x: lax.map(jnp.sin, x, batch_size=2), (P("x"),), "0th dimension of leaf passed to `jax.lax.map`"),
+    (lambda x: lax.map(jnp.sin, x, batch_size=2), (P("x"),), "map: with 'batch_size', axis 0"),
     (lambda x: x[:3], (P("x"),), "slicing on sharded dims where out dim (3) is not divisible by mesh axes (2)"),
 )
 
@@ -134,7 +134,7 @@ def test_what_is_ambiguous(number):
     with jax.set_mesh(MESH):
         given = [jax.device_put(A, spec) for spec in specs]
         for run in (jax.jit(f), f):
-            with pytest.raises(ValueError if "0th" in text else ShardingTypeError, match=re.escape(text)):
+            with pytest.raises(ValueError if "batch_size" in text else ShardingTypeError, match=re.escape(text)):
                 run(*given)
 
 
@@ -179,7 +179,7 @@ def test_rows_of_a_loop_are_whole():
         got = jax.jit(sums)(columns, jax.device_put(A[0], P("y")))
         assert got.sharding.spec == P("y")
         np.testing.assert_array_equal(got, A.sum(0) + A[0])
-        with pytest.raises(ValueError, match="0th dimension of all xs should be replicated"):
+        with pytest.raises(ValueError, match="'xs' must not be cut over the mesh along axis 0"):
             jax.jit(sums)(rows, A[0])
         with pytest.raises(TypeError, match="shardings do not match"):
             jax.jit(sums)(columns, A[0])
@@ -602,7 +602,7 @@ def test_a_slice_that_is_put_into_an_array_is_cut_as_this_is():
     with jax.set_mesh(MESH):
         for update in (whole, whole[:, :2], jnp.asarray(A)):
             for run in (lax.dynamic_update_slice, jax.jit(lax.dynamic_update_slice)):
-                with pytest.raises(ShardingTypeError, match="operand sharding must be equal to update sharding"):
+                with pytest.raises(ShardingTypeError, match="the operand and 'update' must be cut over the mesh"):
                     run(x, update, (0, 0))
         assert lax.dynamic_update_slice(x, 2 * part, (0, 0)).tolist() == (2 * A).tolist()
         assert jax.jit(lambda x: x.at[:, 0].set(1.0))(x)[:, 0].tolist() == [1] * 8  # NumPy's way takes what is whole

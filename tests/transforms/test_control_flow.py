@@ -160,7 +160,7 @@ def test_while_loop_forward_derivative():
 
     assert jax.jvp(power, (1.5,), (1.0,))[1] == pytest.approx(5 * 1.5**4, rel=1e-6)
     assert jax.jacfwd(power)(1.5) == pytest.approx(5 * 1.5**4, rel=1e-6)
-    with pytest.raises(ValueError, match=r"Reverse-mode differentiation does not work for lax\.while_loop"):
+    with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):
         jax.grad(power)(1.5)
 
 
@@ -245,9 +245,9 @@ def test_associative_scan_of_matrices_along_an_axis():
         (lambda: lax.scan(lambda c, x: ((c, c), x), 0.0, XS), TypeError, "same pytree structure"),
         (lambda: lax.scan(lambda c, x: c, 0.0, XS), TypeError, "must be a pair"),
         (lambda: lax.scan(cumulative, 0.0, (XS, XS[:3])), ValueError, "different leading axis sizes"),
-        (lambda: lax.scan(cumulative, 0.0, XS, length=3), ValueError, "disagrees with leading axis sizes"),
+        (lambda: lax.scan(cumulative, 0.0, XS, length=3), ValueError, "other leading axis sizes"),
         (lambda: lax.scan(cumulative, 0.0, 1.0), ValueError, "no leading axis"),
-        (lambda: lax.scan(lambda c, x: (c, x), 0.0), ValueError, "`length` not provided"),
+        (lambda: lax.scan(lambda c, x: (c, x), 0.0), ValueError, "give arrays in 'xs', or 'length'"),
         (lambda: lax.scan(3, 0.0, XS), TypeError, "must be a function"),
         (lambda: lax.while_loop(lambda x: x, lambda x: x + 1, 0), TypeError, "must return a boolean scalar"),
         (lambda: lax.while_loop(lambda x: True, lambda x: (x, x), 0), TypeError, "same pytree structure"),
@@ -255,12 +255,12 @@ def test_associative_scan_of_matrices_along_an_axis():
         (
             lambda: lax.cond(True, lambda x: x, lambda x: (x, x), 1.0),
             TypeError,
-            "cond branch outputs must have the same",
+            "cond: every branch must give the same",
         ),
         (lambda: lax.cond(True, lambda x: x, lambda x: x > 0, 1.0), TypeError, "equal output types"),
         (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
         (lambda: lax.switch(1.0, [jnp.sin, jnp.cos], 1.0), TypeError, "must be an integer"),
-        (lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1), TypeError, "must have equal types, got float32 and int32"),
+        (lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1), TypeError, "'lower' is of float32, 'upper' of int32"),
     ],
 )
 def test_errors(call, error, text):
@@ -289,7 +289,7 @@ def test_counters_that_are_floats():
     with jax.disable_jit():
         assert float(lax.fori_loop(0.5, 3.0, lambda i, x: x + i, 0.0)) == 4.5
     for lower, upper in ((0, 2.0), (jnp.float32(0), jnp.float16(1)), (0, True), (0, 2j)):
-        with pytest.raises(TypeError, match="equal types"):
+        with pytest.raises(TypeError, match=r"must have equal types|expected a scalar"):
             lax.fori_loop(lower, upper, lambda i, x: x, 0)
 
 

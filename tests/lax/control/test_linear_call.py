@@ -47,8 +47,8 @@ def test_mistakes():
 @pytest.mark.parametrize(
     ("transpose", "error", "text"),
     [
-        (lambda r, t: (t,), TypeError, "transpose output pytree structure must match"),
-        (lambda r, t: jnp.ones(3), ValueError, "transpose output types must match"),
+        (lambda r, t: (t,), TypeError, "'fun_transpose' gave the pytree structure"),
+        (lambda r, t: jnp.ones(3), ValueError, "'fun_transpose' gave .* expected the types"),
         (lambda r, t: 1 / 0, ZeroDivisionError, "division by zero"),
     ],
 )

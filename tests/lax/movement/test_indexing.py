@@ -127,12 +127,12 @@ def test_negative_starts_count_from_the_end_unless_told():
         (
             lambda: lax.gather(np.ones(3), np.zeros((1, 2), np.int32), GatherDimensionNumbers((), (0,), (0,)), (1,)),
             TypeError,
-            "must be equal",
+            "has 2 components, but start_index_map has 1",
         ),
         (
             lambda: lax.gather(np.ones(3), np.zeros((1, 1), np.int32), GatherDimensionNumbers((), (0,), (0,)), (4,)),
             TypeError,
-            r"within \[0, 3\], got 4",
+            r"slice_sizes\[0\] must be from 0 to 3.* got 4",
         ),
         (
             lambda: lax.gather(np.ones(3), np.zeros((1, 1), np.float32), GatherDimensionNumbers((), (0,), (0,)), (1,)),
@@ -142,7 +142,7 @@ def test_negative_starts_count_from_the_end_unless_told():
         (
             lambda: lax.scatter(np.ones((3, 2)), np.zeros((1, 1), np.int32), np.ones((1, 3)), ROWS),
             TypeError,
-            "must not exceed",
+            "windows larger than the operand",
         ),
         (
             lambda: lax.scatter(
@@ -151,9 +151,9 @@ def test_negative_starts_count_from_the_end_unless_told():
             TypeError,
             "same dtypes",
         ),
-        (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), TypeError, "less than or equal to operand shape"),
-        (lambda: lax.dynamic_slice(np.ones(3), (0, 0), (1,)), ValueError, "must have length equal"),
-        (lambda: lax.dynamic_slice(np.ones(3), (1.0,), (1,)), TypeError, "must be integers of the same type"),
+        (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), TypeError, "'slice_sizes' is .* larger than the operand"),
+        (lambda: lax.dynamic_slice(np.ones(3), (0, 0), (1,)), ValueError, "has 2 indices; expected one for each axis"),
+        (lambda: lax.dynamic_slice(np.ones(3), (1.0,), (1,)), TypeError, "must hold integers of one dtype"),
     ],
 )
 def test_errors(call, error, message):

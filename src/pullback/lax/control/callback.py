@@ -245,8 +245,8 @@ def result_avals(name: str, specs: Any) -> tuple[tuple[ShapedArray, ...], Any]:
         dtype = dtypes.canonicalize_dtype(leaf.dtype)
         if dtype != leaf.dtype:
             raise ValueError(
-                f"{name}: result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled, but has "
-                f"{np.dtype(leaf.dtype)}"
+                f"{name}: argument 'result_shape_dtypes' has the 64-bit {np.dtype(leaf.dtype)}, but "
+                f"`jax_enable_x64` is off; turn that on, or let the function return {dtype}"
             )
         avals.append(ShapedArray(tuple(leaf.shape), dtype))
     return tuple(avals), tree
@@ -285,16 +285,18 @@ def _call(*arrays, callback, result_avals, **_params):
     return callback(*_owned(arrays))
 
 
+_NO_DERIVATIVE = (
+    "what the host computes has no known derivative. Give the function that calls it one of its own, with "
+    "`jax.custom_jvp` or `jax.custom_vjp`"
+)
+
+
 def _pure_jvp(_primals, _tangents, **_params):
-    raise ValueError(
-        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
-    )
+    raise ValueError(f"Pure callbacks do not support JVP: {_NO_DERIVATIVE}")
 
 
 def _io_jvp(_primals, _tangents, **_params):
-    raise ValueError(
-        "IO callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
-    )
+    raise ValueError(f"IO callbacks do not support JVP: {_NO_DERIVATIVE}")
 
 
 def _pure_batch(axis, args, dims, **params):
@@ -331,8 +333,8 @@ def batch_of_call(
         return list(lax_map(one, mapped)), [0] * count
     if method is None or method not in VMAP_METHODS:
         raise NotImplementedError(
-            f"vmap is only supported for the {primitive.name} primitive when vmap_method is one of 'sequential', "
-            f"'sequential_unrolled', 'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method={method}."
+            f"{primitive.name}: vmap is only supported if the call says how its function takes a batch, but it has "
+            f"vmap_method={method}; accepted: {', '.join(map(repr, VMAP_METHODS[1:]))}"
         )
     if method == "broadcast_all":
         values = [hooks.broadcast(v, axis.size, 0) if d is None else v for v, d in zip(values, dims)]

@@ -69,9 +69,8 @@ def as_arrays(function: str, argument: str, leaves: Sequence[Any]) -> list[Any]:
             typeof(leaf)
         except TypeError:
             raise TypeError(
-                f"{function}: a leaf of '{argument}' is {leaf!r} of type {type_shown(leaf)}, which is not a valid JAX "
-                "type"
-                f"; {REGISTER}"
+                f"{function}: argument '{argument}' has a leaf {leaf!r}; {type_shown(leaf)} is not a valid JAX type: "
+                f"{REGISTER}"
             ) from None
         out.append(leaf if hasattr(leaf, "aval") else hooks.asarray(leaf))
     return out
@@ -140,11 +139,10 @@ def _check(leaf, name, fun, path) -> None:
     try:
         typeof(leaf)
     except TypeError:
-        where = f" at output component {path()}" if path() else ""
+        where = f" as output component {path()}" if path() else ""
         raise TypeError(
-            f"function {located(fun)} traced for {name} returned a value of type "
-            f"{type_shown(leaf)}{where}, which is not a "
-            f"valid JAX type: {str(leaf)[:80]!r}; {REGISTER}"
+            f"{name}: the function {located(fun)} returned {str(leaf)[:80]!r}{where}; {type_shown(leaf)} is not a "
+            f"valid JAX type: {REGISTER}"
         ) from None
 
 
@@ -164,7 +162,10 @@ def row_type(aval: Any) -> Any:
     if placing is None or is_asked():
         return row
     if placing.spec[0] is not None:
-        raise ValueError(f"0th dimension of all xs should be replicated. Got {placing.spec}")
+        raise ValueError(
+            f"scan: argument 'xs' must not be cut over the mesh along axis 0, as its rows come in order; one has "
+            f"{placing.spec}"
+        )
     return typed(
         row, placing.update(spec=placing.spec.update(partitions=tuple(placing.spec)[1:])), aval.vma, aval.memory_space
     )
@@ -255,14 +256,15 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
         array = object()
         before, after = (tree_unflatten(tree, [array] * tree.num_leaves) for tree in (init_tree, out_tree))
         lines = [
-            f"  the input carry component {carry}{keystr(path).removeprefix(prefix)} is {a} but the corresponding "
-            f"component of the output carry is {b}, so {why}".replace(str(object), "an array")
+            f"  {carry}{keystr(path).removeprefix(prefix)} goes in as {a} and comes out as {b}, so {why}".replace(
+                str(object), "an array"
+            )
             for path, a, b, why in equality_errors(before, after)
-        ] or [f"  the input carry is {init_tree}", f"  the output carry is {out_tree}"]
+        ] or [f"  in goes {init_tree}", f"  out comes {out_tree}"]
         return TypeError(
-            f"{name} function carry input and carry output must have the same pytree structure, but they differ:\n"
+            f"{name}: each step must give the same pytree structure as it gets:\n"
             + "\n".join(lines)
-            + f"\nReturn a carry with the structure of the input carry. The function is {located(fun)}."
+            + f"\nReturn a carry of the structure that {located(fun)} is given."
         )
     paths = [keystr(path).removeprefix(prefix) for path, _ in tree_flatten_with_path(init)[0]]
     lines = []
@@ -277,15 +279,14 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
         if any(different.values()):
             what = " and ".join(w for w, bad in different.items() if bad)
             lines.append(
-                f"  the input carry component {carry}{path} has type {a.short()} but the corresponding output "
-                f"carry component has type {b.short()}, so the {what} do not match"
+                f"  {carry}{path} goes in as {a.short()} and comes out as {b.short()}, so the {what} do not match"
             )
             if more := sorted(map(str, types.vma_of(b) - types.vma_of(a))):
                 lines.append(f"  (jax.lax.pcast(..., {tuple(more)}, to='varying') makes {carry}{path} vary, too)")
     return TypeError(
-        f"{name} function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
-        "but they differ:\n" + "\n".join(lines) + "\nRevise the function so that all output types match the "
-        f"corresponding input types, for example with x.astype(...). It is {located(fun)}."
+        f"{name}: what a step gets and what it gives must have equal types:\n"
+        + "\n".join(lines)
+        + f"\nConvert one: what {located(fun)} returns, for example by x.astype(...), or the initial value."
     )
 
 

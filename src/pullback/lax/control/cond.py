@@ -66,7 +66,10 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
             # The old form: (pred, true_operand, true_fun, false_operand, false_fun).
             on_true, on_false = false_fun, operands[1]
             return cond(pred, lambda x, _: on_true(x), lambda _, y: on_false(y), true_fun, operands[0])
-        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+        raise TypeError(
+            "cond: arguments 'true_fun' and 'false_fun' should be callable, got "
+            f"{type_shown(true_fun)} and {type_shown(false_fun)}"
+        )
     if pred is None:
         raise TypeError("cond predicate is None")
     aval = _predicate_aval("cond", pred)
@@ -79,7 +82,7 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
     elif dtypes.issubdtype(aval.dtype, np.number) and not dtypes.issubdtype(aval.dtype, np.complexfloating):
         index = hooks.convert(hooks.not_equal(pred, hooks.zeros(aval)), np.dtype(np.int32), False)
     else:
-        raise TypeError(f"Pred type must be either boolean or number, got {aval.short()}.")
+        raise TypeError(f"cond: argument 'pred' is {aval.short()}; expected a boolean or a real number")
     return _choose("cond", index, (false_fun, true_fun), operands, ("false_fun", "true_fun"))
 
 
@@ -173,8 +176,8 @@ def _choose(name, index, branches, operands, labels):
     for (_closed, _, other), label in zip(traced[1:], labels[1:]):
         if other != out_tree:
             raise TypeError(
-                f"{name} branch outputs must have the same pytree structure, but they differ: {labels[0]} gives "
-                f"{out_tree}, {label} gives {other}\n{_branches(labels, branches)}"
+                f"{name}: every branch must give the same pytree structure; {labels[0]} gives {out_tree}, {label} "
+                f"gives {other}\n{_branches(labels, branches)}"
             )
     if in_use():
         cut = [next((a for a in group if place_of_type(a) is not None), group[0]) for group in _by_result(traced)]
@@ -190,8 +193,7 @@ def _choose(name, index, branches, operands, labels):
                 if not control.same_types([a], [b])
             ]
             raise TypeError(
-                f"{name} branches must have equal output types but they differ: {'; '.join(bad)}\n"
-                f"{_branches(labels, branches)}"
+                f"{name}: all branches need equal output types: {'; '.join(bad)}\n{_branches(labels, branches)}"
             )
     # Every branch takes the values that any of them closes over.
     all_consts = {id(c): c for _, consts, _ in traced for c in consts}

@@ -44,7 +44,8 @@ class _Parts(NamedTuple):
     def transposed(self) -> _Parts:
         if self.vecmat is None or self.transpose_solve is None:
             raise TypeError(
-                "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve"
+                "custom_linear_solve: transpose_solve required, but not given: reverse-mode derivatives (jax.grad, "
+                "jax.vjp) solve the transposed system"
             )
         return _Parts(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 

@@ -158,8 +158,8 @@ def _result_rule(*_avals: Any, result_avals: Sequence[ShapedArray], **_params: A
 
 def _jvp(_primals: Any, _tangents: Any, *, target_name: str, **_params: Any) -> Any:
     raise ValueError(
-        f"The FFI call to `{target_name}` cannot be differentiated. You can use `jax.custom_jvp` or `jax.custom_vjp` "
-        "to add support."
+        f"ffi_call: `{target_name}` cannot be differentiated, as only its values are known; give the function that "
+        "calls it a derivative, with `jax.custom_jvp` or `jax.custom_vjp`"
     )
 
 

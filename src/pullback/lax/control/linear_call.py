@@ -177,10 +177,12 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
 def _check_transpose(in_tree: Any, linear_tree: Any, found: Any, linear: Any) -> None:
     """TypeError for a transpose whose results are not of the structure and types of the linear operands."""
     if in_tree != linear_tree:
-        raise TypeError(f"transpose output pytree structure must match that of linear inputs, got output structure "
-                        f"{in_tree} and input structure {linear_tree}.")  # fmt: skip
+        raise TypeError(
+            f"linear_call: argument 'fun_transpose' gave the pytree structure {in_tree}; expected that of the linear "
+            f"operands, {linear_tree}"
+        )
     if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in linear]:
         raise ArgumentError(
-            f"transpose output types must match those of linear inputs, got output types "
-            f"{[a.short() for a in found]} and input types {[a.short() for a in linear]}."
+            f"linear_call: argument 'fun_transpose' gave {[a.short() for a in found]}; expected the types of the "
+            f"linear operands, {[a.short() for a in linear]}"
         )

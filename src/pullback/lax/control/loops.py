@@ -37,7 +37,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None):
         spec = place_of_type(type_on_mesh(leaf))
         if spec is not None and spec[0] is not None:
             raise ValueError(
-                "0th dimension of leaf passed to `jax.lax.map` should be replicated. Got "
+                "map: with 'batch_size', axis 0 of arrays in 'xs' must not be cut over the mesh; one is "
                 f"{type_on_mesh(leaf).str_short(True)}"
             )
     batched = hooks.vmap(f)
@@ -74,8 +74,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         raise NotImplementedError(f"associative_scan: it needs to know the size of axis {axis}, which is {size}")
     if any(typeof(x).shape[axis] != size for x in leaves):
         raise ValueError(
-            "Array inputs to associative_scan must have the same first dimension. "
-            f"(saw: {[typeof(x).shape for x in leaves]})"
+            f"associative_scan: arrays in 'elems' must agree in the size of axis {axis}; their shapes are "
+            f"{[typeof(x).shape for x in leaves]}"
         )
 
     def combine(left, right):

@@ -220,7 +220,7 @@ def common_length(xs, xs_leaves, length) -> int:
     for leaf in xs_leaves:
         shape = typeof(leaf).shape
         if not shape:
-            raise ValueError("scan got value with no leading axis to scan over: a scalar in argument 'xs'")
+            raise ValueError("scan: argument 'xs' has a scalar, with no leading axis; each array gives a row a step")
         sizes.add(shape[0])
     if length is not None:
         if isinstance(length, (float, np.floating)) and float(length).is_integer():
@@ -228,19 +228,19 @@ def common_length(xs, xs_leaves, length) -> int:
         length = size_of(length)
         if any(size != length for size in sizes):
             raise ValueError(
-                f"scan got `length` argument of {length} which disagrees with leading axis sizes "
-                f"[{', '.join(sorted(map(str, sizes)))}]."
+                f"scan: argument 'length' is {length}, but the arrays in 'xs' have other leading axis sizes: "
+                f"{', '.join(sorted(map(str, sizes)))}"
             )
         return length
     if len(sizes) > 1:
         paths = [keystr(path) for path, _ in tree_flatten_with_path(xs)[0]]
         types = [f"xs{path} is {typeof(leaf).short()}" for path, leaf in zip(paths, xs_leaves)]
         raise ValueError(
-            f"scan got values with different leading axis sizes: {', '.join(sorted(map(str, sizes)))}. "
+            f"scan: argument 'xs' has different leading axis sizes: {', '.join(sorted(map(str, sizes)))}. "
             f"{', '.join(types[:10])}"
         )
     if not sizes:
-        raise ValueError("scan got no values to scan over and `length` not provided. Give argument 'xs' or 'length'.")
+        raise ValueError("scan: the number of steps is unknown; give arrays in 'xs', or 'length'")
     return sizes.pop()
 
 

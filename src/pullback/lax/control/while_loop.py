@@ -84,8 +84,8 @@ def while_loop(cond_fun: Callable[[C], Any], body_fun: Callable[[C], C], init_va
     outs = cond.out_avals
     if cond_tree.num_nodes != 1 or len(outs) != 1 or outs[0].shape != () or outs[0].dtype != np.bool_:
         raise TypeError(
-            f"while_loop cond_fun must return a boolean scalar, but got pytree {cond_tree} with types "
-            f"{[a.short() for a in outs]}. It is {located(cond_fun)}."
+            f"while_loop: argument 'cond_fun' must return a boolean scalar; {located(cond_fun)} gave {cond_tree} of "
+            f"{[a.short() for a in outs]}"
         )
     n_cond, n_body = len(cond_consts), len(body_consts)
     # The body remembers it: conditions of many loops are one program, which must not hold what their bodies close over.
@@ -157,15 +157,14 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
         aval = typeof(bound)
         if aval.shape != () or dtypes.kind_of(aval.dtype) not in "iuf":
             raise TypeError(
-                "lower and upper arguments to fori_loop must have equal types, which are integers (or floats): "
-                f"'{name}' is {aval.short()}"
+                f"fori_loop: argument '{name}' is {aval.short()}; expected a scalar, an integer (or a float)"
             )
     types = [typeof(bound) for bound in (lower, upper)]
     first, last = (dtypes.canonicalize_dtype(t.dtype) for t in types)
     signed = all(dtypes.kind_of(t.dtype) == "i" for t in types)
     if first != last and not (signed and any(t.weak_type for t in types)):
         raise TypeError(
-            f"lower and upper arguments to fori_loop must have equal types, got {first.name} and {last.name}"
+            f"fori_loop: 'lower' is of {first.name}, 'upper' of {last.name}; they must have equal types, so convert one"
         )
     _refuse_references("fori_loop", init_val)
     if high.has_values(init_val):
@@ -193,7 +192,10 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
         )
         return result
     if unroll is not None and not isinstance(unroll, bool) and unroll != 1:
-        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+        raise ValueError(
+            f"fori_loop: argument 'unroll' is {unroll!r}, which needs bounds that are known while tracing; with traced "
+            "ones leave it out"
+        )
     stop = hooks.convert(upper, dtype, weak)
 
     def body(carry):
@@ -305,8 +307,8 @@ def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_
     if pred_b:
         if running_once(body.effects | cond.effects):
             raise NotImplementedError(
-                "Unordered IO effects not supported in while_loop with batched predicate: steps run on for elements "
-                "that have ended"
+                "while_loop: effects with a batched predicate: under vmap, steps run on for elements that have ended, "
+                "so a callback would be called for these, too"
             )
     params = {"cond_jaxpr": cond, "body_jaxpr": body, "cond_nconsts": cond_nconsts, "body_nconsts": body_nconsts}
     if pred_b and (body.effects or cond.effects):  # a Ref has no axis in front
@@ -394,8 +396,8 @@ def _partial_eval(interpreter, args, params):
 
 def _transpose(*_args, **_params):
     raise ValueError(
-        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
-        "values. Try using lax.scan, or using fori_loop with static start/stop."
+        "Reverse-mode differentiation does not work through lax.while_loop, nor lax.fori_loop with traced bounds: the "
+        "number of steps, whose values it keeps, is not known. Use lax.scan, or bounds that are Python integers"
     )
 
 

@@ -38,7 +38,7 @@ def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
         if any(hasattr(n, "aval") for n in (shape if isinstance(shape, (tuple, list)) else ())):
             raise
         raise TypeError(
-            f"{name}: Shapes must be 1D sequences of concrete values of integer type, got {shape!r}."
+            f"{name}: Shapes must be 1D sequences; each size is an integer known while tracing. Got {shape!r}"
         ) from None
 
 
@@ -46,34 +46,30 @@ def canonical_shape(shape: Any, name: str) -> tuple[int, ...]:
 
 
 def _broadcast_shape(aval, *, shape, broadcast_dimensions, sharding=None):
-    what = (
-        f"got operand of shape {aval.shape}, target broadcast shape {tuple(shape)}, broadcast_dimensions "
-        f"{tuple(broadcast_dimensions)}"
-    )
+    what = f"(operand {aval.shape}, shape {tuple(shape)}, broadcast_dimensions {tuple(broadcast_dimensions)})"
     if len(broadcast_dimensions) != aval.ndim:
-        raise TypeError(f"broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; {what}")
-    if len(shape) < aval.ndim:
         raise TypeError(
-            f"broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; {what}"
+            f"broadcast_in_dim: argument 'broadcast_dimensions' needs one number for each axis of the operand, {what}"
         )
+    if len(shape) < aval.ndim:
+        raise TypeError(f"broadcast_in_dim: argument 'shape' has fewer axes than the operand {what}")
     if any(type(n) is int and n < 0 for n in shape):
-        raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {tuple(shape)}")
+        raise TypeError(f"broadcast_in_dim: argument 'shape' must have nonnegative sizes, got {tuple(shape)}")
     previous = -1
-    for n, d in zip(aval.shape, broadcast_dimensions):
+    for axis, (n, d) in enumerate(zip(aval.shape, broadcast_dimensions)):
         if not 0 <= d < len(shape):
             raise TypeError(
-                "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
-                f"{tuple(broadcast_dimensions)} for operand ndim {aval.ndim} and shape {tuple(shape)}."
+                f"broadcast_in_dim: argument 'broadcast_dimensions' has {d}, which is no axis of the result {what}"
             )
         if n != 1 and n != shape[d]:
             raise TypeError(
-                "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their corresponding "
-                "dimensions in "
-                f"the target broadcast shape; {what}"
+                f"broadcast_in_dim: axis {axis} of the operand has size {n}, which does not become {shape[d]}: only "
+                f"axes of size 1 grow {what}"
             )
         if d <= previous:
             raise TypeError(
-                f"broadcast_in_dim broadcast_dimensions must be strictly increasing; got {tuple(broadcast_dimensions)}"
+                f"broadcast_in_dim: argument 'broadcast_dimensions' is {tuple(broadcast_dimensions)}; expected axes "
+                "in rising order, each once"
             )
         previous = d
     return shape
@@ -198,8 +194,8 @@ def broadcast_like(arr: Any, like_arr: Any) -> Array:
     parts, like = (place_of_type(a) or (None,) * a.ndim for a in (have, wanted))
     if any(part not in (None, to) for part, to in zip(parts, like[like_arr.ndim - arr.ndim :])):
         raise ValueError(
-            f"Incompatible types for broadcasting: input type={have.str_short()} and requested "
-            f"type={wanted.str_short()}"
+            f"broadcast_like: Incompatible types for broadcasting: {have.str_short()} is cut over the mesh otherwise "
+            f"than {wanted.str_short()}"
         )
     return cut_as(out, wanted) if place_of_type(wanted) else out
 

@@ -53,11 +53,9 @@ Array = Any
 def _iota_shape(*, dtype, shape, dimension, sharding=None):
     check_kind("iota", dtype, NUMERIC)
     if any(n < 0 for n in shape):
-        raise TypeError(f"iota shape must have every element be nonnegative, got {tuple(shape)}.")
+        raise TypeError(f"iota: argument 'shape' must have nonnegative sizes, got {tuple(shape)}")
     if not 0 <= dimension < len(shape):
-        raise ValueError(
-            f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape {tuple(shape)}"
-        )
+        raise ValueError(f"iota: argument 'dimension' is {dimension}, which is no axis of shape {tuple(shape)}")
     return ShapedArray(shape, dtype)
 
 
@@ -172,7 +170,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
             fill_value = dtypes.python_scalar_to_numpy(fill_value, kind)
     fill_value = as_array(fill_value, "full", 1)
     if fill_value.shape:
-        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")
+        raise TypeError(f"full: argument 'fill_value' must be a scalar, got an array of shape {fill_value.shape}")
     if dtype is None and sharding is not None:
         dtype = fill_value.dtype  # with a place said, the type is strong, as in JAX
     if dtype is not None:
@@ -251,7 +249,7 @@ def full_like(
         fill_value = np.asarray(dtypes.wrapped_integer(fill_value, dtype), dtype)
     fill_value = as_array(fill_value, "full_like", 1)
     if fill_value.shape:
-        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {fill_value.shape}.")
+        raise TypeError(f"full_like: argument 'fill_value' must be a scalar, got an array of shape {fill_value.shape}")
     fill_value = convert(fill_value, dtype, weak)
     filled = (
         lax.broadcast_in_dim_p.bind(fill_value, shape=tuple(x_shape), broadcast_dimensions=())

@@ -36,16 +36,16 @@ Array = Any
 def _check_starts(name, operand, starts):
     if len(starts) != operand.ndim:
         raise ValueError(
-            f"{name} start_indices must have length equal to the number of dimensions of the operand, got "
-            f"{len(starts)} indices for operand shape {operand.shape}."
+            f"{name}: argument 'start_indices' has {len(starts)} indices; expected one for each axis of the operand, "
+            f"which has shape {operand.shape}"
         )
     if any(s.shape for s in starts):
-        raise TypeError(f"{name} start_indices must be scalars, got shapes {[s.shape for s in starts]}")
+        raise TypeError(f"{name}: each of 'start_indices' is a scalar; got shapes {[s.shape for s in starts]}")
     if starts and (
         any(dtypes.kind_of(s.dtype) not in "iu" for s in starts) or any(s.dtype != starts[0].dtype for s in starts)
     ):
         raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got: "
+            f"{name}: argument 'start_indices' must hold integers of one dtype, got "
             f"{', '.join(str(s.dtype) for s in starts)}"
         )
 
@@ -54,20 +54,16 @@ def _slice_shape(operand, *starts, slice_sizes):
     _check_starts("dynamic_slice", operand, starts)
     if len(slice_sizes) != operand.ndim:
         raise TypeError(
-            f"dynamic_slice slice_sizes must have one size per dimension, got slice_sizes {tuple(slice_sizes)} for "
-            f"operand shape "
-            f"{operand.shape}."
+            f"dynamic_slice: argument 'slice_sizes' is {tuple(slice_sizes)}; expected one size for each axis of the "
+            f"operand, which has shape {operand.shape}"
         )
     if any(m > n for m, n in zip(slice_sizes, operand.shape)):
         raise TypeError(
-            f"slice slice_sizes must be less than or equal to operand shape, got slice_sizes {tuple(slice_sizes)} for "
-            f"operand "
-            f"shape {operand.shape}."
+            f"dynamic_slice: argument 'slice_sizes' is {tuple(slice_sizes)}, larger than the operand, which has shape "
+            f"{operand.shape}"
         )
     if any(m < 0 for m in slice_sizes):
-        raise TypeError(
-            f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {tuple(slice_sizes)}."
-        )
+        raise TypeError(f"dynamic_slice: argument 'slice_sizes' must have nonnegative sizes, got {tuple(slice_sizes)}")
     return ShapedArray(slice_sizes, operand.dtype, operand.weak_type)
 
 
@@ -174,14 +170,13 @@ def _update_shape(operand, update, *starts):
     check_dtypes("dynamic_update_slice", operand, update, tip=False)
     if operand.ndim != update.ndim:
         raise TypeError(
-            "dynamic_update_slice update must have the same rank as operand, got update shape "
-            f"{update.shape} for operand shape {operand.shape}."
+            f"dynamic_update_slice: argument 'update' needs as many axes as the operand; it has shape {update.shape}, "
+            f"the operand {operand.shape}"
         )
     if any(m > n for m, n in zip(update.shape, operand.shape)):
         raise TypeError(
-            f"dynamic_update_slice update shape must be smaller than operand shape, got update shape {update.shape} "
-            f"for operand "
-            f"shape {operand.shape}."
+            f"dynamic_update_slice: argument 'update' has shape {update.shape}, which does not fit into the operand, "
+            f"{operand.shape}"
         )
     _check_starts("dynamic_update_slice", operand, starts)
     return ShapedArray(operand.shape, operand.dtype, operand.weak_type and update.weak_type)
@@ -307,7 +302,7 @@ def _check_one_type(name: str, start_indices: Any) -> None:
     ]
     if len(set(kinds)) > 1:
         raise TypeError(
-            f"index arguments to {name} must be integers of the same type, got: {', '.join(k.name for k in kinds)}"
+            f"{name}: argument 'start_indices' must hold integers of one dtype, got {', '.join(k.name for k in kinds)}"
         )
 
 
@@ -324,8 +319,8 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
         start_indices = lax.unstack(start_indices) if start_indices.shape[0] else []
     if len(start_indices) != operand.ndim:
         raise ValueError(
-            f"{name} start_indices must have length equal to the number of dimensions of the operand, got "
-            f"{len(start_indices)} indices for operand shape {operand.shape}."
+            f"{name}: argument 'start_indices' has {len(start_indices)} indices; expected one for each axis of the "
+            f"operand, which has shape {operand.shape}"
         )
     if isinstance(negative, (tuple, list)):
         allowed = list(negative)
@@ -355,7 +350,7 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
         kind = dtypes.kind_of(s.dtype)
         if kind not in "iu" or s.shape:
             raise TypeError(
-                f"index arguments to {name} must be integers of the same type, got: {s.dtype}"
+                f"{name}: argument 'start_indices' must hold integers of one dtype, got {s.dtype}"
                 if not s.shape
                 else f"{name} start_indices must be scalars, got shape {s.shape}"
             )
@@ -448,8 +443,9 @@ def _check_cut_alike(operand: Array, update: Array) -> None:
     left, right = type_on_mesh(operand), type_on_mesh(update)
     if is_strict() and not lie_alike(left, right):
         raise ShardingTypeError(
-            "dynamic_update_slice operand sharding must be equal to update sharding, got operand sharding "
-            f"{left.str_short(mesh_axis_types=True)} and update sharding {right.str_short(mesh_axis_types=True)}"
+            "dynamic_update_slice: the operand and 'update' must be cut over the mesh alike, got "
+            f"{left.str_short(mesh_axis_types=True)} and {right.str_short(mesh_axis_types=True)}; jax.reshard cuts an "
+            "array anew"
         )
 
 

@@ -120,14 +120,13 @@ def _gather_shape(
         raise TypeError("gather op: start_indices must have at least one dimension, which holds the start vectors")
     if indices.shape[-1] != len(n.start_index_map):
         raise TypeError(
-            f"Gather op has {len(n.start_index_map)} elements in start_index_map and the bound of dimension "
-            f"index_vector_dim={indices.ndim - 1} of start_indices is {indices.shape[-1]}. These two numbers must be "
-            f"equal."
+            f"gather: each index, along the last axis of 'start_indices', has {indices.shape[-1]} components, but "
+            f"start_index_map has {len(n.start_index_map)} axes for them: {n.start_index_map}"
         )
     if len(slice_sizes) != operand.ndim:
         raise TypeError(
-            f"Gather op must have one slice size for every input dimension; got: len(slice_sizes)={len(slice_sizes)}, "
-            f"input_shape.rank={operand.ndim}"
+            f"gather: argument 'slice_sizes' is {tuple(slice_sizes)}; expected one size for each axis of the operand, "
+            f"which has shape {operand.shape}"
         )
     out_ndim = len(n.offset_dims) + indices.ndim - 1
     _check_sorted("gather", "offset_dims", n.offset_dims, out_ndim)
@@ -141,22 +140,18 @@ def _gather_shape(
         )
     for i, (m, size) in enumerate(zip(slice_sizes, operand.shape)):
         if not 0 <= m <= size:
-            raise TypeError(
-                f"Slice size at index {i} in gather op is out of range, must be within [0, {size}], got {m}."
-            )
+            raise TypeError(f"gather: slice_sizes[{i}] must be from 0 to {size}, the size of that axis; got {m}")
     dropped = {*n.collapsed_slice_dims, *n.operand_batching_dims}
     if any(slice_sizes[d] > 1 for d in dropped):
         raise TypeError(
-            f"Gather op can only collapse and batch over slice dims with bound 1 or 0, got slice_sizes "
-            f"{tuple(slice_sizes)} and "
-            f"dimensions {sorted(dropped)}"
+            f"gather: axes that are collapsed or batched have slices of size 0 or 1; these are {sorted(dropped)}, "
+            f"and slice_sizes is {tuple(slice_sizes)}"
         )
     window = [m for d, m in enumerate(slice_sizes) if d not in dropped]
     if len(window) != len(n.offset_dims):
         raise TypeError(
-            f"All components of the offset index in a gather op must either be an offset dimension or explicitly "
-            f"collapsed or "
-            f"batched; got len(slice_sizes)={len(slice_sizes)}, {n}"
+            f"gather: {len(window)} axes of each slice are left (neither collapsed nor batched), so offset_dims needs "
+            f"as many numbers; it is {n.offset_dims}, for slice_sizes {tuple(slice_sizes)} and {n}"
         )
     check_batching("gather", operand.shape, indices.shape, n.operand_batching_dims, n.start_indices_batching_dims)
     window_sizes, batch_sizes = iter(window), iter(indices.shape[:-1])

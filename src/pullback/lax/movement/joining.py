@@ -37,25 +37,28 @@ Array = Any
 
 def _pad_shape(aval, padding, *, padding_config):
     if aval.dtype != padding.dtype:
-        raise TypeError(f"pad operand and padding_value must be same dtype: got {aval.dtype} and {padding.dtype}.")
+        raise TypeError(
+            f"pad: argument 'padding_value' is of {padding.dtype}, the operand of {aval.dtype}; convert one"
+        )
     if padding.ndim:
-        raise TypeError(f"pad padding_value must be a scalar; got shape {padding.shape}")
+        raise TypeError(f"pad: argument 'padding_value' must be a scalar, got an array of shape {padding.shape}")
     if len(padding_config) != aval.ndim:
         raise ValueError(
-            "length of padding_config must equal the number of axes of operand, got padding_config "
-            f"{tuple(padding_config)} for operand shape {aval.shape}"
+            f"pad: argument 'padding_config' is {tuple(padding_config)}; expected (low, high, interior) for each axis "
+            f"of the operand, which has shape {aval.shape}"
         )
     if any(interior < 0 for _, _, interior in padding_config):
         raise ValueError(
-            f"interior padding in padding_config must be nonnegative, got padding_config {tuple(padding_config)}"
+            f"pad: argument 'padding_config' is {tuple(padding_config)}; its third numbers, of what is put "
+            "between elements, must not be negative"
         )
     shape = tuple(
         [lo + hi + (n + (n - 1) * interior if n else 0) for n, (lo, hi, interior) in zip(aval.shape, padding_config)]
     )
     if any(n < 0 for n in shape):
         raise ValueError(
-            f"Dimension size after padding is not at least 0, got result shape {shape}, for padding_config "
-            f"{tuple(padding_config)} and operand shape {aval.shape}"
+            f"pad: argument 'padding_config' is {tuple(padding_config)}, which takes away more than there is: shape "
+            f"{aval.shape} would become {shape}"
         )
     return ShapedArray(shape, aval.dtype, aval.weak_type and padding.weak_type)
 
@@ -177,23 +180,23 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
 def _concatenate_shape(*avals, dimension):
     if not avals:
-        raise ValueError("concatenate requires a non-empty sequences of arrays")
+        raise ValueError("concatenate: argument 'operands' is empty; expected at least one array")
     first = avals[0]
     if any(a.ndim != first.ndim for a in avals):
         raise TypeError(
-            f"Cannot concatenate arrays with different numbers of dimensions: got "
-            f"{', '.join(str(a.shape) for a in avals)}."
+            "concatenate: Cannot concatenate different numbers of dimensions; the shapes are "
+            f"{', '.join(str(a.shape) for a in avals)}"
         )
     if not 0 <= dimension < first.ndim:
         raise TypeError(
-            f"concatenate dimension out of bounds: dimension {dimension} for shapes "
-            f"{', '.join(str(a.shape) for a in avals)}."
+            f"concatenate: argument 'dimension' is {dimension}, which is no axis of shapes "
+            f"{', '.join(str(a.shape) for a in avals)}"
         )
     rest = first.shape[:dimension] + first.shape[dimension + 1 :]
     if any(a.shape[:dimension] + a.shape[dimension + 1 :] != rest for a in avals):
         raise TypeError(
-            f"Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
-            f"concatenating along dimension {dimension} for shapes {', '.join(str(a.shape) for a in avals)}."
+            f"concatenate: Cannot concatenate along axis {dimension}, as sizes of other axes differ: the shapes are "
+            f"{', '.join(str(a.shape) for a in avals)}"
         )
     check_dtypes("concatenate", *avals)
     return ShapedArray(
@@ -281,7 +284,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     Raises ValueError without operands.
     """
     if not len(operands):
-        raise ValueError("concatenate requires a non-empty sequences of arrays")
+        raise ValueError("concatenate: argument 'operands' is empty; expected at least one array")
     operands = as_arrays("concatenate", *operands)
     if len(operands) == 1 and -1 < dimension < operands[0].ndim:
         return operands[0]
@@ -296,10 +299,10 @@ def _stack_shape(*avals, axis):
         raise ValueError("stack requires at least one operand")
     first = avals[0]
     if any(a.shape != first.shape for a in avals):
-        raise ValueError(f"All input arrays must have the same shape, got {', '.join(str(a.shape) for a in avals)}.")
+        raise ValueError(f"stack: arrays of one shape are expected, got {', '.join(str(a.shape) for a in avals)}")
     check_dtypes("stack", *avals)
     if not 0 <= axis <= first.ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {first.ndim + 1}")
+        raise ValueError(f"stack: axis {axis} is out of bounds; the result has axes 0 to {first.ndim}")
     return ShapedArray(
         (*first.shape[:axis], len(avals), *first.shape[axis:]), first.dtype, all(a.weak_type for a in avals)
     )
@@ -359,7 +362,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 
 def _unstack_shape(aval, *, axis):
     if not 0 <= axis < aval.ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {aval.ndim}")
+        raise ValueError(f"unstack: axis {axis} is out of bounds; the operand has shape {aval.shape}")
     out = ShapedArray((*aval.shape[:axis], *aval.shape[axis + 1 :]), aval.dtype, aval.weak_type)
     return [out] * aval.shape[axis]
 
@@ -431,12 +434,13 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
 
 def _split_shape(aval, *, sizes, axis):
     if not 0 <= axis < aval.ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {aval.ndim}")
+        raise ValueError(f"split: axis {axis} is out of bounds; the operand has shape {aval.shape}")
     if any(n < 0 for n in sizes):
-        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
+        raise ValueError(f"split: argument 'sizes' must not be negative, got {list(sizes)}")
     if sum(sizes) != aval.shape[axis]:
         raise ValueError(
-            f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape {list(aval.shape)}"
+            f"split: argument 'sizes' adds up to {sum(sizes)}, but axis {axis} of the operand has size "
+            f"{aval.shape[axis]}, in shape {list(aval.shape)}"
         )
     return [ShapedArray((*aval.shape[:axis], n, *aval.shape[axis + 1 :]), aval.dtype, aval.weak_type) for n in sizes]
 

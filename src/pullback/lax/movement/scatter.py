@@ -80,19 +80,20 @@ def _scatter_shape(
         raise TypeError("scatter op: indices must have at least one dimension, which holds the start vectors")
     if indices.shape[-1] != len(n.scatter_dims_to_operand_dims):
         raise TypeError(
-            f"Scatter op has {len(n.scatter_dims_to_operand_dims)} elements in scatter_dims_to_operand_dims and the "
-            f"bound of dimension index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. These two "
-            "numbers must be equal."
+            f"scatter: each index, along the last axis of 'scatter_indices', has {indices.shape[-1]} components, but "
+            f"scatter_dims_to_operand_dims has {len(n.scatter_dims_to_operand_dims)} axes for them: "
+            f"{n.scatter_dims_to_operand_dims}"
         )
     if updates.ndim != len(n.update_window_dims) + indices.ndim - 1:
         raise TypeError(
-            f"Updates tensor must be of rank {len(n.update_window_dims) + indices.ndim - 1}; got {updates.ndim}."
+            f"scatter: argument 'updates' needs {len(n.update_window_dims) + indices.ndim - 1} axes, those of indices "
+            f"and of windows, {n.update_window_dims}; it has shape {updates.shape}"
         )
     dropped = {*n.inserted_window_dims, *n.operand_batching_dims}
     if operand.ndim != len(n.update_window_dims) + len(dropped):
         raise TypeError(
-            f"Scatter op has window of size {len(n.update_window_dims) + len(dropped)}; doesn't match operand of rank "
-            f"{operand.ndim}."
+            f"scatter: update_window_dims, inserted_window_dims and operand_batching_dims account for "
+            f"{len(n.update_window_dims) + len(dropped)} axes, but the operand has {operand.ndim}: {n}"
         )
     for d, dims in (
         (updates.ndim, n.update_window_dims),
@@ -112,16 +113,14 @@ def _scatter_shape(
     for size, m in zip(operand.shape, _window_sizes(operand.shape, updates.shape, n)):
         if m != 1 and m > size:  # in this order: a symbolic size need not be compared with 1
             raise TypeError(
-                f"Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
-                f"dimensions of operand. "
-                f"For updates shape {updates.shape}, operand shape is {operand.shape}."
+                f"scatter: argument 'updates' has shape {updates.shape}, with windows larger than the operand, which "
+                f"has shape {operand.shape}"
             )
     batch = tuple([m for d, m in enumerate(updates.shape) if d not in n.update_window_dims])
     if batch != indices.shape[:-1]:
         raise TypeError(
-            f"Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding "
-            f"dimensions of scatter "
-            f"indices. For scatter dimensions of updates {batch} and indices {indices.shape[:-1]}."
+            f"scatter: argument 'updates' has windows for {batch} places, but 'scatter_indices' names "
+            f"{indices.shape[:-1]} of them"
         )
     return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 

@@ -50,18 +50,16 @@ _Slice: Any = slice  # the type, before this module's function takes the name
 
 def _reshape_shape(aval, *, new_sizes, dimensions=None, sharding=None):
     if any(n < 0 for n in new_sizes):
-        raise TypeError(f"reshape new_sizes must all be positive, got {tuple(new_sizes)}.")
+        raise TypeError(f"reshape: argument 'new_sizes' must have nonnegative sizes, got {tuple(new_sizes)}")
     if math.prod(new_sizes) != aval.size:
         raise ValueError(
-            f"reshape total size must be unchanged, got new_sizes {tuple(new_sizes)} (prod={math.prod(new_sizes)}) "
-            f"for shape "
-            f"{aval.shape} (prod={aval.size})."
+            f"reshape: total size must be unchanged: shape {aval.shape} has {aval.size} elements, new_sizes "
+            f"{tuple(new_sizes)} has {math.prod(new_sizes)}"
         )
     if dimensions is not None and sorted(dimensions) != list(range(aval.ndim)):
         raise TypeError(
-            f"reshape dimensions must be a permutation of operand dimensions, got dimensions {tuple(dimensions)} for "
-            f"shape "
-            f"{aval.shape}."
+            f"reshape: argument 'dimensions' is {tuple(dimensions)}, which isn't a permutation of the axes of shape "
+            f"{aval.shape}"
         )
     return new_sizes
 
@@ -198,9 +196,8 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 def _transpose_shape(aval, *, permutation):
     if sorted(permutation) != list(range(aval.ndim)):
         raise TypeError(
-            f"transpose permutation isn't a permutation of operand dimensions, got permutation {tuple(permutation)} "
-            f"for "
-            f"operand shape {aval.shape}."
+            f"transpose: argument 'permutation' is {tuple(permutation)}, which isn't a permutation of the axes of "
+            f"shape {aval.shape}"
         )
     return tuple([aval.shape[i] for i in permutation])
 
@@ -259,8 +256,8 @@ def _squeeze_shape(aval, *, dimensions):
         raise ValueError(f"squeeze: dimensions {tuple(dimensions)} are not distinct dimensions of {aval.short()}")
     if any(aval.shape[d] != 1 for d in dimensions):
         raise ValueError(
-            "cannot select an axis to squeeze out which has size not equal to one, got "
-            f"shape={aval.shape} and dimensions={tuple(dimensions)}"
+            f"squeeze: only axes of size 1 can be left out; argument 'dimensions' is {tuple(dimensions)}, in shape "
+            f"{aval.shape}"
         )
     return tuple([n for i, n in enumerate(aval.shape) if i not in dimensions])
 
@@ -310,28 +307,25 @@ def _slice_shape(aval, *, start_indices, limit_indices, strides=None):
     for what, values in (("start_indices", start_indices), ("limit_indices", limit_indices), ("strides", strides)):
         if values is not None and len(values) != aval.ndim:
             raise TypeError(
-                f"slice {what} must have length equal to the number of dimensions of the operand, got {what} "
-                f"{tuple(values)} for operand shape {aval.shape}."
+                f"slice: argument '{what}' is {tuple(values)}; expected one number for each axis of the operand, "
+                f"which has shape {aval.shape}"
             )
     if any(lo < 0 for lo in start_indices):
-        raise TypeError(
-            f"slice start_indices must be greater than or equal to zero, got start_indices of {tuple(start_indices)}."
-        )
+        raise TypeError(f"slice: argument 'start_indices' must not be negative, got {tuple(start_indices)}")
     if any(hi > n for hi, n in zip(limit_indices, aval.shape)):
         raise TypeError(
-            f"slice limit_indices must be less than or equal to operand shape, got limit_indices "
-            f"{tuple(limit_indices)} for "
-            f"operand shape {aval.shape}."
+            f"slice: argument 'limit_indices' is {tuple(limit_indices)}, beyond the end of the operand, which has "
+            f"shape {aval.shape}"
         )
     if any(lo > hi for lo, hi in zip(start_indices, limit_indices)):
         raise TypeError(
-            "slice limit_indices must be greater than or equal to start_indices, got start_indices "
-            f"{tuple(start_indices)} and limit_indices {tuple(limit_indices)}."
+            f"slice: argument 'limit_indices' is {tuple(limit_indices)}, which ends before 'start_indices', "
+            f"{tuple(start_indices)}, begins"
         )
     if strides is None:
         return tuple([hi - lo for lo, hi in zip(start_indices, limit_indices)])
     if any(s < 1 for s in strides):
-        raise TypeError(f"slice strides must be positive, got {tuple(strides)}.")
+        raise TypeError(f"slice: argument 'strides' is {tuple(strides)}; steps are at least 1")
     return tuple([(hi - lo + s - 1) // s for lo, hi, s in zip(start_indices, limit_indices, strides)])
 
 
@@ -437,7 +431,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     index, axis = size_of(index), canonical_axis(axis, operand.ndim, "index_in_dim")
     n = operand.shape[axis]
     if not -n <= index < n:
-        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
+        raise IndexError(f"index_in_dim: index {index} is out of bounds: axis {axis} has {n} elements")
     index = index + n if index < 0 else index
     out = slice_in_dim(operand, index, index + 1, 1, axis)
     return out if keepdims else squeeze(out, (axis,))
@@ -448,11 +442,10 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 def _rev_shape(aval, *, dimensions):
     if len(set(dimensions)) != len(dimensions):
-        raise TypeError(f"rev dimensions must be unique, got {tuple(dimensions)}.")
+        raise TypeError(f"rev: argument 'dimensions' is {tuple(dimensions)}, which names an axis twice")
     if any(not 0 <= d < aval.ndim for d in dimensions):
         raise TypeError(
-            f"rev dimensions must all be less than operand ndim, got dimensions {tuple(dimensions)} for operand ndim "
-            f"{aval.ndim}."
+            f"rev: argument 'dimensions' is {tuple(dimensions)}; the operand has only the axes of shape {aval.shape}"
         )
     return aval.shape
 

@@ -66,7 +66,7 @@ def test_out_sharding_is_checked(name):
 
 
 def test_device_or_out_sharding():
-    with pytest.raises(ValueError, match="Only one of `device` or `out_sharding`"):
+    with pytest.raises(ValueError, match="'device' and 'out_sharding' exclude each other"):
         jnp.zeros(8, device=D[1], out_sharding=CUT)
     with pytest.raises(TypeError, match="must be a Sharding"):
         lax.full((8,), 1.0, sharding="x")

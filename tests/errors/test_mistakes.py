@@ -272,7 +272,7 @@ async def later(x):
 @pytest.mark.parametrize(
     "call, error, text",
     [
-        (lambda: jnp.linalg.det(X), ValueError, r"^Argument to det\(\) must have shape"),
+        (lambda: jnp.linalg.det(X), ValueError, r"^det: square matrices must have shape"),
         (lambda: jnp.arange(0, 1, 0), ZeroDivisionError, "^arange: argument 'step' is 0"),
         (lambda: jnp.histogram(X, bins=-1), ValueError, "argument 'bins' is -1"),
         (lambda: jnp.where(X, 1), TypeError, "where: argument 'x' was given without 'y'"),

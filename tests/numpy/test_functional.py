@@ -91,7 +91,7 @@ def test_vectorize_as_decorator_under_transformations():
 def test_mistakes_in_vectorize():
     one, two, x = "(n)->()", "(n),(n)->(n)", jnp.ones(3)
     for error, text, call in [
-        (TypeError, "can only exclude integer or string", lambda: jnp.vectorize(jnp.sum, excluded={1.5})),
+        (TypeError, "names arguments by number or keyword", lambda: jnp.vectorize(jnp.sum, excluded={1.5})),
         (ValueError, "contains negative numbers", lambda: jnp.vectorize(jnp.sum, excluded={-1})),
         (ValueError, "not a valid gufunc signature", lambda: jnp.vectorize(jnp.sum, signature="(n)->")),
         (ValueError, "does not have enough dimensions", lambda: jnp.vectorize(jnp.sum, signature=one)(1.0)),
@@ -138,7 +138,7 @@ def test_apply_over_axes():
             lambda x, a=axes: jnp.apply_over_axes(jnp.sum, x, a), lambda x, a=axes: np.apply_over_axes(np.sum, x, a), x
         )
     check(lambda x: jnp.apply_over_axes(jnp.cumsum, x, [0, 2]), lambda x: np.apply_over_axes(np.cumsum, x, [0, 2]), x)
-    with pytest.raises(ValueError, match="not returning an array of the correct shape"):
+    with pytest.raises(ValueError, match="func returned an array of rank"):
         jnp.apply_over_axes(lambda x, axis: jnp.ones(()), jnp.asarray(x), [0])
 
 

@@ -145,7 +145,7 @@ def test_mistakes_in_derivatives():
         jnp.polyder(p, -1)
     with pytest.raises(ValueError, match="Order of integral must be positive"):
         jnp.polyint(p, -1)
-    with pytest.raises(ValueError, match="k must be a scalar or a rank-1 array of length 1 or m"):
+    with pytest.raises(ValueError, match="argument 'k' must be one constant or"):
         jnp.polyint(p, 2, jnp.ones(3))
     with pytest.raises(ConcretizationTypeError):
         pullback.jit(jnp.polyder)(p, 1)
@@ -192,7 +192,7 @@ def test_poly(x64):
     matrix = np.array([[1.0, 2], [3, 4]], np.float32)
     check(lambda a: jnp.poly(a).real, np.poly, matrix, tolerance=1e-4)
     check_gradient(jnp.poly, np.array([1.0, 2.0, -1.5]))
-    with pytest.raises(ValueError, match="1d or non-empty square 2d"):
+    with pytest.raises(ValueError, match="vector of roots or a square matrix"):
         jnp.poly(jnp.ones((2, 3)))
 
 
@@ -239,13 +239,13 @@ def test_polyfit_in_full():
 def test_mistakes_in_polyfit():
     x = jnp.arange(4.0)
     for error, text, call in [
-        (ValueError, "expected deg >= 0", lambda: jnp.polyfit(x, x, -1)),
-        (TypeError, "expected 1D vector for x", lambda: jnp.polyfit(jnp.ones((2, 2)), x, 1)),
-        (TypeError, "expected non-empty vector", lambda: jnp.polyfit(x[:0], x[:0], 1)),
-        (TypeError, "same length", lambda: jnp.polyfit(x, x[:2], 1)),
-        (TypeError, "1D or 2D array for y", lambda: jnp.polyfit(x, jnp.ones((4, 1, 1)), 1)),
-        (TypeError, "1-d array for weights", lambda: jnp.polyfit(x, x, 1, w=jnp.ones((4, 1)))),
-        (ValueError, "must exceed order", lambda: jnp.polyfit(x[:2], x[:2], 3, cov=True)),
+        (ValueError, "argument 'deg' must be 0 or more", lambda: jnp.polyfit(x, x, -1)),
+        (TypeError, "argument 'x' must be a vector", lambda: jnp.polyfit(jnp.ones((2, 2)), x, 1)),
+        (TypeError, "argument 'x' has no points", lambda: jnp.polyfit(x[:0], x[:0], 1)),
+        (TypeError, "4 points in 'x', but 2 in 'y'", lambda: jnp.polyfit(x, x[:2], 1)),
+        (TypeError, "'y' must have one axis or two", lambda: jnp.polyfit(x, jnp.ones((4, 1, 1)), 1)),
+        (TypeError, "must be a vector of weights", lambda: jnp.polyfit(x, x, 1, w=jnp.ones((4, 1)))),
+        (ValueError, "to scale the covariance, more than", lambda: jnp.polyfit(x[:2], x[:2], 3, cov=True)),
     ]:
         with pytest.raises(error, match=text):
             call()

@@ -142,9 +142,9 @@ def test_promotion():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda x: jnp.dot(x, x), TypeError, r"contracting dimensions to have the same shape, got \(3,\) and \(2,\)"),
-        (lambda x: x @ x, TypeError, "same shape"),
-        (lambda x: jnp.matmul(x, 2.0), ValueError, "matmul input operand 1 must have ndim at least 1"),
+        (lambda x: jnp.dot(x, x), TypeError, r"contracting dimensions must have equal lengths, got 3 .* and 2 "),
+        (lambda x: x @ x, TypeError, "must have equal lengths"),
+        (lambda x: jnp.matmul(x, 2.0), ValueError, "matmul: operand 1 is a scalar"),
         (lambda x: jnp.matmul(np.ones((2, 3, 3)), np.ones((4, 3, 3))), ValueError, "Incompatible shapes"),
         (lambda x: jnp.einsum("ij,jk", x, x), ValueError, r"Size of label 'j' for operand 1 \(2\) does not match"),
         (lambda x: jnp.einsum("ij,jk", x), ValueError, "Number of einsum subscripts, 2"),
@@ -231,7 +231,7 @@ def test_operands_of_products_keep_their_types():
 
 @pytest.mark.parametrize("function", [jnp.tensordot, jnp.linalg.tensordot])
 def test_a_failing_contraction_over_pairs_of_axes_is_not_the_axes_fault(function):
-    with pytest.raises(TypeError, match="same shape") as caught:
+    with pytest.raises(TypeError, match="must have equal lengths") as caught:
         function(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=([0, 1], [0, 1]))
     assert "axes" not in str(caught.value) and "hashable" not in type(caught.value).__name__.lower()
     with pytest.raises(TypeError, match="axes"):

@@ -132,13 +132,13 @@ def test_gradients_of_quantiles():
 def test_mistakes_in_quantiles():
     x = jnp.arange(4.0)
     for error, text, call in [
-        (ValueError, "q must be have rank <= 1", lambda: jnp.quantile(x, jnp.ones((2, 2)))),
+        (ValueError, "argument 'q' must be a scalar or a vector", lambda: jnp.quantile(x, jnp.ones((2, 2)))),
         (ValueError, "does not support complex input", lambda: jnp.quantile(x + 1j, 0.5)),
-        (ValueError, "method can only be", lambda: jnp.quantile(x, 0.5, method="foo")),
+        (ValueError, "argument 'method' is 'foo'", lambda: jnp.quantile(x, 0.5, method="foo")),
         (ValueError, "does not support overwrite_input", lambda: jnp.quantile(x, 0.5, overwrite_input=True)),
         (ValueError, "axis 3 is out of bounds", lambda: jnp.median(x, axis=3)),
         (TypeError, "got <class 'list'> at position 0", lambda: jnp.median([1, 2])),
-        (NotImplementedError, "Only method 'inverted_cdf'", lambda: jnp.quantile(x, 0.5, weights=x)),
+        (NotImplementedError, "weights need method='inverted_cdf'", lambda: jnp.quantile(x, 0.5, weights=x)),
     ]:
         with pytest.raises(error, match=text):
             call()
@@ -229,7 +229,7 @@ def test_trace(offset, dtype):
     check(lambda x: jnp.trace(x, offset), lambda x: np.trace(x, offset), x)
     check(lambda x: jnp.trace(x, offset, 2, 0), lambda x: np.trace(x, offset, 2, 0), x)
     check(lambda x, k: jnp.trace(x, k), lambda x, k: np.trace(x, k), x, np.int32(offset))
-    with pytest.raises(ValueError, match="axis1 and axis2 can not be same"):
+    with pytest.raises(ValueError, match="trace: axis1 and axis2 cannot be the same"):
         jnp.trace(jnp.asarray(x), axis1=1, axis2=-2)
 
 
@@ -416,7 +416,7 @@ def test_ediff1d():
     check(jnp.ediff1d, np.ediff1d, x)
     check(lambda x: jnp.ediff1d(x, 7, x), lambda x: np.ediff1d(x, 7, x), x)
     check(jnp.ediff1d, np.ediff1d, np.float32(2))
-    with pytest.raises(ValueError, match="at least one dimensional"):
+    with pytest.raises(ValueError, match="a scalar, which has no axis to take differences"):
         jnp.diff(2.0)
     with pytest.raises(ValueError, match="non-negative"):
         jnp.diff(jnp.ones(3), -1)

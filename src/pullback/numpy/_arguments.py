@@ -58,9 +58,8 @@ def check_no_float0(name: str, *args: Any) -> None:
     for arg in args:
         if getattr(arg, "dtype", None) == dtypes.float0:
             raise TypeError(
-                f"Called {name} with a float0 array. float0s do not support any operations by design, because they "
-                "are not compatible with non-trivial vector spaces. Use, for example, zeros of the primal's shape "
-                "instead."
+                f"{name}: an argument has dtype float0, which marks the tangents of integers and booleans and holds no "
+                "numbers. Where zeros are meant, make them: jnp.zeros(x.shape)."
             )
 
 
@@ -319,12 +318,13 @@ def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]], core: Seq
     text = ", ".join(str(s) for s in shapes)
     if config.jax_numpy_rank_promotion == "raise":
         raise ValueError(
-            f"Operands could not be broadcast together for {name} on shapes {text} and with the config option "
-            "jax_numpy_rank_promotion='raise'. For more information, see the documentation of rank promotion."
+            f"{name}: shapes {text} could not be broadcast together: their ranks differ, and under "
+            "jax_numpy_rank_promotion='raise' rank promotion is an error. Insert the axes by x[None] or jnp.expand_dims, "
+            "or set the option to 'allow'."
         )
     warn(
-        f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the jax_numpy_rank_promotion "
-        "config option to 'allow' to disable this warning.",
+        f"{name}: automatic rank promotion put axes of length 1 in front of the shorter of shapes {text}. Insert them "
+        "by x[None] or jnp.expand_dims, or silence this by jax_numpy_rank_promotion='allow'.",
     )
 
 
@@ -336,13 +336,13 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
         return x
     rank = len(shape)
     if x.ndim > rank:
-        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={x.shape} shape={shape}")
+        raise ValueError(f"Cannot broadcast shape {x.shape} to {shape}, which has fewer dimensions")
     offset = rank - x.ndim
     for axis, length in enumerate(x.shape):
         if length != shape[offset + axis] and length != 1:
             raise ValueError(
-                f"Incompatible types for broadcasting: input type={x.dtype}{list(x.shape)} and requested "
-                f"type={x.dtype}{list(shape)}: length {length} cannot become {shape[offset + axis]}"
+                f"Incompatible types for broadcasting: an array of shape {x.shape} does not fill {shape}, as length "
+                f"{length} of axis {axis} cannot become {shape[offset + axis]}"
             )
     return lax.broadcast_in_dim(x, shape, range(offset, rank))
 
@@ -396,7 +396,7 @@ def canonical_axis(
     if not -rank <= number < rank:
         accepted = f"expected {-rank} to {rank - 1}" if rank else "a scalar has no axes"
         raise error(
-            f"axis {number} is out of bounds for array of dimension {rank} ({name}: argument '{argument}'; {accepted})"
+            f"axis {number} is out of bounds for {name}, whose array has rank {rank} (argument '{argument}'; {accepted})"
         )
     return number + rank if number < 0 else number
 
@@ -481,13 +481,15 @@ def canonical_shape(shape: Any, context: str = "") -> tuple[int, ...]:
     shown = repr(shown) if isinstance(shown, str) else shown
     members = shown if isinstance(shown, tuple) else (shown,)
     if any(isinstance(d, Tracer) for d in members):
-        hint = "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+        hint = (
+            "\nName the argument that the shape depends on in `static_argnums`, or compute the shape outside of `jit`."
+        )
         why = next(d for d in members if isinstance(d, Tracer)).provenance()
         hint += f"\n{why}" if why else ""
         if isinstance(shown, Tracer):
             shown = (shown,)
     raise TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got "
+        f"Shapes must be 1D: an integer or a sequence of integers, all with known values; got "
         f"{shown}.{f' ({context})' if context else ''}{hint}"
     )
 

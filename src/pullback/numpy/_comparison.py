@@ -161,7 +161,7 @@ def _is_signed_inf(name: str, value: float, x: Any, out: Any) -> Any:
     refuse_out(name, out)
     (x,) = arrays(name, x)
     if has_kind(x, np.complexfloating):
-        raise ValueError(f"isposinf/isneginf are not well defined for complex types, got dtype {x.dtype}")
+        raise ValueError(f"{name}: complex numbers have no sign, got dtype {x.dtype}; pass x.real or x.imag")
     if has_kind(x, np.floating):
         return convert(lax.eq(x, const(x, value)), np.bool_)
     return lax.full_like(x, False, np.bool_)

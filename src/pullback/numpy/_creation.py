@@ -32,6 +32,8 @@ from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.util import config, dtypes
 from pullback.util.tracebacks import api_boundary, shorten
 
+_NONE_IN_ARRAY = "array: None is no element of an array; jnp.nan can stand for a number that is missing"
+
 
 def default_float() -> np.dtype:
     return np.dtype(dtypes.canonicalize_dtype(np.float64))
@@ -43,7 +45,7 @@ def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:
         return x if out_sharding is None else out_placed(f"jnp.{name}", x, out_sharding)
     if out_sharding is not None:
         raise ValueError(
-            f"Only one of `device` or `out_sharding` can be set. Got device={device} and out_sharding={out_sharding}"
+            f"{name}: arguments 'device' and 'out_sharding' exclude each other, got {device} and {out_sharding}"
         )
     from pullback.api import device_put
 
@@ -100,7 +102,7 @@ def _array(
     if order is not None and order != "K":
         raise NotImplementedError(f"array: only order='K' is implemented, got order={order!r}")
     if object is None:
-        raise ValueError("None is not a valid value for jnp.array")
+        raise ValueError(_NONE_IN_ARRAY)
     if hooks.transfers is not None and isinstance(object, (list, tuple)):
         hooks.transfers.from_host(object)
     target = None if dtype is None else dtypes.check_user_dtype_supported(dtype, "array")
@@ -216,7 +218,7 @@ def _from_sequence(nested: Any, dtype: Any) -> Any:
         value = np.array(nested)
         return _core.from_numpy(value, ShapedArray(value.shape, default_float()), None, True)
     if type(None) in kinds:
-        raise ValueError("None is not a valid value for jnp.array")
+        raise ValueError(_NONE_IN_ARRAY)
     leaves_are_scalars = kinds <= {bool, int, float, complex}
     if dtype is None and not leaves_are_scalars:
         representatives = [x if hasattr(x, "dtype") else as_array_like(x) for x in leaves]
@@ -267,8 +269,8 @@ def _numeric(x: Any, value: np.ndarray, dtype: Any) -> np.ndarray:
         return _read(value, dtype)
     if value.dtype.kind in "OSUMm":
         raise TypeError(
-            f"Value {str(x)!r} with dtype {value.dtype} is not a valid JAX array type. "
-            "Only arrays of numeric types are supported by JAX."
+            f"{str(x)!r} has dtype {value.dtype}, not a valid JAX array type: expected booleans, integers, floats or "
+            "complex numbers"
         )
     return value
 
@@ -385,7 +387,7 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
         check_arraylike(name, a)
         a = as_array(a)
     elif not dtypes.is_supported(a.dtype):
-        raise TypeError(f"{name}: dtype {a.dtype} is not a valid JAX array type. Only numeric types are supported.")
+        raise TypeError(f"{name}: dtype {a.dtype} is not a valid JAX array type: expected numbers")
     if dtype is None and dtypes.is_extended(a.dtype):
         shape = a.shape if shape is None else canonical_shape(shape)
         return place(full_extended(name, shape, value, a.dtype), device, out_sharding, name)
@@ -447,16 +449,16 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Not available: reading a file is not a pure function. Use asarray(np.fromfile(...))."""
     raise NotImplementedError(
-        "fromfile() is not implemented because it may be non-pure and thus unsafe for use with JIT and other "
-        "transformations. Consider using jnp.asarray(np.fromfile(...)) instead."
+        "fromfile: a traced function would read the file once, and not again when it runs. Read it outside, by "
+        "jnp.asarray(np.fromfile(...))."
     )
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not available: an iterator may have side effects. Use asarray(np.fromiter(...))."""
     raise NotImplementedError(
-        "fromiter() is not implemented because it may be non-pure and thus unsafe for use with JIT and other "
-        "transformations. Consider using jnp.asarray(np.fromiter(...)) instead."
+        "fromiter: a traced function would use the iterator up once, and not again when it runs. Go through it "
+        "outside, by jnp.asarray(np.fromiter(...))."
     )
 
 
@@ -469,7 +471,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(
-            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, but got "
+            "from_dlpack: argument 'x' must have __dlpack__ and __dlpack_device__, by which arrays are exchanged; got "
             f"{str(x)[:80]!r} of type {type(x)}"
         )
     if isinstance(x, AnyArray):

@@ -177,7 +177,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     elif UPLO == "U":
         lower = False
     else:
-        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+        raise ValueError(f"eigh: argument 'UPLO' is the triangle to read, 'L' (as None) or 'U'; got {UPLO!r}")
     v, w = lax.linalg.eigh(a, lower=lower, symmetrize_input=symmetrize_input)
     return EighResult(w, v)
 

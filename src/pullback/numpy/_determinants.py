@@ -62,7 +62,7 @@ def det(a: Any) -> Any:
     """Determinants of square matrices a: [..., n, n]; ValueError unless they are square."""
     (a,) = _inexact("det", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Argument to det() must have shape [..., n, n], got {a.shape}")
+        raise ValueError(f"det: square matrices must have shape [..., n, n], got {a.shape}")
     n = a.shape[-1]
     if n == 0:
         return lax.full(a.shape[:-2], 1, a.dtype)
@@ -143,9 +143,9 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     """(sign, logarithm of the absolute value) of determinants of square matrices, by 'lu' (the default) or 'qr'."""
     (a,) = _inexact("slogdet", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Argument to slogdet() must have shape [..., n, n], got {a.shape}")
+        raise ValueError(f"slogdet: square matrices must have shape [..., n, n], got {a.shape}")
     if method not in (None, "lu", "qr"):
-        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+        raise ValueError(f"Unknown slogdet method {method!r}: expected 'lu', 'qr', or None to have 'lu'")
     if a.shape[-1] == 0:
         return SlogdetResult(lax.full(a.shape[:-2], 1, a.dtype), lax.full(a.shape[:-2], 0, to_real_dtype(a.dtype)))
     if method != "qr" and a.dtype.itemsize == 2 and isinstance(a.shape[-1], int) and a.shape[-1] <= 2:

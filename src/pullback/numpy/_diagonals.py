@@ -141,7 +141,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     (a,) = arrays("diagonal", a)
     offset = static_int(offset, "diagonal: argument 'offset'")
     if a.ndim < 2:
-        raise ValueError(f"diagonal requires an array of at least two dimensions, got shape {a.shape}")
+        raise ValueError(f"diagonal: argument 'a' needs two axes or more, got shape {a.shape}")
     axis1 = canonical_axis("diagonal", axis1, a.ndim, "axis1")
     axis2 = canonical_axis("diagonal", axis2, a.ndim, "axis2")
     if axis1 == axis2:
@@ -175,7 +175,7 @@ def trace(a: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     (a,) = arrays("trace", a)
     first, second = canonical_axis("trace", axis1, a.ndim, "axis1"), canonical_axis("trace", axis2, a.ndim, "axis2")
     if first == second:
-        raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
+        raise ValueError(f"trace: axis1 and axis2 cannot be the same, got {axis1} and {axis2}")
     if not isinstance(offset, Tracer):
         if isinstance(offset, (bool, np.bool_)) or not is_integer(offset):
             raise ValueError(f"trace: argument 'offset' must be an integer, got {offset!r}")

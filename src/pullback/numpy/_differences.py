@@ -37,9 +37,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n == 0:
         return a
     if n < 0:
-        raise ValueError(f"order must be non-negative but got {n}")
+        raise ValueError(f"diff: argument 'n' counts differences, so it is 0 or more; got {n}")
     if a.ndim == 0:
-        raise ValueError(f"diff requires input that is at least one dimensional; got a of shape {a.shape}")
+        raise ValueError("diff: argument 'a' is a scalar, which has no axis to take differences along")
     axis = canonical_axis("diff", axis, a.ndim)
 
     def edge(value: Any) -> Any:
@@ -85,14 +85,16 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = N
     fewer than two elements.
     """
     if edge_order is not None:
-        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
+        raise NotImplementedError(
+            f"gradient: argument 'edge_order' must be None, got {edge_order}; at the ends the order is 1"
+        )
     check_arraylike("gradient", f, *varargs)
     f, *spacing = promote_dtypes_inexact(f, *varargs)
     axes = canonical_axes("gradient", axis, f.ndim)
     if any(f.shape[k] < 2 for k in axes):
         raise ValueError(
-            "Shape of array too small to calculate a numerical gradient, at least 2 elements are required, "
-            f"got shape {f.shape}"
+            f"gradient: an axis needs 2 elements or more to have differences; got shape {f.shape}, with derivatives "
+            f"along axes {tuple(axes)}"
         )
     if not spacing:
         spacing = [const(f, 1)] * len(axes)

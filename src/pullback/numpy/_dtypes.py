@@ -164,7 +164,7 @@ def iscomplexobj(x: Any) -> bool:
     except AttributeError:
         kind = np.asarray(x).dtype
     if not dtypes.is_supported(kind):
-        raise TypeError(f"iscomplexobj: {x!r} with dtype {kind} is not a valid JAX array type")
+        raise TypeError(f"iscomplexobj: {x!r} has dtype {kind}, not a valid JAX array type")
     return dtypes.issubdtype(kind, np.complexfloating)
 
 
@@ -242,7 +242,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
 
             return place(lax.convert_element_type(lax.ne(x, const(x, 0)), target), device)
         text = (
-            "Casting from complex to real dtypes will soon raise a ValueError. Please take `x.real` or `x.imag` first."
+            f"Casting from complex to real ({x.dtype} to {target}) drops the imaginary parts, and will be an error. "
+            "Say which part is meant: x.real or x.imag."
         )
         warn(text, DeprecationWarning)
         x = lax.real(x)

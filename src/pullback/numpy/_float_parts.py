@@ -311,7 +311,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     """
     (a,) = arrays("packbits", a)
     if not (a.dtype == np.bool_ or dtypes.issubdtype(a.dtype, np.integer)):
-        raise TypeError(f"Expected an input array of integer or boolean data type, got {a.dtype}")
+        raise TypeError(f"packbits: argument 'a' must hold integers or booleans, got dtype {a.dtype}")
     _check_bitorder(bitorder)
     bits = convert(a if a.dtype == np.bool_ else lax.ne(a, const(a, 0)), np.dtype(np.uint8))
     if axis is None:
@@ -336,7 +336,7 @@ def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitord
     """The bits of bytes along an axis (of all in C order) as uint8, cut or filled with 0 to `count` of them."""
     (a,) = arrays("unpackbits", a)
     if a.dtype != np.uint8:
-        raise TypeError(f"Expected an input array of unsigned byte data type, got {a.dtype}")
+        raise TypeError(f"unpackbits: argument 'a' must hold bytes, of dtype uint8; got {a.dtype}")
     _check_bitorder(bitorder)
     if axis is None:
         a, axis = lax.reshape(a, (a.size,)), 0

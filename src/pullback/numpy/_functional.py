@@ -51,8 +51,8 @@ def loop_shapes(args: Sequence[Any], cores: CoreDims, sizes: dict[str, int], con
         split = x.ndim - len(core)
         if split < 0:
             raise ValueError(
-                f"input with shape {x.shape} does not have enough dimensions for all core dimensions {core} "
-                f"{context} (argument {position})"
+                f"argument {position}, of shape {x.shape}, does not have enough dimensions: its core is {core} "
+                f"{context}"
             )
         _match_core(x.shape[split:], core, sizes, context)
         loops.append(x.shape[:split])
@@ -68,7 +68,7 @@ def check_outputs(outputs: CoreDims, sizes: dict[str, int], context: str) -> Cal
                 raise TypeError(f"wrong number of output arguments: expected 1, got {len(result)} {context}")
             results: tuple[Any, ...] = (result,)
         elif not isinstance(result, tuple):
-            raise TypeError(f"output must be a tuple when multiple outputs are expected, got: {result} {context}")
+            raise TypeError(f"expected a tuple of {len(outputs)} results, got {result} {context}")
         else:
             results = result
         if len(results) != len(outputs):
@@ -109,11 +109,11 @@ def vectorize(
         raise TypeError(f"vectorize: argument 'excluded' must be a set of integers or names, got {excluded!r}")
     kept = frozenset(excluded)
     if any(not isinstance(e, (str, int)) for e in kept):
-        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(kept)}")
+        raise TypeError(f"vectorize: argument 'excluded' names arguments by number or keyword, got {set(kept)}")
     if any(isinstance(e, int) and e < 0 for e in kept):
         raise ValueError(f"excluded={set(kept)} contains negative numbers")
     parsed = None if signature is None else parse_signature(signature)
-    context = f"on vectorized function with excluded={kept} and signature={signature!r}"
+    context = f"(vectorize with signature={signature!r} and excluded={set(kept)})"
 
     @functools.wraps(pyfunc)
     @api_boundary
@@ -200,7 +200,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]
             result = lax.expand_dims(result, (place,))
         elif result.ndim != rank:
             raise ValueError(
-                f"function is not returning an array of the correct shape: {result.ndim} axes, where {rank} or "
-                f"{rank - 1} are expected"
+                f"apply_over_axes: func returned an array of rank {result.ndim}, expected {rank} (the axis kept, of "
+                f"length 1) or {rank - 1}"
             )
     return result

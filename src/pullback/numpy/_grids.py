@@ -22,11 +22,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     """
     converted = arrays("meshgrid", *xi)
     if not copy:
-        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+        raise ValueError(
+            f"meshgrid: argument 'copy' must be True, got {copy}: the results are always arrays of their own"
+        )
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+        raise ValueError(f"meshgrid: argument 'indexing' must be 'xy' or 'ij', got {indexing!r}")
     if any(x.ndim != 1 for x in converted):
-        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[x.shape for x in converted]}")
+        raise ValueError(f"meshgrid: each argument must be 1D, got shapes {[x.shape for x in converted]}")
     rank = len(converted)
     axes = list(range(rank))
     if indexing == "xy" and rank >= 2:

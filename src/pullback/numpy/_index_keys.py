@@ -97,7 +97,7 @@ def parse(shape: tuple[int, ...], index: Any) -> list[Entry]:
         raise IndexError("an index can only have a single ellipsis ('...')")
     rank = len(shape)
     if consumed > rank:
-        raise IndexError(f"Too many indices: array is {rank}-dimensional, but {consumed} were indexed")
+        raise IndexError(f"Too many indices: {consumed} for an array with {rank} axes")
     if not ellipses:
         items.append(Ellipsis)
     entries: list[Entry] = []
@@ -146,8 +146,8 @@ def _not_an_index(index: Any) -> TypeError:
     if isinstance(index, str):
         return TypeError(f"JAX does not support string indexing; got idx={index!r}")
     return TypeError(
-        "Using a non-tuple sequence for multidimensional indexing is not allowed; "
-        "use `arr[array(seq)]` instead of `arr[seq]`."
+        f"Using a non-tuple sequence as an index can mean two things, got a {type(index).__name__}: write "
+        "x[jnp.array(seq)] to take elements of the first axis, or x[tuple(seq)] to index one axis after the other."
     )
 
 
@@ -174,9 +174,8 @@ def _item(x: Any, position: int) -> Any:
             return operator.index(x)
         else:
             raise IndexError(
-                "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
-                "valid "
-                f"indices. Got {x}"
+                f"index {position} is {x}, of type {type(x).__name__}; valid indices are integers, slices, `...`, `None`, "
+                "and arrays of integers or booleans"
             )
     if not (x.dtype == np.bool_ or dtypes.issubdtype(x.dtype, np.integer)):
         raise _wrong_type(x.dtype, position, x)
@@ -190,10 +189,7 @@ def _from_list(x: Any) -> Any:
 
 
 def _wrong_type(dtype: Any, position: int, x: Any) -> TypeError:
-    return TypeError(
-        f"Indexer must have integer or boolean type, got indexer with type {dtype} at position {position}, indexer "
-        f"value {x}"
-    )
+    return TypeError(f"an index needs integer or boolean type, got {dtype} at position {position}: {x}")
 
 
 def _consumed(item: Any) -> int:
@@ -256,8 +252,8 @@ def _mask(axis: int, shape: tuple[int, ...], mask: Any, position: int) -> list[E
     expected = shape[axis : axis + mask.ndim]
     if len(expected) != mask.ndim or any(m not in (0, n) for m, n in zip(mask.shape, expected)):  # of length 0: nothing
         raise IndexError(
-            f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, "
-            f"expected {list(expected)}"
+            f"boolean index {position} has shape {mask.shape}, but the axes of the array that it goes over have "
+            f"shape {tuple(expected)}"
         )
     return [Advanced(axis + k, where) for k, where in enumerate(where_true(mask, np.dtype(np.int32)))]
 

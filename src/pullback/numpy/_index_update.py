@@ -134,9 +134,8 @@ def _common_dtype(x: Any, y: Any, op: str) -> tuple[Any, Any]:
         common = dtypes.lattice_result_type(x, y)[0]
         if common != x.dtype:
             warn(
-                "scatter inputs have incompatible types: cannot safely cast value "
-                f"from dtype={dtypes.dtype_of(y)} to dtype={x.dtype} with jax_numpy_dtype_promotion=standard. "
-                "In future JAX releases this will result in an error.",
+                f"scatter inputs have incompatible types: values of {dtypes.dtype_of(y)} are cast to the array's "
+                f"{x.dtype}, which cannot hold them all. Cast them by astype; this is going to be an error.",
                 FutureWarning,
             )
             if op == "set" and not dtypes.issubdtype(common, np.complexfloating):
@@ -164,7 +163,7 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
                     _fitted(y, _result_shape(x, entries))
                     return x
                 if x.shape[e.axis] == 0:
-                    raise IndexError(f"index {e.index} is out of bounds for axis {e.axis} with size 0")
+                    raise IndexError(f"index {e.index} is out of bounds: axis {e.axis} has no elements")
             starts[e.axis] = nearest_inside(e.index, x.shape[e.axis], wrap)
         elif isinstance(e, Slice):
             starts[e.axis], sizes[e.axis] = e.start, e.size
@@ -187,8 +186,8 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
             return lax.dynamic_update_slice(x, value, tuple(starts))
     except ShardingTypeError as error:
         raise ShardingTypeError(
-            "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as "
-            f"out sharding could not be resolved unambiguously: {error}"
+            f"how the updated array lies does not follow from its parts: {error} "
+            "Use `.at[...].set/add/mul/...(out_sharding=)` to say it."
         ) from error
 
 

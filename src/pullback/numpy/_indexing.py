@@ -57,7 +57,7 @@ def refuse_empty_axes(shape: tuple[int, ...], entries: list[Entry]) -> None:
     if not any(isinstance(e, Advanced) for e in entries):
         for e in entries:
             if isinstance(e, At) and shape[e.axis] == 0:
-                raise IndexError(f"index is out of bounds for axis {e.axis} with size 0")
+                raise IndexError(f"the index is out of bounds: axis {e.axis} has no elements")
 
 
 def is_static(entries: list[Entry]) -> bool:

@@ -85,13 +85,12 @@ def _concatenate(name: str, parts: list[Any], axis: Any, dtype: Any) -> Any:
     ranks = {p.ndim for p in parts}
     shapes = ", ".join(str(p.shape) for p in parts)
     if len(ranks) > 1:
-        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}.")
+        raise TypeError(f"Cannot concatenate arrays of different ranks: {name} got shapes {shapes}.")
     axis = canonical_axis(name, axis, parts[0].ndim)
     rest = {p.shape[:axis] + p.shape[axis + 1 :] for p in parts}
     if len(rest) > 1:
         raise TypeError(
-            "Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
-            f"concatenating along dimension {axis} for shapes {shapes}."
+            f"Cannot concatenate along axis {axis}: {name} needs equal lengths of all other axes, got shapes {shapes}."
         )
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, axis)
 
@@ -119,11 +118,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
         raise ValueError("Need at least one array to stack.")
     shapes = [np.shape(p) for p in parts]
     if len({len(s) for s in shapes}) > 1:
-        raise ValueError(
-            f"Cannot stack arrays with different numbers of dimensions: got {', '.join(map(str, shapes))}."
-        )
+        raise ValueError(f"stack: arrays must have one shape, but ranks differ: {', '.join(map(str, shapes))}")
     if len(set(shapes)) > 1:
-        raise ValueError(f"All input arrays must have the same shape, got {', '.join(map(str, shapes))}.")
+        raise ValueError(f"stack: arrays must have one shape, got {', '.join(map(str, shapes))}")
     axis = canonical_axis("stack", axis, len(shapes[0]) + 1)
     if dtype is None:
         parts = promote_dtypes(*parts)
@@ -141,7 +138,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, as a tuple; ValueError for scalars."""
     (x,) = arrays("unstack", x)
     if x.ndim == 0:
-        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
+        raise ValueError("unstack: argument 'x' is a scalar, which has no axis to cut")
     axis = canonical_axis("unstack", axis, x.ndim)
     return lax.unstack(x, axis)
 
@@ -241,7 +238,8 @@ def _cut(name: str, ary: Any, where: Any, axis: int, uneven: bool) -> list[Any]:
         rest = n % sections
         if rest and not uneven:
             raise ValueError(
-                f"array split does not result in an equal division: rest is {rest} ({name}: {n} into {sections})"
+                f"{name}: no equal division: rest is {rest} of {n} elements in {sections} parts; array_split makes parts "
+                "of two lengths"
             )
         sizes = [(n + sections - 1 - k) // sections for k in range(sections)]  # the first ones longer by one
         bounds = list(accumulate(sizes))[:-1]
@@ -310,8 +308,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if known.dtype == np.bool_:
         if known.shape != (n,):
             raise ValueError(
-                f"np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length {n}, got "
-                f"{known.shape}"
+                f"delete: argument 'obj' is a mask over {n} elements, and needs shape ({n},); got {known.shape}"
             )
         kept = np.flatnonzero(~known)
     else:

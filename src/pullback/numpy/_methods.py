@@ -230,11 +230,11 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     from_bits, to_bits = dtypes.itemsize_bits(source), dtypes.itemsize_bits(target)
     if from_bits != to_bits:
         if self.ndim == 0:
-            raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+            raise ValueError(f"view: a 0d array keeps the size of its element; {source} and {target} differ in size")
         if self.shape[-1] * from_bits % to_bits:
             raise ValueError(
-                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last "
-                f"axis of the array, got {source} to {target} with shape {self.shape}"
+                f"view: the last axis of shape {self.shape}, in {source}, does not fill a whole number of elements of "
+                f"{target}"
             )
     if target == np.bool_:
         return lax.ne(_view(self, np.uint8), make_array(0, np.dtype(np.uint8)))
@@ -371,7 +371,9 @@ def _compress(
 
 
 def _flat(self: Any) -> Any:
-    raise AbsentAttributeError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+    raise AbsentAttributeError(
+        "arr.flat gives places to write to, which immutable arrays lack; arr.flatten() gives the elements."
+    )
 
 
 def _mT(self: Any) -> Any:

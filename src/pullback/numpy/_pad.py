@@ -46,11 +46,15 @@ def _pairs(name: str, value: Any, rank: int) -> np.ndarray:
     except ValueError:
         raise TypeError(f"pad: the entries of '{name}' must be of one shape, got {value}") from None
     if given.shape not in ((), (1,), (2,), (1, 2), (rank, 2)):
-        raise ValueError(
-            f"jnp.pad: {name} with nd={rank} has unsupported shape {given.shape}. "
-            f"Valid shapes are ({rank}, 2), (1, 2), (2,), (1,), or ()."
-        )
+        raise _unsupported(name, given.shape, rank)
     return np.broadcast_to(given, (rank, 2))
+
+
+def _unsupported(name: str, shape: tuple[int, ...], rank: int) -> ValueError:
+    return ValueError(
+        f"pad: argument '{name}' has unsupported shape {shape}; expected a number, (before, after), or {rank} such "
+        "pairs, one an axis"
+    )
 
 
 def _traced_pairs(name: str, value: Any, rank: int) -> list[list[Any]]:
@@ -60,10 +64,7 @@ def _traced_pairs(name: str, value: Any, rank: int) -> list[list[Any]]:
         return [[spread[k, j] for j in (0, 1)] for k in range(rank)]
     if isinstance(value, (tuple, list)):
         if not value or (not isinstance(value[0], (tuple, list)) and np.ndim(value[0]) == 0 and len(value) > 2):
-            raise ValueError(
-                f"jnp.pad: {name} with nd={rank} has unsupported shape ({len(value)},). Valid shapes are "
-                f"({rank}, 2), (1, 2), (2,), (1,), or ()."
-            )
+            raise _unsupported(name, (len(value),), rank)
         rows = [list(v) if isinstance(v, (tuple, list)) else v for v in value]
         if rows and all(isinstance(v, list) for v in rows):
             if len(rows) not in (1, rank):

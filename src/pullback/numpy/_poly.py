@@ -116,7 +116,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
     first = long.shape[0] - short.shape[0]
     shape = (short.shape[0], *long.shape[1:])
     if short.ndim > long.ndim:
-        raise ValueError(f"polyadd: Cannot broadcast to shape with fewer dimensions: {short.shape} to {shape}")
+        raise ValueError(f"polyadd: Cannot broadcast {short.shape} to {shape}, which has fewer dimensions")
     tail = lax.add(lax.slice_in_dim(long, first, long.shape[0]), broadcast_to(short, shape))
     return lax.concatenate([lax.slice_in_dim(long, 0, first), tail], 0)
 
@@ -233,7 +233,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if k.shape[0] == 1:
         k = lax.broadcast_in_dim(lax.squeeze(k, (0,)), (m,), ())
     if k.shape != (m,):
-        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+        raise ValueError(f"polyint: argument 'k' must be one constant or {m}, got shape {k.shape}")
     if m == 0:
         return p
     for j in range(m):
@@ -253,7 +253,7 @@ def poly(seq_of_zeros: Any) -> Any:
     if roots_.ndim == 2 and roots_.shape[0] == roots_.shape[1] and roots_.shape[0]:
         roots_ = numpy.linalg.eigvals(roots_)
     if roots_.ndim != 1:
-        raise ValueError(f"input must be 1d or non-empty square 2d array, got shape {roots_.shape}")
+        raise ValueError(f"poly: expected a vector of roots or a square matrix, got shape {roots_.shape}")
     result = lax.full((1,), 1, roots_.dtype)
     for k in range(roots_.shape[0]):
         root = lax.slice_in_dim(roots_, k, k + 1, axis=0)
@@ -344,15 +344,15 @@ def polyfit(
         x, y, w = promote_dtypes_inexact(x, y, w)
     degree = static_int(deg, "polyfit: argument 'deg'")
     if degree < 0:
-        raise ValueError("expected deg >= 0")
+        raise ValueError(f"polyfit: argument 'deg' must be 0 or more, got {degree}")
     if x.ndim != 1:
-        raise TypeError("expected 1D vector for x")
+        raise TypeError(f"polyfit: argument 'x' must be a vector, got shape {x.shape}")
     if x.size == 0:
-        raise TypeError("expected non-empty vector for x")
+        raise TypeError("polyfit: argument 'x' has no points")
     if y.ndim not in (1, 2):
-        raise TypeError("expected 1D or 2D array for y")
+        raise TypeError(f"polyfit: argument 'y' must have one axis or two, got shape {y.shape}")
     if x.shape[0] != y.shape[0]:
-        raise TypeError("expected x and y to have same length")
+        raise TypeError(f"polyfit: {x.shape[0]} points in 'x', but {y.shape[0]} in 'y'")
     if rcond is None:
         rcond = x.shape[0] * float(dtypes.finfo(x.dtype).eps)
     elif isinstance(rcond, complex):
@@ -360,9 +360,9 @@ def polyfit(
     lhs, rhs = vander(x, degree + 1), y
     if w is not None:
         if w.ndim != 1:
-            raise TypeError("expected a 1-d array for weights")
+            raise TypeError(f"polyfit: argument 'w' must be a vector of weights, got shape {w.shape}")
         if w.shape[0] != y.shape[0]:
-            raise TypeError("expected w and y to have the same length")
+            raise TypeError(f"polyfit: argument 'w' has {w.shape[0]} weights for {y.shape[0]} points")
         lhs = lax.mul(lhs, lax.broadcast_in_dim(w, lhs.shape, (0,)))
         rhs = lax.mul(rhs, lax.broadcast_in_dim(w, rhs.shape, (0,)))
     # Columns of unit length make the system as well conditioned as scaling can.
@@ -382,7 +382,10 @@ def polyfit(
             factor: Any = lax.full((), 1, base.dtype)
         else:
             if x.shape[0] <= degree + 1:
-                raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+                raise ValueError(
+                    f"polyfit: to scale the covariance, more than deg + 1 = {degree + 1} points are needed, got "
+                    f"{x.shape[0]}; cov='unscaled' leaves it as it is"
+                )
             factor = lax.div(residuals, const(residuals, x.shape[0] - (degree + 1)))
             factor = lax.squeeze(factor, (0,)) if factor.ndim == 1 and y.ndim == 1 else factor
         if y.ndim == 1:

@@ -58,9 +58,8 @@ def _contract(
     """Sum of products over axis k of a and axis m of b, the other axes of a before those of b."""
     if a.shape[k] != b.shape[m]:
         raise TypeError(
-            f"dot_general requires contracting dimensions to have the same shape, got ({a.shape[k]},) and "
-            f"({b.shape[m]},). "
-            f"({name}: axis {k} of {a.shape} and axis {m} of {b.shape})"
+            f"{name}: contracting dimensions must have equal lengths, got {a.shape[k]} (axis {k} of {a.shape}) and "
+            f"{b.shape[m]} (axis {m} of {b.shape})"
         )
     check_terms(a, b, ((k,), (m,)), out_sharding)
     return out_placed(
@@ -96,7 +95,9 @@ def matmul(
     a, b = _operands("matmul", a, b)
     for number, x in enumerate((a, b)):
         if x.ndim == 0:
-            raise ValueError(f"matmul input operand {number} must have ndim at least 1, but it has ndim 0")
+            raise ValueError(
+                f"matmul: operand {number} is a scalar, expected one axis or more; jnp.multiply takes scalars"
+            )
     contract_a, contract_b = a.ndim - 1, max(b.ndim - 2, 0)
     if a.ndim <= 2 and b.ndim <= 2:
         return _contract("matmul", a, b, contract_a, contract_b, precision, element_type, out_sharding)
@@ -238,12 +239,13 @@ def tensordot(
     """
     element_type = element_type_said("tensordot", preferred_element_type)
     a, b = _operands("tensordot", a, b)
-    if isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0):
-        if isinstance(axes, (bool, np.bool_)):
-            raise TypeError(f"tensordot: argument 'axes' must be an int, a pair of ints or a pair of lists, got {axes}")
+    number = isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0)
+    if number and not isinstance(axes, (bool, np.bool_)):
         count = operator.index(axes)
         if count > min(a.ndim, b.ndim):
-            raise TypeError(f"Number of tensordot axes (axes {count}) exceeds input ranks ({a.shape} and {b.shape})")
+            raise TypeError(
+                f"tensordot: argument 'axes' is {count}, but shapes {a.shape} and {b.shape} do not both have so many"
+            )
         of_a, of_b = tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     elif isinstance(axes, (tuple, list)) and len(axes) == 2:
         first, second = axes
@@ -251,23 +253,18 @@ def tensordot(
             first, second = [first], [second]
         if not (hasattr(first, "__len__") and hasattr(second, "__len__")):
             raise TypeError(
-                "tensordot requires both axes lists to be either ints, tuples or lists, got "
+                "tensordot: argument 'axes' must pair a number with a number or a list with a list, got "
                 f"{type(first).__name__} and {type(second).__name__}"
             )
         if len(first) != len(second):
-            raise TypeError(f"tensordot requires axes lists to have equal length, got {first} and {second}.")
+            raise TypeError(f"tensordot: argument 'axes' has lists of different lengths, {first} and {second}")
         of_a = tuple(canonical_axis("tensordot", k, a.ndim, "axes") for k in first)
         of_b = tuple(canonical_axis("tensordot", k, b.ndim, "axes") for k in second)
     else:
-        raise TypeError(
-            f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got {axes!r}"
-        )
+        raise TypeError(f"tensordot: argument 'axes' must say how many axes, or which: (of a, of b); got {axes!r}")
     a_shape, b_shape = tuple(a.shape[k] for k in of_a), tuple(b.shape[k] for k in of_b)
     if a_shape != b_shape:
-        raise TypeError(
-            f"dot_general requires contracting dimensions to have the same shape, got {a_shape} and {b_shape}. "
-            "(tensordot)"
-        )
+        raise TypeError(f"tensordot: contracting dimensions must have equal lengths, got {a_shape} and {b_shape}")
     check_terms(a, b, (of_a, of_b), out_sharding)
     return out_placed(
         "jnp.tensordot", _dot_general(a, b, ((of_a, of_b), ((), ())), precision, element_type), out_sharding

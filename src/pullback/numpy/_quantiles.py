@@ -54,10 +54,10 @@ def _quantile(
     if dtypes.issubdtype(dtypes.dtype_of(q), np.complexfloating):
         raise TypeError(f"{name}: argument 'q' must be real, got dtype {dtypes.dtype_of(q)}")
     if overwrite_input or out is not None:
-        raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
+        raise ValueError(f"{name} does not support overwrite_input and out, as arrays are immutable")
     if method not in _QUANTILE_METHODS:
         raise ValueError(
-            f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', got {method!r}"
+            f"{name}: argument 'method' is {method!r}, expected one of {', '.join(map(repr, _QUANTILE_METHODS))}"
         )
     known = known_value(q)
     if percent:
@@ -71,11 +71,11 @@ def _quantile(
     if q.dtype.itemsize == 2:  # too short to count elements with
         q = convert(fraction, np.dtype(np.float32))
     if dtypes.issubdtype(a.dtype, np.complexfloating):
-        raise ValueError(f"{name} does not support complex input, as the operation is poorly defined.")
+        raise ValueError(f"{name}: complex numbers have no order, got dtype {a.dtype}")
     if q.ndim > 1:
-        raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
+        raise ValueError(f"{name}: argument 'q' must be a scalar or a vector, got shape {q.shape}")
     if weights is not None and method != "inverted_cdf":
-        raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+        raise NotImplementedError(f"{name}: weights need method='inverted_cdf', got {method!r}")
     axes = canonical_axes(name, axis, a.ndim)
     shape = a.shape
     # All reduced axes become one, the last.
@@ -126,7 +126,9 @@ def _spread_weights(name: str, weights: Any, a: Any, axis: Any) -> Any:
         )
     axes = canonical_axes(name, axis, a.ndim)
     if weights.shape != tuple(a.shape[k] for k in axes):
-        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+        raise ValueError(
+            f"{name}: weights have shape {weights.shape}, expected that of a, {a.shape}, or its lengths along axis {axis}"
+        )
     order = np.argsort(axes)
     ordered = lax.transpose(weights, tuple(int(k) for k in order))
     return lax.broadcast_in_dim(ordered, a.shape, tuple(sorted(axes)))

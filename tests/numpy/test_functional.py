@@ -103,7 +103,7 @@ def test_mistakes_in_vectorize():
         ),
         (ValueError, "output shape \\(3,\\) does not match", lambda: jnp.vectorize(lambda a: a, signature=one)(x)),
         (TypeError, "expected 1, got 2", lambda: jnp.vectorize(lambda a: (a, a), signature=one)(x)),
-        (TypeError, "output must be a tuple", lambda: jnp.vectorize(lambda a: a, signature="(n)->(n),(n)")(x)),
+        (TypeError, "expected a tuple of 2 results", lambda: jnp.vectorize(lambda a: a, signature="(n)->(n),(n)")(x)),
         (
             ValueError,
             "Incompatible shapes for broadcasting",

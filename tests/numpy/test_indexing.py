@@ -161,7 +161,7 @@ def test_assignment_says_what_to_write():
         ("a", TypeError, "string indexing; got idx='a'"),
         (1.5, TypeError, "integer or boolean type, got float64"),
         ([0, 1], TypeError, "Using a non-tuple sequence"),
-        (np.array(1.0), TypeError, "type float64"),
+        (np.array(1.0), TypeError, "type, got float64"),
         ((Ellipsis, Ellipsis), IndexError, "single ellipsis"),
         (
             np.ones(3, bool),

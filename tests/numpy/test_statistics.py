@@ -133,7 +133,7 @@ def test_mistakes_in_quantiles():
     x = jnp.arange(4.0)
     for error, text, call in [
         (ValueError, "argument 'q' must be a scalar or a vector", lambda: jnp.quantile(x, jnp.ones((2, 2)))),
-        (ValueError, "does not support complex input", lambda: jnp.quantile(x + 1j, 0.5)),
+        (ValueError, "complex numbers have no order", lambda: jnp.quantile(x + 1j, 0.5)),
         (ValueError, "argument 'method' is 'foo'", lambda: jnp.quantile(x, 0.5, method="foo")),
         (ValueError, "does not support overwrite_input", lambda: jnp.quantile(x, 0.5, overwrite_input=True)),
         (ValueError, "axis 3 is out of bounds", lambda: jnp.median(x, axis=3)),
@@ -437,7 +437,7 @@ def test_mistakes_in_gradient():
     x = jnp.arange(4.0)
     with pytest.raises(TypeError, match="Invalid number of spacing arguments"):
         jnp.gradient(x, 1.0, 2.0)
-    with pytest.raises(ValueError, match="at least 2 elements"):
+    with pytest.raises(ValueError, match="2 elements or more"):
         jnp.gradient(x[:1])
     with pytest.raises(ValueError, match="Spacing arrays must be"):
         jnp.gradient(x, x[:2])

@@ -319,8 +319,8 @@ def check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]], core: Seq
     if config.jax_numpy_rank_promotion == "raise":
         raise ValueError(
             f"{name}: shapes {text} could not be broadcast together: their ranks differ, and under "
-            "jax_numpy_rank_promotion='raise' rank promotion is an error. Insert the axes by x[None] or jnp.expand_dims, "
-            "or set the option to 'allow'."
+            "jax_numpy_rank_promotion='raise' rank promotion is an error. Insert the axes by x[None] or "
+            "jnp.expand_dims, or set the option to 'allow'."
         )
     warn(
         f"{name}: automatic rank promotion put axes of length 1 in front of the shorter of shapes {text}. Insert them "
@@ -396,7 +396,8 @@ def canonical_axis(
     if not -rank <= number < rank:
         accepted = f"expected {-rank} to {rank - 1}" if rank else "a scalar has no axes"
         raise error(
-            f"axis {number} is out of bounds for {name}, whose array has rank {rank} (argument '{argument}'; {accepted})"
+            f"axis {number} is out of bounds for {name}, whose array has rank {rank} "
+            f"(argument '{argument}'; {accepted})"
         )
     return number + rank if number < 0 else number
 

@@ -174,8 +174,8 @@ def _item(x: Any, position: int) -> Any:
             return operator.index(x)
         else:
             raise IndexError(
-                f"index {position} is {x}, of type {type(x).__name__}; valid indices are integers, slices, `...`, `None`, "
-                "and arrays of integers or booleans"
+                f"index {position} is {x}, of type {type(x).__name__}; valid indices are integers, slices, `...`, "
+                "`None`, and arrays of integers or booleans"
             )
     if not (x.dtype == np.bool_ or dtypes.issubdtype(x.dtype, np.integer)):
         raise _wrong_type(x.dtype, position, x)

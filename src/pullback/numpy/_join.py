@@ -238,8 +238,8 @@ def _cut(name: str, ary: Any, where: Any, axis: int, uneven: bool) -> list[Any]:
         rest = n % sections
         if rest and not uneven:
             raise ValueError(
-                f"{name}: no equal division: rest is {rest} of {n} elements in {sections} parts; array_split makes parts "
-                "of two lengths"
+                f"{name}: no equal division: rest is {rest} of {n} elements in {sections} parts; array_split makes "
+                "parts of two lengths"
             )
         sizes = [(n + sections - 1 - k) // sections for k in range(sections)]  # the first ones longer by one
         bounds = list(accumulate(sizes))[:-1]

@@ -127,7 +127,8 @@ def _spread_weights(name: str, weights: Any, a: Any, axis: Any) -> Any:
     axes = canonical_axes(name, axis, a.ndim)
     if weights.shape != tuple(a.shape[k] for k in axes):
         raise ValueError(
-            f"{name}: weights have shape {weights.shape}, expected that of a, {a.shape}, or its lengths along axis {axis}"
+            f"{name}: weights have shape {weights.shape}, expected that of a, {a.shape}, or its lengths along "
+            f"axis {axis}"
         )
     order = np.argsort(axes)
     ordered = lax.transpose(weights, tuple(int(k) for k in order))

@@ -150,7 +150,7 @@ CLASSES: tuple[Explained, ...] = (
         "bounds of loops",
         "JAX wants both bounds of one type; a Python integer takes the other's here",
         "fori_loop",
-        _jax_raises("lower and upper arguments to fori_loop must have equal types"),
+        _jax_raises("fori_loop must have equal types"),
     ),
     Explained(
         "asserts",
@@ -195,13 +195,13 @@ CLASSES: tuple[Explained, ...] = (
         "products of integers beside halves",
         "JAX asks for products of two integer arrays of several in the result's type, and raises if it is narrower",
         r"multi_dot|einsum",
-        _jax_raises("must not be narrower than the original type"),
+        _jax_raises("must not be narrower"),
     ),
     Explained(
         "pieces beyond the end",
         "jnp.split at places beyond the end gives empty pieces, as in NumPy; JAX raises",
         "split",
-        _jax_raises("Sizes passed to split must be nonnegative"),
+        _jax_raises("passed to split must be"),
     ),
     Explained(
         "windows with a start value",
@@ -250,9 +250,9 @@ CLASSES: tuple[Explained, ...] = (
         "JAX fails in its own lowering, or converts float0, the type of tangents of booleans",
         r"special|jac(fwd|rev)|dot_product_attention|\.apply\(|grad\((.|\n)*lax\.pad|lax\.pad(.|\n)*grad\(",
         _jax_raises(
-            "No constant handler for type|a bytes-like object is required|is not supported by dot_general on CPU|"
-            "Cannot lower jaxpr with verifier errors|Called multiply with a float0 array|"
-            "Error interpreting argument to reduce_sum as a JAX value"  # of padding by nothing but removal
+            "No constant handler for type|a bytes-like object is required|supported by dot_general|"
+            "jaxpr with verifier errors|Called multiply with a float0 array|"
+            "interpreting argument to reduce_sum"  # of padding by nothing but removal
         ),
     ),
     Explained(
@@ -271,7 +271,7 @@ CLASSES: tuple[Explained, ...] = (
         "second derivatives by gamma samples",
         "JAX's loop for the derivative of a sample has no reverse mode; here the second derivative has a formula",
         r"random_gamma_grad",
-        _jax_raises("Reverse-mode differentiation does not work for lax.while_loop"),
+        _jax_raises("does not work for lax.while_loop"),
     ),
     Explained(
         "shapes under vmap",

@@ -85,7 +85,7 @@ def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterabl
     """Numbers of donated arguments when the static ones are left out; ValueError if an argument is both."""
     donated, static = set(donate_argnums), set(static_argnums)
     if donated & static:
-        raise ValueError(f"static_argnums and donate_argnums cannot intersect, both have {sorted(donated & static)}")
+        raise ValueError(f"arguments {sorted(donated & static)} are donated and static, which cannot intersect")
     return tuple(n - sum(s < n for s in static) for n in sorted(donated))
 
 

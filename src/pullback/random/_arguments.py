@@ -100,7 +100,7 @@ def check_parameters(name: str, real: bool = True, **parameters: Any) -> None:
         if not is_arraylike(x):
             hint = "; convert it first with asarray" if isinstance(x, (list, tuple)) else ""
             raise TypeError(
-                f"{name} requires ndarray or scalar arguments, got {type_shown(x)} for argument '{argument}'{hint}."
+                f"{name} requires ndarray or scalar arguments: argument '{argument}' is {type_shown(x)}{hint}"
             )
         if real and dtypes.issubdtype(dtypes.dtype_of(x), np.complexfloating):
             raise ValueError(

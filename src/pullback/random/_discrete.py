@@ -347,7 +347,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     """
     impl, words, _ = open_key("permutation", key)
     if isinstance(x, Sequence):
-        raise TypeError(f"permutation requires ndarray or scalar arguments, got {type_shown(x)} at position 1.")
+        raise TypeError(f"permutation requires ndarray or scalar arguments: argument 'x' is {type_shown(x)}")
     ndim = np.ndim(x)
     axis = _axis("permutation", axis, max(ndim, 1))
     if ndim == 0:
@@ -444,9 +444,7 @@ def choice(
     shape = shape_of("choice", shape)
     for name, value in (("a", a), ("p", p)):
         if isinstance(value, Sequence):
-            raise TypeError(
-                f"choice requires ndarray or scalar arguments, got {type_shown(value)} for argument '{name}'."
-            )
+            raise TypeError(f"choice requires ndarray or scalar arguments: argument '{name}' is {type_shown(value)}")
     scalar = np.ndim(a) == 0
     if scalar and isinstance(a, Tracer):
         a = int(a)  # raises: the population must be known while tracing

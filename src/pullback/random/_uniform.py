@@ -77,7 +77,7 @@ def unit_interval(impl: PRNGImpl, words: Any, shape: tuple[int, ...], dtype: np.
     info = dtypes.finfo(dtype)
     width, mantissa = info.bits, info.nmant
     if width < 8:
-        raise TypeError(f"uniform only accepts 8-, 16-, 32-, or 64-bit dtypes, got {dtype}")
+        raise TypeError(f"uniform: argument 'dtype' must have 8, 16, 32 or 64 bits, got {dtype}")
     drawn = 8 if mantissa < 8 else width  # few mantissa bits: do not draw more than are used
     word = np.dtype(f"uint{width}")
     raw = random_bits(impl, words, drawn, shape)

@@ -77,7 +77,7 @@ def scalar_type_to_dtype(typ: type, value: Any = None) -> Any:
     """The dtype of numbers of a Python type; OverflowError for an integer that it does not hold."""
     found = canonicalize_dtype(python_scalar_types_to_dtypes[typ])
     if typ is int and value is not None and not np.iinfo(found).min <= value <= np.iinfo(found).max:
-        raise OverflowError(f"Python int {value} too large to convert to {found}")
+        raise OverflowError(f"{found} does not hold the Python int {value}")
     return found
 
 

@@ -19,7 +19,7 @@ from pullback.util.flags import context_tokens
 def safe_zip(*lists: Iterable[Any]) -> list[tuple[Any, ...]]:
     """zip as a list; ValueError unless all are of one length, TypeError without any."""
     if not lists:
-        raise TypeError("safe_zip requires at least 1 argument")
+        raise TypeError("safe_zip: give it a list or more, got none")
     return list(zip(*lists, strict=True))
 
 

@@ -196,8 +196,8 @@ Returns:
 Unlike numpy.arange:
     Bounds cannot be traced. Floats are float32 by default.
 
->>> jnp.arange(4)
-Array([0, 1, 2, 3], dtype=int32)
+>>> jnp.arange(6)
+Array([0, 1, 2, 3, 4, 5], dtype=int32)
 >>> jnp.arange(1, 3, 0.5)
 Array([1. , 1.5, 2. , 2.5], dtype=float32)
 """,
@@ -272,9 +272,9 @@ Arguments:
 Returns:
     Array [n, n].
 
->>> jnp.identity(2, dtype=int)
+>>> jnp.identity(2, dtype="int8")
 Array([[1, 0],
-       [0, 1]], dtype=int32)
+       [0, 1]], dtype=int8)
 """,
     "tri": f"""
 Arguments:
@@ -425,8 +425,8 @@ Arguments:
 Returns:
     Vector.
 
->>> jnp.fromstring("1 2 3", dtype=int, sep=" ")
-Array([1, 2, 3], dtype=int32)
+>>> jnp.fromstring("40 7", dtype=int, sep=" ")
+Array([40,  7], dtype=int32)
 """,
     "fromfile": """
 Arguments:

@@ -37,7 +37,7 @@ Arguments:
 Returns:
     bool.
 
->>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
+>>> jnp.issubdtype(jnp.int4, jnp.integer)
 True
 """,
     "promote_types": """

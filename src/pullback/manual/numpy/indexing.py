@@ -273,8 +273,8 @@ Arguments:
 Returns:
     Tuple of `ndim` vectors of integers.
 
->>> jnp.diag_indices(3)
-(Array([0, 1, 2], dtype=int32), Array([0, 1, 2], dtype=int32))
+>>> jnp.diag_indices(2)
+(Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
 """,
     "diag_indices_from": """
 Arguments:
@@ -380,8 +380,8 @@ Returns:
 Raises:
     TypeError for floats.
 
->>> jnp.packbits(jnp.array([1, 0, 1, 0, 0, 0, 0, 0]))
-Array([160], dtype=uint8)
+>>> jnp.packbits(jnp.array([0, 1, 1]))
+Array([96], dtype=uint8)
 """,
     "unpackbits": f"""
 Arguments:

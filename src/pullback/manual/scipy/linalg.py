@@ -253,9 +253,8 @@ Arguments:
 Returns:
     Matrix [n, n].
 
->>> jax.scipy.linalg.hilbert(2)
-Array([[1.        , 0.5       ],
-       [0.5       , 0.33333334]], dtype=float32)
+>>> jax.scipy.linalg.hilbert(4)[3]
+Array([0.25      , 0.2       , 0.16666667, 0.14285715], dtype=float32)
 """,
     "inv": f"""
 Arguments:

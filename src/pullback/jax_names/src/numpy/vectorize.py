@@ -33,9 +33,7 @@ def _parse_input_dimensions(
 ) -> tuple[tuple[int, ...], dict[str, int]]:
     """The shape over which arguments are mapped, and the sizes of core axes; ValueError if they do not fit."""
     if len(args) != len(input_core_dims):
-        raise TypeError(
-            f"wrong number of positional arguments: expected {len(input_core_dims)}, got {len(args)} {error_context}"
-        )
+        raise TypeError(f"the signature is of {len(input_core_dims)} arguments, got {len(args)} {error_context}")
     sizes: dict[str, int] = {}
     loops = loop_shapes(args, input_core_dims, sizes, error_context)
     return broadcast_shapes_of("vectorize", loops), sizes

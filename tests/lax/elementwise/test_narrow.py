@@ -164,7 +164,7 @@ def test_samplers_draw_small_floats():
     np.testing.assert_array_equal(np.asarray(cut).astype(np.float32), [-0.5, 0.5, 0.5])  # as JAX
     normal = np.asarray(jax.random.normal(key, (3,), dtype=jnp.float8_e4m3fn))
     np.testing.assert_array_equal(normal.astype(np.float32), [-0.234375, 0.75, 0.75])
-    with pytest.raises(TypeError, match="only accepts 8-, 16-, 32-, or 64-bit"):
+    with pytest.raises(TypeError, match="must have 8, 16, 32 or 64 bits"):
         jax.random.uniform(key, (3,), dtype=jnp.float4_e2m1fn)
 
 

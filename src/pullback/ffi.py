@@ -105,8 +105,8 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 def _aval(spec: Any, position: int) -> ShapedArray:
     if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
         raise ValueError(
-            "All elements of result_shape_dtypes must have 'shape' and 'dtype' attributes. "
-            f"Got {spec} at position {position}."
+            "ffi_call: argument 'result_shape_dtypes' must be a type of arrays, such as jax.ShapeDtypeStruct, or a "
+            f"list of them: what has a 'shape' and a 'dtype'. Got {spec!r} at position {position}"
         )
     # A function fills what it was built for: 64 bits stay 64 bits.
     return ShapedArray(tuple(spec.shape), dtypes.as_dtype(spec.dtype))
@@ -120,15 +120,14 @@ def _layouts(name: str, layouts: Any, ranks: Sequence[int]) -> tuple[tuple[int, 
 
 def _aliases(given: Mapping[int, int] | None, avals: Sequence[Any], results: Sequence[Any]) -> tuple:
     for k, o in (given or {}).items():
-        text = f"input_output_aliases contains the mapping '{k}:{o}' with"
+        text = f"ffi_call: input_output_aliases has {k}: {o}, but"
         if not 0 <= k < len(avals):
-            raise ValueError(f"{text} input index {k} outside the range [0, {len(avals)}).")
+            raise ValueError(f"{text} input {k} is outside the range [0, {len(avals)})")
         if not 0 <= o < len(results):
-            raise ValueError(f"{text} output index {o} outside the range [0, {len(results)}).")
+            raise ValueError(f"{text} output {o} is outside the range [0, {len(results)})")
         if (avals[k].shape, avals[k].dtype) != (results[o].shape, results[o].dtype):
             raise ValueError(
-                f"{text[:-5]} referring to an input with abstract value {avals[k]} and an output with a different "
-                f"abstract value {results[o]}."
+                f"{text} they cannot share memory: the input is of type {avals[k]}, the output of {results[o]}"
             )
     return tuple((given or {}).items())
 
@@ -172,17 +171,15 @@ def ffi_call(
     if legacy_backend_config is not None:
         if custom_call_api_version >= TYPED:
             raise ValueError(
-                "The use of the legacy_backend_config parameter requires custom_call_api_version < 4; "
-                f"got {custom_call_api_version}."
+                "ffi_call: legacy_backend_config is not for functions of the typed interface, "
+                f"custom_call_api_version={custom_call_api_version}; pass attributes by keyword"
             )
         raise NotImplementedError("ffi_call: plain C functions get no legacy_backend_config")
     many = isinstance(result_shape_dtypes, (list, tuple))
     specs = result_shape_dtypes if many else [result_shape_dtypes]
     results = [_aval(spec, k) for k, spec in enumerate(specs)]
     if many and output_layouts is not None and len(output_layouts) != len(results):
-        raise ValueError(
-            f"The number of outputs ({len(results)}) must equal the number of output layouts ({len(output_layouts)})."
-        )
+        raise ValueError(f"ffi_call: output_layouts has {len(output_layouts)} entries for {len(results)} results")
     given_out = output_layouts if many or output_layouts is None else [output_layouts]
     out_layouts = _layouts("output layout", given_out, [len(a.shape) for a in results])
     held = tuple(a.update(shape=tuple(a.shape[i] for i in reversed(o))) for a, o in zip(results, out_layouts))
@@ -191,15 +188,12 @@ def ffi_call(
     def wrapped(*args: Any, **attributes: Any) -> Any:
         if attributes and custom_call_api_version < TYPED:
             raise ValueError(
-                "The use of ffi_call attributes requires a custom call API version of at least 4; "
-                f"got api_version={custom_call_api_version}."
+                f"ffi_call: functions of custom_call_api_version={custom_call_api_version} take no attributes, got "
+                f"{sorted(attributes)}; versions from {TYPED} do"
             )
         avals = [typeof(x) for x in args]
         if input_layouts is not None and len(input_layouts) != len(args):
-            raise ValueError(
-                f"The number of input arguments ({len(args)}) must equal the number of input layouts "
-                f"({len(input_layouts)})."
-            )
+            raise ValueError(f"ffi_call: input_layouts has {len(input_layouts)} entries for {len(args)} arguments")
         in_layouts = _layouts("input layout", input_layouts, [len(a.shape) for a in avals])
         outs = ffi_call_p.bind(
             *[_in_memory(as_operand(x), layout) for x, layout in zip(args, in_layouts)],

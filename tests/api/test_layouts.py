@@ -29,7 +29,7 @@ def test_stages():
             with pytest.raises(ValueError, match="lie elsewhere than the compiled function"):
                 compiled(ON1)
     assert jax.eval_shape(f, XS).sharding is None
-    with pytest.raises(ValueError, match=r"calculated from array shardings.*\[0, 1, 2, 3\] .*\[0\]"):
+    with pytest.raises(ValueError, match=r"device_assignment has devices \[0, 1, 2, 3\], .*\[0\]"):
         jax.jit(f).lower(X).compile(device_assignment=D)
     with pytest.raises(jax.errors.JaxRuntimeError, match="no_such"):
         jax.jit(f, compiler_options={"no_such": 1}).lower(X).compile()
@@ -232,7 +232,7 @@ def test_arrays_say_the_layout_that_they_were_given():
         jax.jit(lambda x: x, in_shardings=turned)
     with pytest.raises(ValueError, match="must be of type `Layout`"):
         layout.with_layout_constraint(y, Layout.AUTO)
-    with pytest.raises(TypeError, match=r"`Layout\.AUTO` cannot"):
+    with pytest.raises(TypeError, match="leaves the layout to the compiler"):
         jax.ShapeDtypeStruct((4, 2), x.dtype, sharding=Format(Layout.AUTO, place))
     with pytest.raises(TypeError, match="'sharding' is a Sharding or None, got 3"):
         layout.Format(layout.Layout.AUTO, 3)
@@ -254,7 +254,7 @@ def test_programs_over_meshes_without_devices_get_them_when_they_are_compiled():
         lowered.compile()
     with pytest.raises(ValueError, match=r"size of abstract mesh .* is 4, but"):
         lowered.compile(device_assignment=(D[0],))
-    with pytest.raises(ValueError, match="Passing lowering_platforms"):
+    with pytest.raises(ValueError, match="say for what to lower it"):
         traced.lower()
 
 

@@ -213,7 +213,7 @@ def test_more_devices_than_exist():
         jax.pmap(lambda x: x)(np.ones(0))
     with pytest.raises(ValueError, match="inconsistent sizes"):
         jax.pmap(lambda x, y: x)(np.ones(3), np.ones(2))
-    with pytest.raises(ValueError, match="rank should be at least 1"):
+    with pytest.raises(ValueError, match="no such axis: its rank is 0"):
         jax.pmap(lambda x: x)(1.0)
     with pytest.raises(ValueError, match="different lengths of tuple at key path\n    pmap in_axes"):
         jax.pmap(lambda x, y: x, in_axes=(0,))(X, X)
@@ -300,7 +300,7 @@ def test_what_a_call_may_not_be():
         jax.pmap(lambda x, n: x, static_broadcasted_argnums=1)(jnp.ones(2), [3])
     with pytest.raises(ValueError, match="out_axes 1 is out of bounds"):
         jax.pmap(lambda x: x, out_axes=1)(jnp.ones(2))
-    with pytest.raises(ValueError, match="requires at least one argument with a mapped axis"):
+    with pytest.raises(ValueError, match="no argument has a mapped axis"):
         jax.pmap(lambda x: x, in_axes=None)(jnp.ones(2))
 
 
@@ -352,7 +352,7 @@ def test_groups_that_do_not_cover_an_axis(groups):
 
 
 def test_axis_size_does_not_stand_for_a_mapped_argument():
-    with pytest.raises(ValueError, match="requires at least one argument with a mapped axis"):
+    with pytest.raises(ValueError, match="no argument has a mapped axis"):
         jax.pmap(lambda x: x, in_axes=None, axis_size=2)(jnp.ones(3))
 
 
@@ -390,5 +390,5 @@ def test_static_arguments_at_the_end_need_no_axis():
 def test_static_arguments_beyond_those_of_a_call(numbers):
     f = jax.pmap(lambda x, n: x * n, static_broadcasted_argnums=numbers)
     for call in (f, f.lower, f.eval_shape):
-        with pytest.raises(ValueError, match=r"pmapped function has static_broadcasted_argnums=.*only 2 positional"):
+        with pytest.raises(ValueError, match=r"static_broadcasted_argnums=.*the call has only 2 positional"):
             call(jnp.ones(2), 2)

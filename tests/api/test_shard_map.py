@@ -191,9 +191,9 @@ def test_specs_that_contradict_the_types_of_arguments():
         for fits in (P("a"), P("a", None), P(("a",))):
             np.testing.assert_array_equal(f(fits)(x), 2 * np.asarray(x))
         for wrong in (P(), P("b"), P("a", "b"), P(None, "a"), P(("a", "b"))):
-            with pytest.raises(ValueError, match=r"does not match the specs of the input: P\('a'.*array 0"):
+            with pytest.raises(ValueError, match=r"for array 0, .*, which lies as P\('a'"):
                 f(wrong)(x)
-        with pytest.raises(ValueError, match="for array 0 of"):
+        with pytest.raises(ValueError, match=r"for array 0, .*, which lies as"):
             f(P("a"))(X)
     np.testing.assert_array_equal(jax.vmap(over(P("a")), 1, 1)(x), 2 * np.asarray(x))
     np.testing.assert_array_equal(jax.vmap(over(P()))(x), 2 * np.asarray(x))
@@ -201,7 +201,7 @@ def test_specs_that_contradict_the_types_of_arguments():
     np.testing.assert_array_equal(jax.grad(lambda x: over(P("a"))(x).sum())(x), np.full((8, 4), 2))
     np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: over(P("a"))(x).sum()))(x), np.full((8, 4), 2))
     for wrong in (jax.vmap(over(P("b"))), lambda x: jax.jvp(over(P("b")), (x,), (x,)), jax.vmap(over(P("b")), 1)):
-        with pytest.raises(ValueError, match="for array 0 of"):
+        with pytest.raises(ValueError, match=r"for array 0, .*, which lies as"):
             wrong(x)
     for f in (over(P("b"), axis_names={"b"}), jax.jit(over(P("b"), axis_names={"b"}))):  # `a` stays explicit
         both = f(jax.device_put(X[:, :4], NamedSharding(mesh, P("b", "a"))))
@@ -422,9 +422,13 @@ def test_meshes_are_set_outside_of_transformations():
 @pytest.mark.parametrize(
     "specs, error, match",
     [
-        ({"in_specs": P(None, "i"), "out_specs": P()}, ValueError, "are not evenly divisible.*dimension 1 .* into"),
+        (
+            {"in_specs": P(None, "i"), "out_specs": P()},
+            ValueError,
+            "cuts its dimension 1 into 4 equal parts.*not evenly divisible",
+        ),
         ({"in_specs": P("i"), "out_specs": P()}, ValueError, "the same along mesh axis 'i'.*depends on the device"),
-        ({"in_specs": P("j"), "out_specs": P()}, ValueError, r"must refer to an axis marked as manual.*refers to 'j'"),
+        ({"in_specs": P("j"), "out_specs": P()}, ValueError, "refers to 'j', which is no axis marked as manual"),
         ({"in_specs": P("i", "i"), "out_specs": P()}, jax.sharding.DuplicateSpecError, "twice"),
         (
             {"in_specs": P(None, None, "i"), "out_specs": P()},
@@ -439,7 +443,7 @@ def test_meshes_are_set_outside_of_transformations():
         ({"in_specs": P("i"), "out_specs": None}, ValueError, "different types at key path\n    shard_map out_specs"),
         ({"in_specs": (P("i"), P()), "out_specs": P()}, ValueError, "prefix|different lengths"),
         ({"out_specs": P("i")}, TypeError, "Explicit"),
-        ({"in_specs": ("i",), "out_specs": P()}, TypeError, r"must be a pytree of `jax\.sharding\.PartitionSpec`"),
+        ({"in_specs": ("i",), "out_specs": P()}, TypeError, "in_specs must be a PartitionSpec, or a tree"),
     ],
 )
 def test_errors(specs, error, match):
@@ -470,7 +474,7 @@ def test_where_derivatives_lie():
     doubled = jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
     assert jax.vmap(jax.jit(doubled))(jnp.ones((3, 8))).sharding == NamedSharding(mesh, P(None, "x"))
     assert seen[0].manual_axes == ("x",) and seen[0].auto_axes == ("y",)
-    with pytest.raises(TypeError, match=r"requires a `jax.sharding.Mesh`"):
+    with pytest.raises(TypeError, match="'mesh' must be a Mesh or an AbstractMesh"):
         jax.shard_map(lambda x: x, mesh=3, in_specs=P(), out_specs=P())(x)
 
 
@@ -507,7 +511,10 @@ def test_what_varies_and_what_lies_where_is_checked():
     mapped = jax.shard_map(double, mesh=MESH, in_specs=P("i"), out_specs=P("i"))
     with pytest.raises(ValueError, match="so the manual axis types do not match"):
         jax.grad(lambda x: mapped(x).sum())(X)
-    with jax.sharding.use_abstract_mesh(GRID), pytest.raises(ValueError, match="should match the mesh passed"):
+    with (
+        jax.sharding.use_abstract_mesh(GRID),
+        pytest.raises(ValueError, match=r"'mesh' is .*, but another is in force"),
+    ):
         rows(X)
 
 
@@ -617,7 +624,7 @@ def test_eval_shape_inside_keeps_what_varies():
 def test_states_are_of_explicit_meshes_and_checked_types():
     mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
     f = lambda x: jax.lax.pcast(x, "i", to="unreduced")
-    with pytest.raises(ValueError, match="axis names all of type `Explicit`"):
+    with pytest.raises(ValueError, match="axes are all of type `Explicit`"):
         jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P(None, unreduced={"i"}))(jnp.arange(4.0))
     with pytest.raises(ValueError, match="Unsupported pcast"):
         jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)(jnp.arange(4.0))

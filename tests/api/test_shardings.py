@@ -52,7 +52,7 @@ def test_device_put():
     assert not a.committed and b.devices() == {D[1]}
     assert all(v.sharding == CUT for v in jax.device_put({"a": X, "b": (Y,)}, CUT)["b"])
     for wrong in ("cpu", 0, 1.5, MESH, jnp.float32):
-        with pytest.raises(ValueError, match="only accepts"):
+        with pytest.raises(ValueError, match="device_put device must be a Device"):
             jax.device_put(X, wrong)
     with pytest.raises(ValueError, match="tree prefix"):
         jax.device_put([X, Y], [D[1]])
@@ -62,7 +62,7 @@ def test_device_put():
         jax.device_put(1.0, CUT)
     with pytest.raises(IndivisibleError, match=r"cuts axis 0 into 4 parts, .*its size is 7"):
         jax.device_put(jnp.arange(7.0), CUT)
-    with pytest.raises(ValueError, match="set a mesh"):
+    with pytest.raises(ValueError, match="meant over the mesh in force"):
         jax.device_put(X, P("X"))
     with pytest.raises(ValueError, match="needs a mesh with devices"):
         jax.device_put(X, NamedSharding(MESH.abstract_mesh, P("X")))
@@ -74,7 +74,7 @@ def test_device_put():
     assert there.unsafe_buffer_pointer() == X.unsafe_buffer_pointer()
     copy = jax.device_put(X, D[0], may_alias=False)
     assert copy.unsafe_buffer_pointer() != X.unsafe_buffer_pointer() and copy.tolist() == X.tolist()
-    with pytest.raises(ValueError, match="may_alias and donate"):
+    with pytest.raises(ValueError, match="so may_alias cannot be True"):
         jax.device_put(X, D[0], may_alias=True, donate=True)
     with pytest.raises(ValueError, match="must be a bool"):
         jax.device_put(X, D[0], donate="x")
@@ -273,7 +273,7 @@ def test_pjit_heeds_the_mesh_that_is_entered():
             lowered = pjit(jnp.sin, out_shardings=(P("X", "Y"))).lower(Y)
         with pytest.raises(ValueError, match=INCOMPATIBLE):
             pjit(jnp.sin)(ON1)
-        with pytest.raises(ValueError, match="Mesh context manager should not be used"):
+        with pytest.raises(ValueError, match="'device' or 'backend' names one device"):
             pjit(jnp.sin, device=D[1])(X)
         with pytest.raises(RuntimeError, match=r"^jit requires a non-empty mesh"):
             jax.jit(jnp.sin, in_shardings=P("X"))(X)
@@ -330,8 +330,8 @@ MISTAKES = [
     (lambda: lax.with_sharding_constraint(X, on(None, "X")), ValueError, "rank at least 2"),
     (lambda: lax.with_sharding_constraint([X, Y], [CUT]), ValueError, "tree prefix"),
     (lambda: lax.with_sharding_constraint(jnp.arange(7.0), CUT), IndivisibleError, "size is 7"),
-    (lambda: jax.ShapeDtypeStruct((8,), float, sharding="x"), ValueError, "sharding should be an instance"),
-    (lambda: jax.make_mesh((8,), ("a",)), ValueError, "Number of devices 4 must be >="),
+    (lambda: jax.ShapeDtypeStruct((8,), float, sharding="x"), ValueError, "must be a Sharding, a PartitionSpec"),
+    (lambda: jax.make_mesh((8,), ("a",)), ValueError, "take 8 devices, but there are 4"),
     (lambda: jax.make_mesh((2, 2), "ab"), ValueError, "each needs a name"),
     (lambda: jax.make_mesh((2, 2), ("a", "a")), ValueError, "must differ"),
     (lambda: jax.make_mesh(4, ("a",)), TypeError, "must be a sequence of integers"),

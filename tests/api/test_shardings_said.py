@@ -47,10 +47,10 @@ def test_arrays_over_other_kinds_of_axes_are_moved_first():
             for x in (ours, other):
                 assert wrap(lambda x: x)(x).sharding == x.sharding
                 for function in (lambda x: 2 * x, jnp.sin, lambda x: x @ x, lambda x: x.sum(0)):
-                    with pytest.raises(ValueError, match=r"context mesh .* should match the aval mesh"):
+                    with pytest.raises(ValueError, match=r"context mesh .*should match the"):
                         wrap(function)(x)
             assert str(jax.typeof(2 * jax.device_put(ours, P("row")))) == "float32[8@row,8]"
-        with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
+        with pytest.raises(ValueError, match="Mesh for all inputs should be"):
             wrap(jnp.add)(ours, typed)
         with jax.set_mesh(MESH):  # no types: values may lie over any mesh of the devices
             assert wrap(lambda x: 2 * x)(other).sharding == over("z", mesh=rows)

@@ -127,7 +127,7 @@ def deleted():
         (lambda: jax.jacfwd(lambda x: x)(1), TypeError, "real- or complex-valued"),
         # batching
         (lambda: jax.vmap(lambda x, y: x)(X, X[:2]), ValueError, "inconsistent sizes"),
-        (lambda: jax.vmap(lambda x: x)(1.0), ValueError, "rank should be at least 1"),
+        (lambda: jax.vmap(lambda x: x)(1.0), ValueError, "no such axis: its rank is 0"),
         (lambda: jax.vmap(lambda x: x, in_axes=None)(X), ValueError, "at least one non-None"),
         (lambda: jax.vmap(lambda x: x, in_axes=(0, 0))(X), ValueError, r"len\(in_axes\)=2, len\(args\)=1"),
         (lambda: jax.vmap(lambda x: x, in_axes="a"), TypeError, "in_axes must be"),

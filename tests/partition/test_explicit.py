@@ -108,23 +108,35 @@ AMBIGUOUS = (
         "add got incompatible shardings for broadcasting: ('x', None), ('y', None).",
     ),
     (lambda x, y: x + y, (P("x"), P(None, "x")), "produces an illegally sharded result: f32[8@x,8@x]"),
-    (lambda x, y: x @ y, (P(None, "x"), P("x")), "Contracting dimensions are sharded and it is ambiguous"),
-    (lambda x, y: x @ y, (P(None, "x"), P("y")), "contracting dimensions to have consistent sharding, got ('x',) and"),
-    (lambda x, y: jnp.einsum("bi,bi->b", x, y), (P("x"), P("y")), "batch dimensions to have the consistent sharding"),
+    (
+        lambda x, y: x @ y,
+        (P(None, "x"), P("x")),
+        "cut along contracting dimensions, so that the layout of the result is ambiguous",
+    ),
+    (lambda x, y: x @ y, (P(None, "x"), P("y")), "contracting dimensions must be cut alike, but are by ('x',) in lhs"),
+    (lambda x, y: jnp.einsum("bi,bi->b", x, y), (P("x"), P("y")), "batch dimensions must be cut alike"),
     (lambda x: x.reshape(64), (P(None, "x"),), "This reshape is not supported"),
     (lambda x: x.reshape(16, 4), (P("x"),), "This reshape is not supported"),
-    (lambda x: x.at[0].set(1.0), (P("x"),), "dynamic_update_slice"),
-    (lambda x: jnp.sort(x, 0), (P("x"),), "must be unsharded over the sorting dimension"),
-    (lambda x: jnp.cumsum(x, 0), (P("x"),), "Input should be unsharded over the axis being reduced"),
-    (lambda x: x[np.array([1, 2])], (P("x"),), "Use `.at[...].get(out_sharding=)`"),
+    (lambda x: x.at[0].set(1.0), (P("x"),), "dynamic_update_slice: the operand and 'update' must be cut"),
+    (lambda x: jnp.sort(x, 0), (P("x"),), "sort: an operand is cut along dimension 0"),
+    (lambda x: jnp.cumsum(x, 0), (P("x"),), "cut along axis 0, over which elements are accumulated"),
+    (lambda x: x[np.array([1, 2])], (P("x"),), "say it by `.at[...].get(out_sharding=)`"),
     (lambda x: x.reshape(2, 4, 4, 2), (P("x"),), "This reshape is not supported"),  # two changes
     (lambda x: x.reshape(4, 2, 2, 4).reshape(4, 1, 16), (P("y"),), "This reshape is not supported"),
-    (lambda x, y: jnp.concatenate([x, y], 1), (P("x"), P()), "All operands should have the same sharding"),
-    (lambda x, i: x[i[:, 0].astype(int) % 8], (P(), P("x")), "Use `.at[...].get(out_sharding=)`"),
-    (lambda x, k: lax.conv(x[None], k[None], (1,), "SAME"), (P(), P("x")), "Please specify the output sharding via"),
-    (lambda x, k: lax.conv(x[None], k[None], (1,), "SAME"), (P("x"), P()), "Please specify the output sharding via"),
+    (lambda x, y: jnp.concatenate([x, y], 1), (P("x"), P()), "concatenate: operands must be cut alike"),
+    (lambda x, i: x[i[:, 0].astype(int) % 8], (P(), P("x")), "say it by `.at[...].get(out_sharding=)`"),
+    (
+        lambda x, k: lax.conv(x[None], k[None], (1,), "SAME"),
+        (P(), P("x")),
+        "conv_general_dilated: the layout of the result is clear only",
+    ),
+    (
+        lambda x, k: lax.conv(x[None], k[None], (1,), "SAME"),
+        (P("x"), P()),
+        "conv_general_dilated: the layout of the result is clear only",
+    ),
     (lambda x: lax.map(jnp.sin, x, batch_size=2), (P("x"),), "map: with 'batch_size', axis 0"),
-    (lambda x: x[:3], (P("x"),), "slicing on sharded dims where out dim (3) is not divisible by mesh axes (2)"),
+    (lambda x: x[:3], (P("x"),), "where 3 elements cannot be cut into 2 equal parts"),
 )
 
 
@@ -288,7 +300,7 @@ def test_types_of_mapped_dimensions():
         assert seen == ["f32[4@x,8,8]"], (name, seen)
         np.testing.assert_allclose(got, jax.jit(jax.vmap(f))(T), rtol=1e-3, atol=1e-3)
     along = jax.device_put(T, NamedSharding(MESH, P(None, "x")))
-    with pytest.raises(ValueError, match="should be sharded the same"):
+    with pytest.raises(ValueError, match="mapped axes of arguments must be cut alike"):
         jax.jit(jax.vmap(jnp.add))(x, along)
     with pytest.raises(ValueError, match=r"in_axes None is .*, cut along the mesh axis over which"):
         jax.jit(jax.vmap(jnp.add, in_axes=(0, None)))(x, x)
@@ -315,7 +327,7 @@ def test_eager_transformations_show_types():
     assert seen == [("float32[8@x,8@y]",) * 2, "float32[8@x]"]
     with pytest.raises(DuplicateSpecError):
         jax.vmap(lambda r: reshard(r, NamedSharding(MESH, P("x"))))(x)
-    with pytest.raises(ValueError, match="Only one of spmd_axis_name"):
+    with pytest.raises(ValueError, match="spmd_axis_name='y' contradicts"):
         jax.vmap(jnp.sin, spmd_axis_name="y")(x)
     with jax.set_mesh(MESH), pytest.raises(ValueError, match="UNCONSTRAINED"):
         reshard(x, P(P.UNCONSTRAINED))
@@ -523,9 +535,9 @@ def test_meshes_of_values_and_in_force_agree():
     automatic = own.update(axis_types=(jax.sharding.AxisType.Auto,) * 2)
     other = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
     for mesh in (automatic, other):
-        with jax.set_mesh(mesh), pytest.raises(ValueError, match="should match the aval mesh"):
+        with jax.set_mesh(mesh), pytest.raises(ValueError, match=r"context mesh .*should match the"):
             jax.jit(lambda x: x + 1)(x)
-    with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
+    with pytest.raises(ValueError, match="Mesh for all inputs should"):
         x + jax.device_put(A, NamedSharding(other, P("x")))
 
 
@@ -618,7 +630,7 @@ def test_smap_takes_axes_from_types():
             assert y.shape == (8, 8) and y.tolist() == (2 * A + 4).tolist()
             assert set(y.sharding.spec) == {"x", "y"}
     mixed = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
-    with jax.set_mesh(mixed), pytest.raises(TypeError, match="in_specs argument must be a pytree"):
+    with jax.set_mesh(mixed), pytest.raises(TypeError, match="'in_specs' was not given"):
         jax.smap(lambda x: x, out_axes=0, axis_name="y")(A)
 
 
@@ -638,7 +650,7 @@ def test_operands_on_meshes_whose_axes_are_of_other_types_do_not_go_together():
     x, y = (jax.device_put(A, NamedSharding(mesh, P("x"))) for mesh in (MESH, mixed))
     for function in (jnp.add, jnp.matmul):
         for given in ((x, y), (y, x)):
-            with pytest.raises(ValueError, match="Mesh for all inputs should be equal"):
+            with pytest.raises(ValueError, match="Mesh for all inputs should"):
                 jax.jit(function)(*given)
     np.testing.assert_array_equal(jax.device_put(y, x.sharding) + x, A + A)
 

@@ -12,11 +12,11 @@ from pullback.sharding import PartitionSpec as P
 MESH = AbstractMesh((2,), ("x",), axis_types=(AxisType.Explicit,))
 
 CASES = {
-    "top_k": (lambda x: lax.top_k(x, 2), "unsharded over the axis along which to compute the top_k"),
-    "median": (lambda x: jnp.median(x, 1), "unsharded over the sorting dimension"),
-    "unstack": (lambda x: jnp.unstack(x, axis=1), "cannot be sharded on the unstacking axis"),
-    "qr": (jnp.linalg.qr, "Input 0 to qr must be unsharded on non-batch dimensions"),
-    "svd": (jnp.linalg.svd, "Input 0 to svd must be unsharded on non-batch dimensions"),
+    "top_k": (lambda x: lax.top_k(x, 2), "along the axis whose largest elements are wanted"),
+    "median": (lambda x: jnp.median(x, 1), "take a dimension that is whole"),
+    "unstack": (lambda x: jnp.unstack(x, axis=1), "is cut along axis 1, which is undone"),
+    "qr": (jnp.linalg.qr, "qr: operand 0 is .*, cut along dimensions of its matrices"),
+    "svd": (jnp.linalg.svd, "svd: operand 0 is .*, cut along dimensions of its matrices"),
 }
 
 
@@ -36,5 +36,5 @@ def test_what_is_still_to_be_summed():
 
 
 def test_sizes_of_pmap():
-    with pytest.raises(ValueError, match="Specified axis_size 3 doesn't match received axis_size 1"):
+    with pytest.raises(ValueError, match="axis_size is 3, but the mapped axes of arguments have 1 elements"):
         jax.pmap(lambda x: x, axis_size=3)(np.ones((1, 2)))

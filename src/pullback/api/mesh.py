@@ -40,7 +40,7 @@ def make_mesh(
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     found, wanted = list(all_devices() if devices is None else devices), math.prod(shape)
     if len(found) < wanted:
-        raise ValueError(f"Number of devices {len(found)} must be >= the product of mesh_shape {shape}")
+        raise ValueError(f"make_mesh: axis_shapes {shape} take {wanted} devices, but there are {len(found)}")
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     return Mesh(np.array(found[:wanted], dtype=object).reshape(shape), names, types)
 

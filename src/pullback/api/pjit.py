@@ -94,8 +94,9 @@ class _Pjit(Jit):
             return None
         if self.wanted.device is not None or self.wanted.backend is not None:
             raise ValueError(
-                "Mesh context manager should not be used with jit when backend or device is also specified as an "
-                f"argument to jit: pjit of {self.name} has device={self.wanted.device}, backend={self.wanted.backend!r}"
+                f"pjit of {self.name}: 'device' or 'backend' names one device, got {self.wanted.device} and "
+                f"{self.wanted.backend!r}, but the call is inside of a mesh's `with` statement, which has others; "
+                "leave them out, or call it outside"
             )
         return mesh
 

@@ -82,8 +82,8 @@ def pmap(
             raise TypeError(f"pmap: {name} must be an integer or integers, got {numbers}")
     if isinstance(in_axes, list):
         raise TypeError(
-            "pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed "
-            f"to the function, but got {in_axes}."
+            "pmap: argument 'in_axes' must be an integer, None or a tuple with one entry for each positional argument, "
+            f"got the list {in_axes}"
         )
     check_axes_tree("in_axes", in_axes, "pmap")
     check_axes_tree("out_axes", out_axes, "pmap")
@@ -105,7 +105,7 @@ def pmap(
 def _checked_devices(devices: Any) -> list[Any]:
     found = list(devices)
     if not found:
-        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+        raise ValueError("pmap: argument 'devices' must be non-empty; leave it out to run on all devices")
     for device in found:
         if not isinstance(device, Device):
             raise TypeError(f"pmap: argument 'devices' must be devices, got {device!r} among them")
@@ -204,17 +204,17 @@ class _Pmap:
         for n in self.static_nums:
             if not -len(args) <= n < len(args):
                 raise ValueError(
-                    f"pmapped function has static_broadcasted_argnums={self.static_nums} but was called with only "
-                    f"{len(args)} positional argument{'s' if len(args) != 1 else ''}. All static broadcasted arguments "
-                    "must be passed positionally."
+                    f"pmap of {self.label}: static_broadcasted_argnums={self.static_nums} has {n}, but the call has "
+                    f"only {len(args)} positional argument{'s' if len(args) != 1 else ''}; a static argument is not "
+                    "passed by keyword, nor left out"
                 )
             try:
                 hash(args[n])
             except TypeError as error:
                 raise ValueError(
-                    "Non-hashable static arguments are not supported, as this can lead to unexpected cache-misses. "
-                    f"Static argument (index {n}) of type {type_shown(args[n])} "
-                    f"for function {self.label} is non-hashable."
+                    f"Non-hashable static arguments: pmap of {self.label} has static_broadcasted_argnums="
+                    f"{self.static_nums}, and was given a {type_shown(args[n])} at position {n}; programs are kept by "
+                    "the hash of such arguments, so pass a value that has one, such as a tuple"
                 ) from error
         return {n % len(args): args[n] for n in self.static_nums if -len(args) <= n < len(args)}
 
@@ -379,17 +379,18 @@ class _Pmap:
                     raise
         found.update({f"argument '{name}'": _sizes(arg, 0) for name, arg in kwargs.items()})
         if not set().union(*[some for where, some in found.items() if where != "axis_size"]):
-            raise ValueError(f"pmap requires at least one argument with a mapped axis. pmap of {self.label} has none.")
+            raise ValueError(f"pmap of {self.label}: no argument has a mapped axis, by in_axes={self.in_axes}")
         sizes = set().union(*found.values())
         if self.axis_size is not None and len(sizes) == 2:
             (other,) = sizes - {self.axis_size}
             raise ValueError(
-                f"Specified axis_size {self.axis_size} doesn't match received axis_size {other}. (pmap of {self.label})"
+                f"pmap of {self.label}: axis_size is {self.axis_size}, but the mapped axes of arguments have {other} "
+                "elements"
             )
         if len(sizes) > 1:
             parts = [f"{where} has {', '.join(map(str, sorted(some)))}" for where, some in found.items() if some]
             raise ValueError(
-                f"pmap got inconsistent sizes for array axes to be mapped: {sorted(sizes)}: {'; '.join(parts)}"
+                f"pmap of {self.label}: mapped axes have inconsistent sizes {sorted(sizes)}: {'; '.join(parts)}"
             )
         if sizes == {0}:
             raise ValueError(
@@ -489,8 +490,8 @@ def _sizes(tree: Any, axes: Any) -> set[int]:
     for leaf in tree_leaves(tree):
         if not -np.ndim(leaf) <= axes < np.ndim(leaf):
             raise ValueError(
-                f"pmap was requested to map its argument along axis {axes}, which implies that its rank should be at "
-                f"least {axes + 1 if axes >= 0 else -axes}, but is only {np.ndim(leaf)} (its shape is {np.shape(leaf)})"
+                f"pmap: in_axes has {axes} for an argument of shape {np.shape(leaf)}, which has no such axis: its rank "
+                f"is {np.ndim(leaf)}"
             )
     return {np.shape(leaf)[axes] for leaf in tree_leaves(tree)}
 

@@ -60,8 +60,8 @@ class ShapeDtypeStruct:
         self.weak_type = weak_type
         if sharding is not None and not isinstance(sharding, (Sharding, PartitionSpec, Format)):
             raise ValueError(
-                "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
-                f"`jax.experimental.layout.Format`. Got {sharding} of type {type(sharding)}."
+                "ShapeDtypeStruct: argument 'sharding' must be a Sharding, a PartitionSpec, a Format or None, got "
+                f"{sharding} of type {type(sharding)}"
             )
         if not isinstance(manual_axis_type, (ManualAxisType, NoneType)):
             raise TypeError(
@@ -73,16 +73,15 @@ class ShapeDtypeStruct:
         if isinstance(sharding, Format):
             if sharding.layout is Layout.AUTO:
                 raise TypeError(
-                    "`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got "
-                    f"{sharding}"
+                    "ShapeDtypeStruct: argument 'sharding' leaves the layout to the compiler (`Layout.AUTO`); a type "
+                    f"has a Layout that is known, or None. Got {sharding}"
                 )
             self._layout, sharding = sharding.layout, sharding.sharding
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(self.shape)
         elif isinstance(sharding, PartitionSpec) and len(sharding) > len(self.shape):
             raise ValueError(
-                f"ShapeDtypeStruct: PartitionSpec {sharding} is only valid for values of rank at least "
-                f"{len(sharding)}, but was applied to a value of rank {len(self.shape)}"
+                f"ShapeDtypeStruct: {sharding} takes an array of rank at least {len(sharding)}, got shape {self.shape}"
             )
         self._said = sharding
 
@@ -96,8 +95,8 @@ class ShapeDtypeStruct:
         mesh = current_mesh()
         if mesh is None or not mesh.axis_names:
             raise TypeError(
-                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
-                "`jax.set_mesh` to set the mesh context."
+                f"ShapeDtypeStruct: {self._said} is meant over the context mesh, but none is in force; enter one by "
+                "`with jax.set_mesh(mesh):`, or give a NamedSharding"
             )
         return NamedSharding(mesh, self._said)
 

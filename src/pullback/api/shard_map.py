@@ -98,8 +98,8 @@ def shard_map(
     arguments.check_callable("shard_map", f)
     if not isinstance(axis_names, (set, frozenset)):
         raise TypeError(
-            "`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: "
-            f"{type(axis_names)}, {axis_names!r}"
+            f"shard_map: argument 'axis_names' must be a set or frozenset of names, got {axis_names!r} of type "
+            f"{type(axis_names)}"
         )
     function, name = f, arguments.function_name(f)
 
@@ -109,8 +109,8 @@ def shard_map(
         _check_mesh(mesh, name)
         if used is None:
             raise ValueError(
-                f"shard_map of {name}: argument 'mesh' was not given. The context mesh cannot be empty. Use "
-                "`jax.set_mesh(mesh)` to enter into a mesh context"
+                f"shard_map of {name}: argument 'mesh' was not given, and no mesh is in force; give one, or call it "
+                "inside of `with jax.set_mesh(mesh):`"
             )
         given, tree = tree_flatten(args)
         with_references = has_references_among(given)
@@ -222,13 +222,12 @@ def _run(
 def _check_axes(mesh: Any, chosen: frozenset, name: str) -> None:
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise TypeError(
-            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its argument "
-            f"'mesh', but got {mesh!r} of type {type(mesh)}"
+            f"shard_map of {name}: argument 'mesh' must be a Mesh or an AbstractMesh, got {mesh!r} of type {type(mesh)}"
         )
     if not chosen <= set(mesh.axis_names):
         raise ValueError(
-            f"jax.shard_map requires axis_names={chosen} to be a subset of mesh.axis_names="
-            f"{frozenset(mesh.axis_names)} (shard_map of {name})"
+            f"shard_map of {name}: axis_names={chosen} has {sorted(map(str, chosen.difference(mesh.axis_names)))}, but "
+            f"the axes of the mesh are {mesh.axis_names}"
         )
 
 
@@ -240,9 +239,8 @@ def _given_back(
     for (path, _), y, spec in zip(tree_flatten_with_path(out)[0], ys, specs, strict=True):
         if len(spec) > y.ndim:
             raise ValueError(
-                f"shard_map applied to the function '{name}' was given an out_specs entry which is too long to be "
-                f"compatible with the corresponding output value from the function: {spec} is for {len(spec)} "
-                f"dimensions, and the result{keystr(path)} is {typeof(y).untyped.str_short()}, of {y.ndim}"
+                f"shard_map of {name}: {spec} in out_specs is for {len(spec)} dimensions, and the result{keystr(path)} "
+                f"is {typeof(y).untyped.str_short()}, of {y.ndim}"
             )
     _check_states(ys, specs, mesh, check, name)
     ys = [left(y, spec, _terms(spec, mesh)) for y, spec in zip(ys, specs, strict=True)]
@@ -332,8 +330,8 @@ def _check_states(outs: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any
         left = set(mesh.axis_names).difference(get_abstract_mesh().manual_axes)
         if (spec.unreduced or spec.reduced) and left:
             raise NotImplementedError(
-                f"shard_map of {name}: unreduced/reduced can only be passed to out_specs when shard_map is in full "
-                f"manual mode. Got {spec}, and axes that are not manual: {sorted(map(str, left))}"
+                f"shard_map of {name}: {spec} in out_specs has unreduced or reduced axes, which takes full manual "
+                f"mode, but axes {sorted(map(str, left))} of the mesh are not manual; name them in axis_names"
             )
         _check_state("out_specs", spec, mesh, name)
         if not check and (spec.unreduced or spec.reduced):
@@ -353,8 +351,8 @@ def _check_state(argument: str, spec: PartitionSpec, mesh: Any, name: str) -> No
     if (spec.unreduced or spec.reduced) and any(kind is not AxisType.Explicit for kind in mesh.axis_types):
         state = "unreduced" if spec.unreduced else "reduced"
         raise ValueError(
-            f"shard_map of {name}: {state} in {argument} {spec} can only be used when the mesh passed to shard_map "
-            f"contains axis names all of type `Explicit`. Got mesh {mesh!s}"
+            f"shard_map of {name}: {state} in {argument} {spec} takes a mesh whose axes are all of type `Explicit`, "
+            f"got {mesh!s}"
         )
 
 
@@ -365,8 +363,8 @@ def _check_mesh(mesh: Any, name: str) -> None:
         return
     if mesh.abstract_mesh != now.abstract_mesh:
         raise ValueError(
-            f"shard_map of {name}: The context mesh {now.abstract_mesh} should match the mesh passed to shard_map "
-            f"{mesh!s}; leave argument 'mesh' out to use the one in force"
+            f"shard_map of {name}: argument 'mesh' is {mesh!s}, but another is in force, {now.abstract_mesh}; leave "
+            "'mesh' out to use that"
         )
 
 
@@ -409,16 +407,15 @@ def _check_shapes(
     for number, (x, spec) in enumerate(zip(leaves, specs, strict=True)):
         if len(spec) > x.ndim:
             raise ValueError(
-                f"shard_map applied to the function '{name}' was given an in_specs entry which is too long to be "
-                f"compatible with the corresponding input value: {spec} is for {len(spec)} dimensions, and "
-                f"{passed()[number]} is {typeof(x).str_short()}, of {x.ndim}"
+                f"shard_map of {name}: {spec} in in_specs is for {len(spec)} dimensions, and {passed()[number]} is "
+                f"{typeof(x).str_short()}, of {x.ndim}"
             )
         for d, names in enumerate(parts_of(spec, x.ndim)):
             if x.shape[d] % (pieces := math.prod(sizes[n] for n in names)):
                 raise ValueError(
-                    f"shard_map applied to the function '{name}' was given argument arrays with axis sizes that are "
-                    f"not evenly divisible by the corresponding mesh axis sizes: {passed()[number]} is "
-                    f"{typeof(x).str_short()}, whose dimension {d} {spec} cuts into {pieces} parts by mesh axes {names}"
+                    f"shard_map of {name}: {passed()[number]} is {typeof(x).str_short()}, and {spec} in in_specs cuts "
+                    f"its dimension {d} into {pieces} equal parts, by mesh axes {names}; {x.shape[d]} is not evenly "
+                    f"divisible by {pieces}"
                 )
 
 
@@ -440,9 +437,8 @@ def _check_results(avals: Sequence[Any], specs: Sequence[PartitionSpec], axes: S
         for axis in axes:
             if axis in vma_of(aval) and axis not in named:
                 raise ValueError(
-                    f"shard_map applied to the function '{name}' was given out_specs which require replication which "
-                    f"can't be statically inferred given the mesh: {spec} says that a result is the same along mesh "
-                    f"axis {axis!r}, but it depends on the device. Name {axis!r} in the spec, or combine the parts "
+                    f"shard_map of {name}: {spec} in out_specs says that a result is the same along mesh axis "
+                    f"{axis!r}, but it depends on the device. Name {axis!r} in the spec, or combine the parts "
                     "(lax.psum, ...); if they are known to be the same, pass check_vma=False"
                 )
 
@@ -482,9 +478,9 @@ def _check_types(
         state = (spec.unreduced, spec.reduced) == (found.unreduced, found.reduced)
         if len(spec) <= x.ndim and (parts_of(spec, x.ndim) != parts_of(found, x.ndim) or not state):
             raise ValueError(
-                f"in_specs passed to shard_map: {spec} does not match the specs of the input: {found} for array "
-                f"{number} of {name}, {x.aval.str_short()}. Leave in_specs out, so that types decide, or give it "
-                "the layout that is meant, by jax.sharding.reshard"
+                f"shard_map of {name}: in_specs has {spec} for array {number}, {x.aval.str_short()}, which lies as "
+                f"{found}. Leave in_specs out, so that types decide, or give it the layout that is meant, by "
+                "jax.sharding.reshard"
             )
 
 
@@ -496,9 +492,8 @@ def _found(name: str, args: tuple, mesh: Any, chosen: frozenset) -> Any:
     kinds = [kind for axis, kind in zip(mesh.axis_names, mesh.axis_types) if axis in manual]
     if any(kind is not AxisType.Explicit for kind in kinds):
         raise TypeError(
-            "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None` "
-            f"in shard_map of {name}; it may be left out where all axes that are mapped are Explicit, but they are "
-            f"{tuple(kinds)}"
+            f"shard_map of {name}: argument 'in_specs' was not given; it may be left out where all axes that are "
+            f"mapped are Explicit, but they are {tuple(kinds)}"
         )
 
     def along(x: Any) -> PartitionSpec:
@@ -531,15 +526,13 @@ def _checked_spec(what: str, spec: Any, axes: Sequence[Any]) -> PartitionSpec:
         return PartitionSpec()
     if not isinstance(spec, PartitionSpec):
         raise TypeError(
-            f"{what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it has {spec!r} of type "
-            f"{type(spec).__name__}"
+            f"{what} must be a PartitionSpec, or a tree of them, but has {spec!r} of type {type(spec).__name__}"
         )
     named = all_names_of(spec)
     named = [*named, PartitionSpec.UNCONSTRAINED] if PartitionSpec.UNCONSTRAINED in spec else named
     if unknown := [n for n in named if n not in axes]:
         raise ValueError(
-            f"{what} argument must refer to an axis marked as manual ({frozenset(axes)}), but: {spec} refers to "
-            f"{unknown[0]!r}"
+            f"{what}: {spec} refers to {unknown[0]!r}, which is no axis marked as manual; these are {frozenset(axes)}"
         )
     if len(set(named)) != len(named):
         raise DuplicateSpecError(f"{what}: {spec} names an axis twice")

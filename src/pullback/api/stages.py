@@ -189,9 +189,8 @@ class Traced:
             return Lowered(self._on(self._devices))
         if lowering_platforms is None:
             raise ValueError(
-                "Passing lowering_platforms via jax.export or jit(f).trace(*args).lower(lowering_platforms=...) is "
-                "required when only AbstractMesh exists in a jitted computation: it is to say for what to lower "
-                f"{self.fun_name}, which no device does."
+                f"lower: arguments of {self.fun_name} lie over an AbstractMesh, whose devices are not known; say for "
+                "what to lower it, such as by lowering_platforms=('cpu',)"
             )
         return Lowered(self)
 
@@ -387,16 +386,15 @@ class Lowered(_Stage):
         if traced._is_abstract:
             if devices is None:
                 raise RuntimeError(
-                    "device_assignment cannot be `None` during compilation. Please pass a tuple of devices to "
-                    "`.compile(device_assignment=)`"
+                    "compile: device_assignment cannot be `None` where arguments lie over an AbstractMesh; give the "
+                    "devices that are to take its place, as a tuple"
                 )
             return traced._on(devices)
         known = traced._devices or (default_device(),)
         if devices is not None and tuple(devices) != known:
             raise ValueError(
-                "device_assignment passed to `.compile` must match the device_assignment calculated from array "
-                f"shardings and out_shardings. Got device ids passed to compile {[d.id for d in devices]} and devices "
-                f"ids calculated from array shardings and out_shardings {[d.id for d in known]}"
+                f"compile: device_assignment has devices {[d.id for d in devices]}, but by where arguments and results "
+                f"lie it is {[d.id for d in known]}; leave it out"
             )
         return traced
 
@@ -530,12 +528,11 @@ class Compiled(_Stage):
         for leaf in leaves:
             if isinstance(leaf, Tracer) and leaf.interpreter is not eval_interpreter():
                 raise TypeError(
-                    "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
-                    f"Detected argument of Tracer type {type(leaf)}: {leaf.describe()}; call the jitted function "
-                    "itself."
+                    f"Cannot apply JAX transformations to {self._traced.fun_name} once it is compiled, but it was "
+                    f"given a {type(leaf)}: {leaf.describe()}; call the jitted function itself"
                 )
             if getattr(leaf, "is_only_a_type", False):
-                raise TypeError(f"Argument of type {type(leaf)} is not a valid JAX type: it has no value to run with")
+                raise TypeError(f"a {type(leaf)} is not a valid JAX type to run with: it has no value")
         names = self._traced.arg_names
         check_tree(self.in_tree, tree, bool(self._traced.static_args))
         check_types(names, self._traced._program.in_avals, leaves)

@@ -57,7 +57,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     with asked():
         leaves, tree = arguments.checked_leaves("device_put", "argument ", x)
     if (struct := next((x for x in leaves if getattr(x, "is_only_a_type", False)), None)) is not None:
-        raise TypeError(f"Argument {struct} of type {type(struct)} is not a valid JAX type: device_put moves arrays")
+        raise TypeError(f"device_put: {struct} is not a valid JAX type to move: a {type(struct)} has no elements")
     places = _per_leaf("device_put device", tree, device, _PLACES)
     donated, aliased = (
         _per_leaf(f"device_put {name}", tree, value, (bool, int, np.bool_))
@@ -67,7 +67,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     out = []
     for leaf, place, source, gives, alias in zip(leaves, places, sources, donated, aliased, strict=True):
         if gives and alias:
-            raise ValueError("may_alias and donate cannot be True at the same time.")
+            raise ValueError("device_put: donate gives an argument's memory away, so may_alias cannot be True for it")
         layout: Any = place.layout if isinstance(place, Format) else _UNSAID
         place = _place(place, leaf)
         if not is_concrete(leaf):
@@ -99,9 +99,8 @@ def _per_leaf(name: str, tree: Any, given: Any, kinds: tuple[type, ...]) -> list
         if bool in kinds:
             raise ValueError(f"{name} must be a bool or a tree of bools; got {value!r}")
         raise ValueError(
-            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
-            "`jax.memory.Space` or a pytree of these values. "
-            f"Received invalid value: {value}"
+            f"{name} must be a Device, a Sharding, a PartitionSpec, a Format, a memory.Space, None or a tree of these; "
+            f"got {value!r}"
         )
     return list(found)
 
@@ -120,15 +119,19 @@ def _place(given: Any, x: Any) -> Any:
             return None
         if given.layout is Layout.AUTO:
             raise ValueError(
-                f"sharding and layout in `Layout` instance should be concrete. Got layout: {given} for input "
-                f"{aval_of(x).str_short()}"
+                f"device_put takes a concrete layout, or the sharding alone; {given} leaves that of "
+                f"{aval_of(x).str_short()} to a compiler"
             )
         if isinstance(given.layout, Layout):
             given.layout.check(x.shape, "device_put args")
         given = given.with_sharding()
     if isinstance(given, PartitionSpec):
         given = on_current_mesh(
-            given, ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
+            given,
+            ValueError(
+                f"device_put: {given} is meant over the mesh in force, but there is none; enter one by "
+                "`with jax.set_mesh(mesh):`, or give a NamedSharding"
+            ),
         )
     if isinstance(given, Sharding):
         given.device_set  # noqa: B018  ValueError for a mesh without devices

@@ -46,8 +46,8 @@ def vmap(
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, (int, tuple, type(None))):
         raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-            f"passed to the function, but got {in_axes!r}."
+            "vmap: in_axes must be an integer, None or a tuple with one entry for each positional argument, got "
+            f"{in_axes!r}"
         )
     check_axes_tree("in_axes", in_axes)
     check_axes_tree("out_axes", out_axes)
@@ -71,8 +71,8 @@ def vmap(
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
-                f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
-                f"passed to the function, but got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+                "vmap: the tuple in_axes must have one entry for each positional argument of the call, got "
+                f"len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         if has_vmappable((args, kwargs)):
 
@@ -152,12 +152,7 @@ def check_axes_tree(name, axes, transformation="vmap"):
         if type(leaf) in spec_types:
             continue
         if not isinstance(leaf, int) or isinstance(leaf, bool):
-            what = (
-                "in_axes must be an int, None, or (nested) container"
-                if name == "in_axes"
-                else ("out_axes must be an int, None, or (nested) container")
-            )
-            raise TypeError(f"{transformation} {what} with those types as leaves, but got {axes!r}.")
+            raise TypeError(f"{transformation}: {name} must have integers or None as leaves, got {axes!r}")
 
 
 def _canonical(leaf, axis, number, fun, args, kwargs):
@@ -166,9 +161,8 @@ def _canonical(leaf, axis, number, fun, args, kwargs):
         return axis % ndim
     path = leaf_paths(fun, args, kwargs)[number]
     raise ValueError(
-        f"vmap was requested to map its argument along axis {axis}, which implies that its rank should be at least "
-        f"{axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its shape is {typeof(leaf).shape}); the argument is "
-        f"{path}"
+        f"vmap: in_axes has {axis} for argument {path}, of shape {typeof(leaf).shape}, which has no such axis: its "
+        f"rank is {ndim}"
     )
 
 
@@ -184,14 +178,14 @@ def _mapped_placing(leaves: list[Any], dims: list[Any], spmd_axis_name: Any) -> 
             found[part] = None if placing is None or part is None else NamedSharding(placing.mesh, PartitionSpec(part))
     if len(found) > 1:
         raise ValueError(
-            "Mapped away dimension of inputs passed to vmap should be sharded the same, but those of the arguments "
-            f"are cut along {list(found)}; use jax.sharding.reshard on the arguments"
+            f"vmap: the mapped axes of arguments must be cut alike, but are cut along {list(found)}; use "
+            "jax.sharding.reshard on the arguments"
         )
     placing = next(iter(found.values()), None)
     if placing is not None and spmd_axis_name not in (None, placing.spec[0]):
         raise ValueError(
-            "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed by vmap, got "
-            f"spmd_axis_name={spmd_axis_name!r} and arguments cut along {placing.spec[0]!r}"
+            f"vmap: spmd_axis_name={spmd_axis_name!r} contradicts the types of arguments, whose mapped axes are cut "
+            f"along {placing.spec[0]!r}; leave it out"
         )
     for leaf, dim in zip(leaves, dims):
         if placing is None:
@@ -222,10 +216,9 @@ def _mapped_size(fun, leaves, dims, axis_size, args, kwargs):
     if not sizes:
         if not leaves:
             raise ValueError(
-                "vmap wrapped function must be passed at least one argument containing an array, got empty "
-                f"*args={args} and **kwargs={kwargs}"
+                f"vmap: there is no array to map over in the arguments, got *args={args} and **kwargs={kwargs}"
             )
-        raise ValueError("vmap must have at least one non-None value in in_axes, or axis_size")
+        raise ValueError("vmap: no argument is mapped; in_axes takes at least one non-None entry, or give axis_size")
     paths = leaf_paths(fun, args, kwargs)
     lines = [
         f"  * argument {path} of type {typeof(leaf).short()} has size {typeof(leaf).shape[d]} along axis {d}"
@@ -234,4 +227,4 @@ def _mapped_size(fun, leaves, dims, axis_size, args, kwargs):
     ]
     if axis_size is not None:
         lines.append(f"  * axis_size is {axis_size}")
-    raise ValueError("vmap got inconsistent sizes for array axes to be mapped:\n" + "\n".join(lines))
+    raise ValueError("vmap: mapped axes have inconsistent sizes:\n" + "\n".join(lines))

@@ -25,9 +25,9 @@ from pullback.sharding._layout import Format
 from pullback.sharding._mesh import is_local
 
 _NOT_HERE = (
-    "Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. You can "
-    "use `jax.experimental.multihost_utils.process_allgather` to print the global array or use `.addressable_shards` "
-    "method of jax.Array to inspect the addressable (process local) shards."
+    "this `jax.Array` spans non-addressable devices: other processes have parts of its value. To have all of it, call "
+    "`jax.experimental.multihost_utils.process_allgather(x)` in each process;"
+    " `x.addressable_shards` are the parts that are here."
 )
 
 

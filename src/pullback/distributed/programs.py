@@ -226,8 +226,8 @@ def _check_same(values: np.ndarray, processes: tuple[int, ...]) -> None:
     mine = elements + str((values.shape, values.dtype)).encode()
     if any(theirs != mine for theirs in connection.gathered_bytes(mine, "device_put", processes)):
         raise AssertionError(
-            f"{type(values)} passed to device_put is not the same on each process. Make sure you are passing the same "
-            "value on each process, or use jax.make_array_from_process_local_data for parts."
+            f"device_put: the {type(values)} is not the same in all processes over which it is to lie; processes that "
+            "have parts of one array call jax.make_array_from_process_local_data"
         )
 
 

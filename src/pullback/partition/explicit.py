@@ -168,8 +168,8 @@ def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
     # A mesh in force says of what types the axes are meant to be.
     if len({(m.shape_tuple, m.axis_types if now is None else ()) for m in meshes}) > 1:
         raise ValueError(
-            f"Mesh for all inputs should be equal. {name}: operands lie on different meshes: "
-            f"{', '.join(map(str, meshes))}"
+            f"{name}: Mesh for all inputs should be one, but operands lie on {', '.join(map(str, meshes))}; "
+            "jax.device_put moves arrays from one mesh to another"
         )
     mesh = next(iter(meshes), None)
     if mesh is None or now is None:
@@ -179,8 +179,8 @@ def _mesh(name: str, in_avals: Sequence[Any]) -> Any:
     if now.shape_tuple != mesh.shape_tuple or retyped:
         aval = next(a for a in in_avals if getattr(a, "placing", None) is not None)
         raise ValueError(
-            f"For primitive {name}, context mesh {getattr(now, 'abstract_mesh', now)} should match the aval mesh "
-            f"{mesh} for shape {aval.str_short()}; jax.device_put moves arrays from one mesh to another"
+            f"{name}: the context mesh should match the mesh of each input, but {aval.str_short()} lies on {mesh}, not "
+            f"on {getattr(now, 'abstract_mesh', now)}; jax.device_put moves arrays from one mesh to another"
         )
     return mesh
 
@@ -289,12 +289,9 @@ def _conflict(name: str, in_avals: Any, cuts: Sequence[Cut], params: dict[str, A
 
         left, right = specs(batch)
         if left != right:
-            return (
-                "dot_general requires lhs batch dimensions and rhs batch dimensions to have the consistent sharding, "
-                f"got {left} and {right}."
-            )
+            return f"dot_general: batch dimensions must be cut alike, but are by {left} in lhs, by {right} in rhs"
         left, right = specs(summed)
-        return f"dot_general requires contracting dimensions to have consistent sharding, got {left} and {right}."
+        return f"dot_general: contracting dimensions must be cut alike, but are by {left} in lhs, by {right} in rhs"
     said = [cut for cut, a in zip(cuts, in_avals, strict=True) if len(a.shape)]
     return f"{name} got incompatible shardings for broadcasting: {_specs(said)}."
 
@@ -311,8 +308,7 @@ def _check_cases(in_avals: Any, cuts: Sequence[Cut]) -> None:
         raise ShardingTypeError(f"select cases must have the same shardings, got [{', '.join(shown[1:])}].")
     if which is not None and found and which not in found:
         raise ShardingTypeError(
-            "select `which` must be scalar or have the same sharding as cases, got `which` sharding "
-            f"{shown[0]} but case sharding {shown[1]}."
+            f"select `which` lies as {shown[0]}, and the cases as {shown[1]}; give it their layout, or a scalar"
         )
 
 
@@ -321,8 +317,8 @@ def _check_contraction(in_avals: Any, cuts: Sequence[Cut], params: dict[str, Any
     left, right = ([cut[d] for d in dims] for cut, dims in zip(cuts, (lhs_sum, rhs_sum), strict=True))
     if any(a and b for a, b in zip(left, right, strict=True)):
         error = ShardingTypeError(
-            "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please specify "
-            "the output sharding via the `out_sharding` parameter. Got "
+            "dot_general: both operands are cut along contracting dimensions, so that the layout of the result is "
+            "ambiguous; say it by `out_sharding`, here "
             f"lhs_contracting_spec={tuple(spec_in_full(tuple(left)))} and "
             f"rhs_contracting_spec={tuple(spec_in_full(tuple(right)))}"
         )
@@ -335,8 +331,8 @@ def _not_cut(name: str, aval: Any, params: dict[str, Any], in_avals: Any, outs: 
         return _reshape_text(in_avals, outs)
     if name in _CUMULATIVE:
         return (
-            "Input should be unsharded over the axis being reduced. Got input "
-            f"type={aval.str_short(False)} and axis={params['axis']}"
+            f"{name}: the operand, {aval.str_short(False)}, is cut along axis {params['axis']}, over which elements "
+            "are accumulated; use jax.sharding.reshard"
         )
     if name == "tile":
         along = next(
@@ -345,44 +341,38 @@ def _not_cut(name: str, aval: Any, params: dict[str, Any], in_avals: Any, outs: 
             if axes and params["reps"][d] != 1
         )
         return (
-            f"Operand cannot be sharded on dimension {along} when the tiling is non-trivial. Got input type: "
-            f"{aval.str_short(False)} with reps: {params['reps']}"
+            f"tile: {aval.str_short(False)} cannot be sharded on dimension {along}, along which reps={params['reps']} "
+            "repeats it; use jax.sharding.reshard"
         )
     if name == "order_statistics":
-        return (
-            f"Arguments to sort must be unsharded over the sorting dimension. Got {aval.short()}; use "
-            "jax.sharding.reshard"
-        )
+        return f"medians and quantiles take a dimension that is whole, got {aval.short()}; use jax.sharding.reshard"
     if name == "top_k":
         return (
-            "The input should be unsharded over the axis along which to compute the top_k values. Got input "
-            f"type={aval.str_short(False)}; use jax.sharding.reshard"
-        )
-    if name == "unstack":
-        return (
-            f"unstack operand cannot be sharded on the unstacking axis. Got operand type={aval.short()}; use "
+            f"top_k: {aval.str_short(False)} is cut along the axis whose largest elements are wanted; use "
             "jax.sharding.reshard"
         )
+    if name == "unstack":
+        return f"unstack: {aval.short()} is cut along axis {params['axis']}, which is undone; use jax.sharding.reshard"
     if name in _OF_MATRICES:
         return (
-            f"Input {next(k for k, a in enumerate(in_avals) if a is aval)} to {name} must be unsharded on non-batch "
-            f"dimensions, but got {aval.placing.spec} of {aval.short()}; use jax.sharding.reshard"
+            f"{name}: operand {next(k for k, a in enumerate(in_avals) if a is aval)} is {aval.short()}, cut along "
+            f"dimensions of its matrices by {aval.placing.spec}; only those of a batch may be. Use jax.sharding.reshard"
         )
     if name == "sort":
         return (
-            "Arguments to sort must be unsharded over the sorting dimension. Got arg "
-            f"sharding={aval.placing} and dimension={params['dimension']}"
+            f"sort: an operand is cut along dimension {params['dimension']}, which is sorted: it lies as "
+            f"{aval.placing}; use jax.sharding.reshard"
         )
     if name == "gather":
         return (
-            "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding "
-            "could not be resolved unambiguously (or would require collectives on inputs). Got "
+            "indexing: the layout of the result does not follow from those of the operand and of the indices, or takes "
+            "communication; say it by `.at[...].get(out_sharding=)`. Got "
             f"operand={in_avals[0]!r}, indices={in_avals[1]!r}"
         )
     if name.startswith("scatter"):
         return (
-            "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as "
-            "out sharding could not be resolved unambiguously (or would require collectives on inputs). Got "
+            "update at indices: the layout of the result does not follow from those of the operands, or takes "
+            "communication; say it by `.at[...].set/add/mul/...(out_sharding=)`. Got "
             f"operand={in_avals[0]!r}"
         )
     return f"{name} needs dimensions whole that are cut in its operand {aval.short()}; use jax.sharding.reshard"
@@ -390,8 +380,8 @@ def _not_cut(name: str, aval: Any, params: dict[str, Any], in_avals: Any, outs: 
 
 def _reshape_text(in_avals: Any, outs: Any) -> str:
     return (
-        "This reshape is not supported. Please specify the sharding of the output via the `out_sharding` argument of "
-        f"jax.lax.reshape. Got operand type: {in_avals[0].str_short(False)}, new sizes: {tuple(outs[0].shape)}"
+        f"This reshape is not supported without `out_sharding`: {in_avals[0].str_short(False)} has dimensions cut that "
+        f"become others in shape {tuple(outs[0].shape)}; say by it how the result lies"
     )
 
 
@@ -457,8 +447,8 @@ def _convolved(
     lhs, _, out = params["dimension_numbers"]
     if types.is_strict() and (any(cuts[1]) or cuts[0][lhs[1]]):
         raise ShardingTypeError(
-            "Please specify the output sharding via `out_sharding` parameter of `conv_general_dilated`: it is clear "
-            "only where the kernel is whole, and the image along its features. Got "
+            "conv_general_dilated: the layout of the result is clear only where the kernel is whole, and the image "
+            "along its features; say it by `out_sharding`. Got "
             f"lhs={in_avals[0].str_short(False)} and rhs={in_avals[1].str_short(False)}"
         )
     positions = dict(zip(lhs[2:], out[2:], strict=True))
@@ -481,7 +471,7 @@ def _convolved(
 def _check_alike(name: str, cuts: Sequence[Cut]) -> None:
     if any(cut != cuts[0] for cut in cuts):
         raise ShardingTypeError(
-            f"All operands should have the same sharding. Got shardings {_specs(cuts)} of operands of {name}"
+            f"{name}: operands must be cut alike, but are by {_specs(cuts)}; use jax.sharding.reshard"
         )
 
 
@@ -493,8 +483,8 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
             any(b and a != b for a, b in zip(cuts[0], cuts[1]))
         ):
             raise ShardingTypeError(
-                "dynamic_update_slice operand sharding must be equal to update sharding, got operand sharding "
-                f"{in_avals[0].str_short(False)} and update sharding {in_avals[1].str_short(False)}."
+                "dynamic_update_slice: the operand and 'update' must be cut over the mesh alike, got "
+                f"{in_avals[0].str_short(False)} and {in_avals[1].str_short(False)}; use jax.sharding.reshard"
             )
     arrays = [(a, c) for a, c in zip(in_avals, cuts, strict=True) if len(a.shape) == len(in_avals[0].shape)]
     if name.startswith(("pad", "reduce_window", "dynamic")):
@@ -510,9 +500,9 @@ def _resized(name: str, in_avals: Any, cuts: Sequence[Cut], outs: Any, sizes: Si
             if n % extent(axes, sizes):
                 kind = ValueError if name == "fft" else ShardingTypeError
                 raise kind(
-                    f"{doing} on sharded dims where out dim ({n}) is not divisible by mesh axes "
-                    f"({extent(axes, sizes)}) with spec ({','.join(map(str, axes))}) is not implemented. Got input "
-                    f"type={in_avals[0].short()} and output shape={tuple(out.shape)}"
+                    f"{doing}: {in_avals[0].short()} gives shape {tuple(out.shape)}, where {n} elements cannot be cut "
+                    f"into {extent(axes, sizes)} equal parts along ({','.join(map(str, axes))}), as they are before; "
+                    "use jax.sharding.reshard"
                 )
     return [cut] * len(outs)
 

@@ -224,13 +224,17 @@ TABLE = [
     (
         lambda: jax.jit(lambda x: jnp.unique(x))(X),
         errors.ConcretizationTypeError,
-        ["jnp.unique()", "size argument", HERE, "the argument x."],
+        ["jnp.unique: the length of the result", "'size'", HERE, "the argument x."],
     ),
-    (lambda: jax.vmap(jnp.unique)(X), errors.ConcretizationTypeError, ["jnp.unique()", "size argument", HERE]),
+    (
+        lambda: jax.vmap(jnp.unique)(X),
+        errors.ConcretizationTypeError,
+        ["jnp.unique: the length of the result", "'size'", HERE],
+    ),
     (
         lambda: jax.jit(lambda x: jnp.nonzero(x))(X),
         errors.ConcretizationTypeError,
-        ["size argument of jnp.nonzero", "jnp.nonzero(x, size=n)", HERE],
+        ["jnp.nonzero: the number of elements found", "jnp.nonzero(x, size=n)", HERE],
     ),
     (lambda: jax.jit(lambda x: jnp.where(x > 1))(X), errors.ConcretizationTypeError, ["jnp.where(mask, x, fill)"]),
     (lambda: jax.jit(lambda n: jnp.zeros(n))(3), TypeError, ["Shapes must be 1D", "static_argnums", "argument n."]),

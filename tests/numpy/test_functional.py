@@ -157,7 +157,7 @@ def test_piecewise():
         lambda x: np.piecewise(x, [x < 0], [lambda v, k: v * k], 3.0),
         x,
     )
-    with pytest.raises(ValueError, match="functions are expected"):
+    with pytest.raises(ValueError, match="pass one for each"):
         jnp.piecewise(jnp.asarray(x), [x < 0], [1, 2, 3])
 
 

@@ -263,9 +263,9 @@ def test_static_size():
     assert [p.tolist() for p in f(X)] == [[1, 1, 1, -1], [0, 1, 2, -1]]
     assert pullback.jit(lambda x: jnp.argwhere(x, size=2))(X).tolist() == [[0, 0], [0, 1]]
     assert pullback.jit(lambda x: jnp.extract(x > 0, x, size=5, fill_value=9))(X).tolist() == [1, 2, 3, 9, 9]
-    with pytest.raises(pullback.errors.ConcretizationTypeError, match=r"size argument of jnp\.nonzero"):
+    with pytest.raises(pullback.errors.ConcretizationTypeError, match=r"jnp\.nonzero: the number of elements found"):
         pullback.jit(jnp.nonzero)(X)
-    with pytest.raises(pullback.errors.ConcretizationTypeError, match=r"size argument of jnp\.nonzero"):
+    with pytest.raises(pullback.errors.ConcretizationTypeError, match=r"jnp\.nonzero: the number of elements found"):
         pullback.jit(lambda x: jnp.where(x))(X)
 
 
@@ -274,7 +274,7 @@ def test_out_of_bounds_of_take():
     assert jnp.isnan(jnp.take(x, 7)) and jnp.take(x, 7, mode="wrap") == 1 and jnp.take(x, 7, mode="clip") == 2
     assert jnp.take(jnp.arange(3), 7) == np.iinfo(np.int32).min
     assert jnp.take(x, jnp.array([-1, -9]), fill_value=5.0).tolist() == [2, 5]
-    with pytest.raises(NotImplementedError, match="'raise' mode"):
+    with pytest.raises(NotImplementedError, match="mode 'raise'"):
         jnp.take(x, 0, mode="raise")
     with pytest.raises(TypeError, match="list"):
         jnp.take(x, [0])

@@ -84,7 +84,7 @@ def test_methods_that_differ_from_numpys():
     with pytest.raises(NotImplementedError, match="flatten"):
         _ = x.flat
     assert not hasattr(x, "flat") and jnp.ones(2) == pytest.approx(jnp.ones(2))
-    with pytest.raises(ValueError, match="at least two-dimensional"):
+    with pytest.raises(ValueError, match="expected matrices, of rank 2 or more"):
         _ = jnp.ones(3).mT
 
 

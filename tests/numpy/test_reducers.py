@@ -85,7 +85,7 @@ def test_cumulative_functions(same):
     same(lambda m, x: m.cumulative_sum(x, axis=1, include_initial=True), X)
     same(lambda m, x: m.cumulative_prod(x, axis=0), X)
     assert jnp.cumulative_sum(jnp.ones(3, "int8")).dtype == np.int32
-    with pytest.raises(ValueError, match="axis was not set"):
+    with pytest.raises(ValueError, match="cumulative_sum: pass 'axis'"):
         jnp.cumulative_sum(X)
 
 
@@ -152,9 +152,9 @@ def test_empty():
         (
             lambda: jnp.max(np.zeros((0,))),
             ValueError,
-            "zero-size array to reduction operation max which has no identity",
+            r"max: axes .* of a zero-size array \(0,\) .* no identity",
         ),
-        (lambda: jnp.max(X, where=B), ValueError, "has to specify 'initial'"),
+        (lambda: jnp.max(X, where=B), ValueError, "max: pass 'initial' beside 'where'"),
         (lambda: jnp.argmax(np.zeros((0,))), ValueError, "attempt to get argmax of an empty sequence"),
         (lambda: jnp.argmax(X, axis=(0, 1)), TypeError, "tuple"),
         (lambda: jnp.sum(X, initial=np.ones(2)), ValueError, "must be a scalar"),

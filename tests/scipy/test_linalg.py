@@ -192,7 +192,7 @@ def test_errors():
         ours.solve_triangular(A, B, 5)
     with pytest.raises(ValueError, match="power of 2"):
         ours.hadamard(6)
-    with pytest.raises(NotImplementedError, match="b=None"):
+    with pytest.raises(NotImplementedError, match="eigh: argument 'b'"):
         ours.eigh(A, A)
     with pytest.raises(ValueError, match="assume_a"):
         ours.solve(A, B, assume_a="foo")

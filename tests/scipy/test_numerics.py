@@ -99,7 +99,7 @@ def test_errors_of_interpolation():
         grid(([0, 1],), np.ones(3))
     with pytest.raises(ValueError, match="out of bounds in dimension 0"):
         grid(([0.0, 1.0],), np.ones(2), bounds_error=True)(np.array([[2.0]]))
-    with pytest.raises(ValueError, match="xi have dimension 2"):
+    with pytest.raises(ValueError, match="'xi' has 2 coordinates a point"):
         grid(([0.0, 1.0],), np.ones(2))(np.ones((3, 2)))
     assert np.isnan(grid(([0.0, 1.0],), np.ones(2), fill_value=None)(np.array([[np.nan]])))[0]
 
@@ -140,11 +140,11 @@ def test_map_coordinates_outside_is_a_constant():
 
 def test_errors_of_map_coordinates():
     x = np.ones((2, 2))
-    with pytest.raises(ValueError, match=r"length input\.ndim, but 1 != 2"):
+    with pytest.raises(ValueError, match="1 arrays of coordinates for 2 axes"):
         ndimage.map_coordinates(x, [np.ones(3)], 1)
-    with pytest.raises(NotImplementedError, match="order<=1, got 3"):
+    with pytest.raises(NotImplementedError, match="argument 'order' is 3"):
         ndimage.map_coordinates(x, [np.ones(3)] * 2, 3)
-    with pytest.raises(NotImplementedError, match="support mode edge"):
+    with pytest.raises(NotImplementedError, match="mode 'edge' is not supported"):
         ndimage.map_coordinates(x, [np.ones(3)] * 2, 1, mode="edge")
 
 
@@ -210,7 +210,7 @@ def test_bfgs_transformed():
 def test_errors_of_minimize():
     with pytest.raises(ValueError, match="Method foo not recognized"):
         optimize.minimize(rosenbrock, np.ones(2), method="foo")
-    with pytest.raises(TypeError, match="must be a tuple"):
+    with pytest.raises(TypeError, match=r"argument 'args' is .* expected a tuple"):
         optimize.minimize(rosenbrock, np.ones(2), [1], method="BFGS")
     with pytest.raises(ValueError, match="unknown options"):
         optimize.minimize(rosenbrock, np.ones(2), method="BFGS", options={"disp": True})
@@ -276,9 +276,9 @@ def test_restarts_and_limits():
     np.testing.assert_allclose(x, np.linalg.solve(A, b), rtol=1e-6, atol=1e-9)
     rough, _ = linalg.cg(system(40, "f", True), b, maxiter=1)
     assert float(jnp.abs(rough).max()) > 0
-    with pytest.raises(ValueError, match="matching shapes"):
+    with pytest.raises(ValueError, match="the shapes in b are"):
         linalg.cg(A, b, x0=np.ones(3))
-    with pytest.raises(ValueError, match="matching tree structure"):
+    with pytest.raises(ValueError, match="the tree structure of b"):
         linalg.cg(A, b, x0=[b])
     with pytest.raises(ValueError, match="square matrix"):
         linalg.bicgstab(A[:3], b)

@@ -103,7 +103,7 @@ def test_errors():
         (lambda: Rotation.from_euler("xY", np.ones(2)), "got 'xY'"),
         (lambda: Rotation.from_euler("xyz", np.ones(2)), "expected 3 angles"),
         (lambda: Rotation.identity().as_euler("xxy"), "must differ"),
-        (lambda: Slerp.init(np.ones(1), Rotation.identity(1)), "at least 2 rotations"),
+        (lambda: Slerp.init(np.ones(1), Rotation.identity(1)), "holds two or more"),
         (lambda: Slerp.init(np.ones(3), Rotation.identity(2)), "one time for each"),
     ]:
         with pytest.raises(ValueError, match=text):

@@ -126,7 +126,7 @@ def test_errors():
         stats.multivariate_normal.logpdf(jnp.ones(2), jnp.ones(2), jnp.eye(2), allow_singular=True)
     with pytest.raises(ValueError, match="alpha must be one-dimensional"):
         stats.dirichlet.logpdf(jnp.ones(2), jnp.ones((2, 2)))
-    with pytest.raises(ValueError, match="illegal nan_policy"):
+    with pytest.raises(ValueError, match="argument 'nan_policy' is 'perhaps'"):
         stats.sem(jnp.ones(3), nan_policy="perhaps")
 
 

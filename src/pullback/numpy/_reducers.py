@@ -121,7 +121,9 @@ def check_mask(name: str, mask: Any) -> None:
     if mask is not None:
         check_arraylike(name, mask)
         if dtype_of(mask) != np.bool_:
-            raise ValueError(f"{name}: argument 'where' must be None or a boolean array, got {dtype_of(mask)}")
+            raise ValueError(
+                f"{name}: argument 'where' is of dtype {dtype_of(mask)}; accepted are None and masks of booleans"
+            )
 
 
 def _reduce(
@@ -167,11 +169,14 @@ def _reduce(
             raise ValueError(f"{op.name}: argument 'initial' must be a scalar, got shape {np.shape(initial)}")
     if not op.empty and initial is None:
         if 0 in [a.shape[k] for k in axes]:
-            raise ValueError(f"zero-size array to reduction operation {op.name} which has no identity")
+            raise ValueError(
+                f"{op.name}: axes {axes} of a zero-size array {a.shape} hold nothing, and there is no identity to "
+                "return instead; pass 'initial'"
+            )
         if mask is not None:
             raise ValueError(
-                f"reduction operation {op.name} does not have an identity, so to use a where mask one has to specify "
-                "'initial'"
+                f"{op.name}: pass 'initial' beside 'where': {op.name} has no identity to return if all elements are "
+                "masked out"
             )
     if op.truth:
         result_dtype: Any = _BOOL
@@ -409,8 +414,8 @@ def _variance_dtypes(dtype: np.dtype, requested: Any, name: str) -> tuple[np.dty
         requested = np.dtype(dtypes.check_user_dtype_supported(requested, name))
         if dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(requested, np.complexfloating):
             raise ValueError(
-                f"{name} does not support real dtype parameters when computing the variance of an array of complex "
-                f"values. The semantics of numpy seem unclear in this case: got dtype={requested} for {dtype}"
+                f"{name}: argument 'dtype' is {requested}, which is real, for elements of {dtype}; pass a complex "
+                "dtype or none"
             )
         if requested == np.bool_:
             raise TypeError(f"{name} cannot be computed in booleans: got dtype={requested}")
@@ -441,7 +446,7 @@ def std(
 ) -> Any:
     """Square root of the variance over axes; arguments as of `var`."""
     if dtype is not None and not dtypes.issubdtype(dtypes.check_user_dtype_supported(dtype, "std"), np.inexact):
-        raise ValueError(f"dtype argument to jnp.std must be inexact; got {np.dtype(dtype)}")
+        raise ValueError(f"std: argument 'dtype' is {np.dtype(dtype)}; accepted are floating-point and complex types")
     return lax.sqrt(_var("std", a, axis, dtype, out, _ddof("std", ddof, correction), keepdims, where, mean))
 
 

@@ -82,15 +82,11 @@ def _cumulative(
 ) -> Any:
     (x,) = arrays(name, x)
     if x.ndim == 0:
-        raise ValueError(
-            f"The input must be non-scalar to take a {name.replace('_', ' ')}, however a scalar value or scalar "
-            "array was given."
-        )
+        raise ValueError(f"{name}: argument is a scalar, with no axis to accumulate along; pass jnp.atleast_1d of it")
     if axis is None:
         if x.ndim > 1:
             raise ValueError(
-                f"The input array has rank {x.ndim}, however axis was not set to an explicit value. "
-                "The axis argument is only optional for one-dimensional arrays."
+                f"{name}: pass 'axis', one of the {x.ndim} axes of the array, to say along which to accumulate"
             )
         axis = 0
     axis = canonical_axis(name, static_int(axis, f"{name}: argument 'axis'"), x.ndim)

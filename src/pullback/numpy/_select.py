@@ -64,13 +64,16 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
         check_arraylike("where", condition)
         return nonzero(condition, size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
-        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
+        raise ValueError(
+            "where: 'size' and 'fill_value' are for the indices that where(condition) returns; leave them out to "
+            "choose between x and y"
+        )
     if x is None or y is None:
         check_arraylike("where", condition, *(a for a in (x, y) if a is not None))
         given, missing = ("x", "y") if y is None else ("y", "x")
         raise TypeError(
-            f"where: argument '{given}' was given without '{missing}'. Either both or neither of the x and y arguments "
-            "should be provided: where(condition, x, y), or where(condition) for the indices"
+            f"where: argument '{given}' was given without '{missing}'; call where(condition, x, y) to choose, or "
+            "where(condition) for indices"
         )
     check_arraylike("where", condition, x, y)
     return select_where(condition, x, y)
@@ -125,8 +128,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         functions = [0, *functions]
     else:
         raise ValueError(
-            f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are "
-            f"expected; got {len(functions)}"
+            f"piecewise: {len(functions)} functions for {len(conditions)} conditions; pass one for each, and if need "
+            "be one more as the default"
         )
     result = _piece(functions[0], x, args, kw)
     for condition, function in zip(conditions, functions[1:]):
@@ -164,12 +167,12 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", arr)
-    if any(dtypes.issubdtype(dtype_of(t), np.complexfloating) for t in (arr, min, max) if t is not None):
-        raise ValueError(
-            "Clip received a complex value either through the input or the min/max keywords. Complex values have no "
-            "ordering and cannot be clipped. Please convert to a real value or array by taking the real or imaginary "
-            "components via jax.numpy.real/imag respectively."
-        )
+    for given, values in (("arr", arr), ("min", min), ("max", max)):
+        if values is not None and dtypes.issubdtype(dtype_of(values), np.complexfloating):
+            raise ValueError(
+                f"clip: argument '{given}' is of dtype {dtype_of(values)}, which has no order; clip jnp.real(x) and "
+                "jnp.imag(x) apart"
+            )
     result = as_array(arr)
     if min is not None:
         result = maximum(min, result)
@@ -195,7 +198,7 @@ def unravel(flat: Any, shape: Sequence[int]) -> list[Any]:
 def _static_size(name: str, size: Any) -> int | None:
     if size is None:
         return None
-    size = static_int(size, f"The size argument of jnp.{name} must be statically specified: it")
+    size = static_int(size, f"{name}: argument 'size'")
     if size < 0:
         raise TypeError(f"{name}: argument 'size' must not be negative, got {size}")
     return size
@@ -209,7 +212,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     """
     (a,) = arrays("nonzero", a)
     if a.ndim == 0:
-        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
+        raise ValueError("nonzero: argument 'a' is a scalar, which has no indices; pass jnp.atleast_1d(a)")
     dtype = index_dtype()
     if not isinstance(a.dtype, np.dtype):
         raise TypeError(f"nonzero does not accept dtype {a.dtype}; accepted are numbers and booleans")
@@ -224,8 +227,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
         if concrete is None:
             concrete_or_error(
                 count_nonzero(a),
-                "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX "
-                "transformations: jnp.nonzero(x, size=n), or jnp.where(mask, x, fill) in place of jnp.where(mask).",
+                "jnp.nonzero: the number of elements found is a shape, which has to be known while tracing. Pass it: "
+                "jnp.nonzero(x, size=n), or call jnp.where(mask, x, fill) in place of jnp.where(mask).",
             )
         if size is None or all(is_integer(f) and not isinstance(f, Tracer) for f in fill):
             return beside(concrete, _nonzero_concrete(np.asarray(concrete), size, fill, dtype))
@@ -250,7 +253,7 @@ def _fill_values(fill_value: Any, rank: int) -> tuple[Any, ...]:
         return fill_value
     if np.ndim(fill_value) != 0:
         raise ValueError(
-            f"nonzero: argument 'fill_value' must be a scalar or a tuple of length {rank}, got {fill_value}"
+            f"nonzero: argument 'fill_value' is {fill_value}; accepted are one number and, in a tuple, {rank}"
         )
     check_arraylike("nonzero: argument 'fill_value'", fill_value)
     return (fill_value,) * rank
@@ -312,8 +315,7 @@ def compress(
     size = None if size is None else static_int(size, "compress: argument 'size'")
     if size is not None and not 0 <= size <= builtins.min(n, condition.shape[0]):
         raise ValueError(
-            f"size must not be negative, and not greater than the size of the array axis; got size={size} for "
-            f"a.shape[axis]={builtins.min(n, condition.shape[0])}"
+            f"compress: argument 'size' is {size}; accepted are 0 to {builtins.min(n, condition.shape[0])}"
         )
     if condition.shape[0] > n:
         rest = condition.to_concrete() if isinstance(condition, Tracer) else condition

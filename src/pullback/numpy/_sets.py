@@ -58,13 +58,12 @@ class _UniqueInverseResult(NamedTuple):
 def _size(name: str, size: Any, *xs: Any) -> int | None:
     """The static size, or None if the arrays are concrete; ConcretizationTypeError if neither."""
     if size is not None:
-        return static_int(size, f"The size argument of jnp.{name}")
+        return static_int(size, f"{name}: argument 'size'")
     for x in xs:
         concrete_or_error(
             x,
-            f"The error arose for the first argument of jnp.{name}(). To make jnp.{name}() compatible with JIT and "
-            "other transforms, you can specify a concrete value for the size argument, which will determine the output "
-            "size.",
+            f"jnp.{name}: the length of the result depends on values, which are traced here. Pass it as 'size', "
+            "which fixes the shape.",
         )
     return None
 
@@ -141,7 +140,7 @@ def unique(
     n = rows.shape[0]
     index = index_dtype()
     if n == 0 and size and fill_value is None:
-        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+        raise ValueError(f"unique: no elements to fill size={size} places with; pass 'fill_value'")
     if n == 0:
         return _empty_unique(
             slices, size or 0, fill_value, (return_index, return_inverse, return_counts), shape_of_inverse, axis or 0
@@ -412,7 +411,7 @@ def isin(
     del assume_unique
     if method not in ("compare_all", "binary_search", "sort", "auto"):
         raise ValueError(
-            f"{method=} is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'"
+            f"isin: argument 'method' is {method!r}; accepted are 'auto', 'binary_search', 'compare_all' and 'sort'"
         )
     x, tests = promote_dtypes(*arrays("isin", element, test_elements))
     tests = lax.reshape(tests, (tests.size,))

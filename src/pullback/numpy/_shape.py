@@ -88,7 +88,7 @@ def complete_shape(old: tuple[int, ...], new: tuple[int, ...], error: type[Excep
     unknown = new.count(-1)
     size = math.prod(old)
     if unknown > 1:
-        raise error(f"can only specify one unknown axis size with a `-1` value, got {new}")
+        raise error(f"reshape: {unknown} lengths of {new} are -1; at most one can be worked out")
     if any(d < -1 for d in new):
         raise error(f"reshape: shape {new} has a negative length other than -1, for an array of shape {old}")
     if unknown:
@@ -102,12 +102,14 @@ def complete_shape(old: tuple[int, ...], new: tuple[int, ...], error: type[Excep
                     "its dimensions"
                 )
             raise error(
-                f"cannot reshape array of shape {old} (size {size}) into shape {new} because the product of specified "
-                f"axis sizes ({known}) does not evenly divide {size}"
+                f"cannot reshape array of shape {old} into shape {new}: the given lengths make {known}, which does "
+                f"not divide the {size} elements"
             )
         return tuple(size // known if d == -1 else d for d in new)
     if math.prod(new) != size:
-        raise error(f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {math.prod(new)})")
+        raise error(
+            f"cannot reshape array of shape {old} into shape {new}: {size} elements for {math.prod(new)} places"
+        )
     return new
 
 
@@ -130,8 +132,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         axes = canonical_axes("squeeze", axis, a.ndim)
         if any(a.shape[k] != 1 for k in axes):
             raise ValueError(
-                "cannot select an axis to squeeze out which has size not equal to one, got "
-                f"shape={a.shape} and dimensions={axes}"
+                f"squeeze: argument 'axis' names {axes} of shape {a.shape}; only axes of length 1 can be removed"
             )
     return lax.squeeze(a, axes) if axes else a
 
@@ -183,8 +184,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
             for k in given:
                 canonical_axis("transpose", k, a.ndim, "axes")
             raise TypeError(
-                "transpose permutation isn't a permutation of operand dimensions, got permutation "
-                f"{given} for operand shape {a.shape}."
+                f"transpose: axes={given} isn't a permutation of the {a.ndim} axes of an array of shape {a.shape}"
             )
     return a if order == tuple(range(a.ndim)) else lax.transpose(a, order)
 
@@ -201,7 +201,7 @@ def matrix_transpose(x: Any, /) -> Any:
     """x with its last two axes exchanged; ValueError below rank 2."""
     (x,) = arrays("matrix_transpose", x)
     if x.ndim < 2:
-        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={x.ndim}")
+        raise ValueError(f"matrix_transpose: argument 'x' has shape {x.shape}; expected matrices, of rank 2 or more")
     order = list(range(x.ndim))
     order[-1], order[-2] = order[-2], order[-1]
     return lax.transpose(x, tuple(order))
@@ -380,8 +380,8 @@ def tile(A: Any, reps: Any) -> Any:
     for axis, (count, part) in enumerate(zip(counts, parts)):
         if count != 1 and part is not None:
             raise ShardingTypeError(
-                f"Operand cannot be sharded on dimension {axis - rank + A.ndim} when the tiling is non-trivial. Got "
-                f"input type: {type_of_operands()(A).str_short(False)} with reps: {counts}"
+                f"tile: axis {axis - rank + A.ndim} of {type_of_operands()(A).str_short(False)} is divided between "
+                f"devices and cannot be repeated; got repetitions {counts}"
             )
     return lax.reshape(spread, tiled, out_sharding=placing.update(spec=placing.spec.update(partitions=parts)))
 
@@ -418,7 +418,9 @@ def repeat(
     if out_sharding is None and spec is not None and spec[axis] is not None and not is_asked():
         # JAX asks under a mesh; elsewhere only where it is not plain how many elements of the result each device has.
         if not equal or not np.any(repeats) or not get_abstract_mesh().empty:
-            raise ValueError("Please pass sharding to `jnp.repeat` via `out_sharding` parameter.")
+            raise ValueError(
+                f"repeat: axis {axis} is divided between devices; say by 'out_sharding' how the result is to be divided"
+            )
     if equal:
         count = int(np.asarray(repeats))
         if count < 0:
@@ -435,8 +437,8 @@ def repeat(
     if traced and total_repeat_length is None:
         raise ConcretizationTypeError(
             repeats,
-            "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a "
-            "static value for `repeats`, or pass a static value to `total_repeat_length`.",
+            "jnp.repeat: the sum of 'repeats' is the length of the result, and it is traced. Pass it as "
+            "'total_repeat_length', or pass repeats that are no tracers.",
         )
     repeats = lax.reshape(repeats, (repeats.size,)) if traced and repeats.ndim > 1 else repeats
     length = np.size(repeats) if not traced else repeats.size
@@ -483,7 +485,7 @@ def resize(a: Any, new_shape: Any) -> Any:
     (a,) = arrays("resize", a)
     shape = canonical_shape(new_shape)
     if any(d < 0 for d in shape):
-        raise ValueError("all elements of `new_shape` must be non-negative")
+        raise ValueError(f"resize: argument 'new_shape' is {shape}; lengths start at 0")
     size = math.prod(shape)
     if a.size == 0 or size == 0:
         return lax.full(shape, 0, a.dtype)
@@ -499,7 +501,9 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     (filt,) = arrays("trim_zeros", filt)
     if filt.ndim == 0:
         return filt
-    nonzero = np.nonzero(np.asarray(concrete_or_error(filt, "Error arose in the `filt` argument of trim_zeros()")))
+    nonzero = np.nonzero(
+        np.asarray(concrete_or_error(filt, "trim_zeros: the shape of the result depends on where 'filt' is zero"))
+    )
     axes = canonical_axes("trim_zeros", axis, filt.ndim)
     index: list[Any] = [slice(None)] * filt.ndim
     for k in axes:

@@ -27,10 +27,11 @@ from pullback.util.static import check_flags
 def _refuse(name: str, kind: Any, order: Any) -> None:
     if kind is not None:
         raise TypeError(
-            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort stability."
+            f"{name}: argument 'kind' is not supported; stable=True keeps equal elements in their order, which "
+            "stable=False need not"
         )
     if order is not None:
-        raise TypeError(f"'order' argument to {name} is not supported.")
+        raise TypeError(f"{name}: argument 'order' is not supported, as arrays have no fields")
 
 
 def _laid_out(name: str, a: Any, axis: int | None) -> tuple[Any, int]:

@@ -68,10 +68,16 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     a, weights = promote_dtypes_inexact(a, weights)
     if a.shape != weights.shape:
         if axis is None:
-            raise ValueError("Axis must be specified when shapes of a and weights differ.")
+            raise ValueError(
+                f"average: weights of shape {weights.shape} for an array of shape {a.shape}: pass 'axis', the axes "
+                "they belong to"
+            )
         axes = canonical_axes("average", axis, a.ndim)
         if weights.shape != tuple(a.shape[k] for k in axes):
-            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+            raise ValueError(
+                f"average: argument 'weights' has shape {weights.shape}, but the lengths of axes {axes} are "
+                f"{tuple(a.shape[k] for k in axes)}"
+            )
         order = tuple(int(k) for k in np.argsort(axes))
         weights = lax.broadcast_in_dim(lax.transpose(weights, order), a.shape, tuple(sorted(axes)))
     total = _sum(weights, axis, keepdims=keepdims)
@@ -191,7 +197,7 @@ def bincount(
     if x.dtype == np.bool_:
         x = convert(x, np.dtype(np.int32))
     if not dtypes.issubdtype(x.dtype, np.integer):
-        raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
+        raise TypeError(f"bincount: argument 'x' is of dtype {x.dtype}; accepted are integers and booleans")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
     minlength = static_int(minlength, "'minlength' argument of jnp.bincount")
@@ -201,8 +207,8 @@ def bincount(
         known = np.asarray(
             concrete_or_error(
                 x,
-                "The error occurred because of argument 'x' of jnp.bincount. To avoid this error, pass a static "
-                "`length` argument.",
+                "jnp.bincount: the largest element of 'x' decides the length of the result, and it is traced. Pass "
+                "'length'.",
             )
         )
         length = max(minlength, max(int(known.max()), 0) + 1 if known.size else 0)
@@ -235,7 +241,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     check_flags("digitize", right=right)
     x, bins = arrays("digitize", x, bins)
     if bins.ndim != 1:
-        raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins of shape {bins.shape}")
+        raise ValueError(f"digitize: argument 'bins' has shape {bins.shape}; expected a vector of edges")
     how = "scan" if method is None else method
     index = np.dtype(np.int32)
     n = bins.shape[0]
@@ -272,7 +278,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     else:
         bounds = asarray(range)
         if bounds.shape != (2,):
-            raise ValueError(f"`range` must be either None or a sequence of two scalars, got {range}")
+            raise ValueError(
+                f"histogram_bin_edges: argument 'range' is {range}; accepted are None and a pair (low, high)"
+            )
         low, high = (convert(bounds[k], a.dtype) for k in (0, 1))
     # A range of no width is widened, as by NumPy.
     narrow = lax.eq(low, high)
@@ -364,14 +372,16 @@ def histogramdd(
     if weights is not None:
         (weights,) = promote_dtypes_inexact(*arrays("histogramdd", weights))
         if weights.shape != (count,):
-            raise ValueError("should have one weight for each sample.")
+            raise ValueError(
+                f"histogramdd: argument 'weights' has shape {weights.shape} for {count} points; expected ({count},)"
+            )
     if range is not None and (len(range) != rank or any(r is not None and len(r) != 2 for r in range)):
         raise ValueError(
-            f"For sample.shape={(count, rank)}, range must be a sequence of {rank} pairs or Nones; got {range=}"
+            f"histogramdd: argument 'range' is {range}; expected for each of the {rank} coordinates None or (low, high)"
         )
     per_axis = list(bins) if isinstance(bins, (list, tuple)) else [bins] * rank
     if len(per_axis) != rank:
-        raise ValueError("should be a bin for each dimension.")
+        raise ValueError(f"histogramdd: argument 'bins' has {len(per_axis)} entries for points of {rank} coordinates")
     edges, numbers = [], []
     for k in builtin_range(rank):
         column = lax.index_in_dim(sample, k, 1, keepdims=False)
@@ -424,7 +434,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """
     check_arraylike("interp", x, xp, fp)
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
-        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+        raise ValueError(f"'xp' has shape {np.shape(xp)} and 'fp' {np.shape(fp)}; expected vectors of one length")
     x, xp = promote_dtypes_inexact(x, xp)
     weak = is_weak(x) and is_weak(fp)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -434,9 +444,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if np.shape(xp)[0] == 0:
         raise ValueError("array of sample points is empty")
     if isinstance(left, str) and left != "extrapolate":
-        raise ValueError("the only valid string value of `left` is 'extrapolate', but got: '" + left + "'")
+        raise ValueError(f"interp: argument 'left' is {left!r}; accepted are numbers and 'extrapolate'")
     if isinstance(right, str) and right != "extrapolate":
-        raise ValueError("the only valid string value of `right` is 'extrapolate', but got: '" + right + "'")
+        raise ValueError(f"interp: argument 'right' is {right!r}; accepted are numbers and 'extrapolate'")
     if period is not None:
         known = period if isinstance(period, Tracer) else np.asarray(period)
         if known.ndim != 0:

@@ -66,7 +66,7 @@ def take(
     if mode is None or mode == "fill":
         how: Any = Mode.FILL_OR_DROP
     elif mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+        raise NotImplementedError("take: mode 'raise' is not supported; accepted are 'fill', 'clip' and 'wrap'")
     elif mode == "wrap":
         how, indices = Mode.PROMISE_IN_BOUNDS, remainder(indices, make_array(n, indices.dtype))
     elif mode == "clip":
@@ -75,7 +75,7 @@ def take(
     else:
         raise ValueError(f"Invalid mode {mode!r} for np.take; expected 'fill', 'clip' or 'wrap'")
     if n == 0 and indices.size:
-        raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
+        raise IndexError(f"take: {indices.size} indices into axis {axis}, which is an empty axis")
     if indices.ndim == 0:
         # As an array of rank 1, so that an index out of bounds gives the fill value as for any other.
         column = index_get(
@@ -108,13 +108,17 @@ def take_along_axis(
     check_flags("take_along_axis", wrap_negative_indices=wrap_negative_indices)
     arr, indices = arrays("take_along_axis", arr, indices)
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise TypeError(f"take_along_axis indices must be of integer type, got {indices.dtype}")
+        raise TypeError(f"take_along_axis: argument 'indices' is of dtype {indices.dtype}; expected integers")
     if axis is None:
         if indices.ndim != 1:
-            raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {indices.shape}")
+            raise ValueError(
+                f"take_along_axis: without an axis 'indices' has to be a vector, got shape {indices.shape}"
+            )
         arr, axis = lax.reshape(arr, (arr.size,)), 0
     if arr.ndim != indices.ndim:
-        raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
+        raise ValueError(
+            f"take_along_axis: 'arr' has rank {arr.ndim} and 'indices' rank {indices.ndim}; expected equal ranks"
+        )
     axis = canonical_axis("take_along_axis", axis, arr.ndim)
     how = Mode.from_any(mode)
     if how is Mode.ONE_HOT:  # a product with one-hot rows, which are zero for indices out of bounds
@@ -159,8 +163,7 @@ def _take_along(arr: Any, indices: Any, axis: int, how: Any, fill_value: Any, wr
 def _refuse_inplace(name: str, inplace: bool) -> None:
     if inplace:
         raise ValueError(
-            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. "
-            "Pass inplace=False to instead return an updated array."
+            f"{name}: inplace=True cannot be done, as arrays are immutable; with inplace=False the result is returned"
         )
 
 
@@ -173,8 +176,8 @@ def put_along_axis(
     arr, indices, values = arrays("put_along_axis", arr, indices, values)
     if axis is not None and arr.ndim != indices.ndim:
         raise ValueError(
-            "put_along_axis: arguments 'arr' and 'indices' must have as many dimensions, got shapes "
-            f"{arr.shape} and {indices.shape}"
+            f"put_along_axis: 'arr' has shape {arr.shape} and 'indices' {indices.shape}; expected as many dimensions "
+            "in both"
         )
     shape = arr.shape
     if axis is None:
@@ -185,8 +188,8 @@ def put_along_axis(
         arr, axis = lax.reshape(arr, (arr.size,)), 0
     if broadcast_shapes_of("put_along_axis", [values.shape, indices.shape]) != indices.shape:
         raise ValueError(
-            "put_along_axis argument 'values' must be broadcastable to 'indices'. "
-            f"Got values.shape={values.shape} and indices.shape={indices.shape}."
+            f"put_along_axis: argument 'values', of shape {values.shape}, does not broadcast to 'indices', of shape "
+            f"{indices.shape}"
         )
     axis = canonical_axis("put_along_axis", axis, arr.ndim)
     lead = list(
@@ -228,9 +231,9 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     elif mode == "wrap":
         how, flat_index = "clip", remainder(flat_index, make_array(a.size, flat_index.dtype))
     elif mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+        raise NotImplementedError("put: mode 'raise' is not supported; accepted are 'clip' and 'wrap'")
     else:
-        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
+        raise ValueError(f"put: argument 'mode' is {mode!r}; accepted are 'clip', 'wrap' and None")
     return lax.reshape(index_update(lax.reshape(a, (a.size,)), flat_index, flat_values, "set", mode=how), a.shape)
 
 
@@ -274,8 +277,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
         known = np.asarray(
             concrete_or_error(
                 index,
-                "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or "
-                "mode='clip' instead.",
+                "jnp.choose: mode='raise' looks at the values of the indices, which are traced. Pass mode='clip' or "
+                "'wrap'.",
             )
         )
         if known.size and (known.min() < 0 or known.max() >= count):
@@ -285,7 +288,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
     elif mode == "clip":
         index = lax.clamp(np.int32(0), index, np.int32(count - 1))
     else:
-        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+        raise ValueError(f"choose: argument 'mode' is {mode!r}; accepted are 'clip', 'raise' and 'wrap'")
     promoted = promote_dtypes(*choices)
     shape = broadcast_shapes_of("choose", [index.shape, *(c.shape for c in promoted)])
     index = broadcast_to(index, shape)
@@ -395,14 +398,19 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
     """a with its diagonal replaced; `inplace=False` must be given, and `wrap` is not implemented."""
     if inplace:
-        raise NotImplementedError("fill_diagonal: JAX arrays are immutable, must use inplace=False")
+        raise NotImplementedError(
+            "fill_diagonal: inplace=True cannot be done, as arrays are immutable; with inplace=False the result is "
+            "returned"
+        )
     if wrap:
-        raise NotImplementedError("wrap=True not implemented, must pass wrap=False")
+        raise NotImplementedError("fill_diagonal: wrap=True is not supported")
     a, val = arrays("fill_diagonal", a, val)
     if a.ndim < 2:
-        raise ValueError("array must be at least 2-d")
+        raise ValueError(f"fill_diagonal: argument 'a' has shape {a.shape}; expected at least two axes")
     if a.ndim > 2 and len(set(a.shape)) != 1:
-        raise ValueError("All dimensions of input must be of equal length")
+        raise ValueError(
+            f"fill_diagonal: argument 'a' has shape {a.shape}; the lengths of more than two axes must agree"
+        )
     n = min(a.shape)
     positions = np.arange(n, dtype=np.int32)
     values = val if val.ndim == 0 else _as_long_as(lax.reshape(val, (val.size,)), n)
@@ -414,9 +422,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     n = static_int(n, "'n' argument of jnp.diag_indices()")
     ndim = static_int(ndim, "'ndim' argument of jnp.diag_indices()")
     if n < 0:
-        raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
+        raise ValueError(f"diag_indices: argument 'n' is {n}; expected at least 0")
     if ndim < 0:
-        raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
+        raise ValueError(f"diag_indices: argument 'ndim' is {ndim}; expected at least 0")
     return (lax.iota(index_dtype(), n),) * ndim
 
 
@@ -424,7 +432,9 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """Index arrays of the diagonal of arr; ValueError unless all its lengths are equal."""
     (arr,) = arrays("diag_indices_from", arr)
     if arr.ndim < 2 or len(set(arr.shape)) != 1:
-        raise ValueError(f"All dimensions of input must be of equal length, and at least 2, got shape {arr.shape}")
+        raise ValueError(
+            f"diag_indices_from: argument 'arr' has shape {arr.shape}; expected two or more axes of one length"
+        )
     return diag_indices(arr.shape[0], ndim=arr.ndim)
 
 

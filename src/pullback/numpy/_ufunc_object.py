@@ -177,8 +177,8 @@ class ufunc(_core.JitFunction):
                 raise ValueError(f"{self.__name__}.reduce: argument 'where' must be boolean, got {dtype_of(where)}")
             if self.identity is None and initial is None:
                 raise ValueError(
-                    f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one "
-                    "has to specify 'initial'."
+                    f"{self.__name__}.reduce: pass 'initial' beside 'where': {self.__name__} has no identity to "
+                    "return if all elements are masked out"
                 )
         check_flags(f"{self.__name__}.reduce", keepdims=keepdims)
         dtype = _asked(dtype, self.__name__)
@@ -205,7 +205,7 @@ class ufunc(_core.JitFunction):
         )
         masks = None if where is None else lax.reshape(lax.transpose(where, order), rows.shape)
         if rows.shape[0] == 0 and start is None:
-            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+            raise ValueError(f"{self.__name__}: a zero-size array and no identity to return instead; pass 'initial'")
         first = 0
         if start is None:
             carry, first = lax.index_in_dim(rows, 0, 0, keepdims=False), 1
@@ -334,9 +334,9 @@ class ufunc(_core.JitFunction):
             return self._reduceat(a, indices, axis=axis, dtype=dtype)
         a, indices = arrays(f"{self.__name__}.reduceat", a, indices)
         if a.ndim == 0:
-            raise ValueError("reduceat: a must have 1 or more dimension, got a.shape=()")
+            raise ValueError("reduceat: argument 'a' is a scalar; expected at least one axis")
         if indices.ndim != 1:
-            raise ValueError(f"reduceat: indices must be one-dimensional, got indices.shape={indices.shape}")
+            raise ValueError(f"reduceat: argument 'indices' has shape {indices.shape}; expected a vector")
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError("reduceat requires a single integer axis.")
         axis = canonical_axis(f"{self.__name__}.reduceat", axis, a.ndim)

@@ -307,10 +307,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     """
     given = x1, x2 = promote_inexact("hypot", x1, x2)
     if has_kind(x1, np.complexfloating):
-        raise ValueError(
-            "hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by "
-            "using abs(x)"
-        )
+        raise ValueError(f"hypot: the arguments are of dtype {x1.dtype}; pass the abs() of complex numbers")
     x1, x2 = lax.abs(x1), lax.abs(x2)
     inf = const(x1, math.inf)
     infinite = lax.bitwise_or(lax.eq(x1, inf), lax.eq(x2, inf))

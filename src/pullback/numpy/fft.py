@@ -42,6 +42,10 @@ __all__ = [
 _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward", None: "forward"}
 
 
+def _unknown_norm(norm: Any) -> ValueError:
+    return ValueError(f"Invalid norm value {norm}: accepted are None, 'backward', 'forward' and 'ortho'")
+
+
 def _scale(norm: str | None, lengths: Sequence[int], inverse: bool) -> float:
     """What a transform that divides by the number of elements only when inverse (as lax's) is still to be multiplied
     by.
@@ -53,7 +57,7 @@ def _scale(norm: str | None, lengths: Sequence[int], inverse: bool) -> float:
         return math.sqrt(n) if inverse else 1 / math.sqrt(n)
     if norm == "forward":
         return float(n) if inverse else 1 / n
-    raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+    raise _unknown_norm(norm)
 
 
 def _transform(
@@ -202,7 +206,7 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 def _opposite(norm: str | None) -> str | None:
     if norm not in _OPPOSITE:
-        raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+        raise _unknown_norm(norm)
     return _OPPOSITE[norm]
 
 

@@ -105,8 +105,8 @@ def solve(a: Any, b: Any) -> Any:
     a, b = _inexact("solve", a, b)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or b.ndim == 0:
         raise ValueError(
-            f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[m]; got a={a.shape} and "
-            f"b={b.shape}"
+            f"solve: a has shape {a.shape} and b {b.shape}; expected square matrices a[..., m, m] with a vector b[m] "
+            "or matrices b[..., m, k]"
         )
     vector = b.ndim == 1
     check_rank_promotion("solve", [a.shape, b.shape], [2, 1 if vector else 2])
@@ -140,8 +140,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     n = math.prod(shape)
     if a.shape[: b.ndim] != b.shape or n != b.size:
         raise ValueError(
-            "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim]), "
-            f"got {a.shape} and {b.shape}"
+            f"tensorsolve: a has shape {a.shape} and b {b.shape}; expected the shape of b in front of axes of a with "
+            "as many elements"
         )
     return lax.reshape(solve(lax.reshape(a, (n, n)), lax.reshape(b, (n,))), shape)
 
@@ -166,14 +166,14 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = Fal
     """
     a, b = _inexact("lstsq", a, b)
     if a.shape[0] != b.shape[0]:
-        raise ValueError("Leading dimensions of input arrays must match")
+        raise ValueError(f"lstsq: a has shape {a.shape} and b {b.shape}; expected as many rows in both")
     if a.ndim != 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+        raise TypeError(f"lstsq: argument 'a' has shape {a.shape}; expected a matrix")
     vector = b.ndim == 1
     if vector:
         b = lax.expand_dims(b, (1,))
     if b.ndim != 2:
-        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+        raise TypeError(f"lstsq: argument 'b' has shape {b.shape}; expected a vector or a matrix")
     m, n = a.shape
     dtype = a.dtype
     if a.size == 0:
@@ -264,7 +264,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     check_flags("linalg.pinv", hermitian=hermitian)
     if rcond is not None:
         if rtol is not None:
-            raise ValueError("pinv: only one of rtol and rcond may be specified.")
+            raise ValueError("pinv: 'rcond' is another name of 'rtol'; pass one of the two")
         rtol = rcond
     rtol = from_list(rtol)
     (a,) = _inexact("pinv", a)
@@ -321,10 +321,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else _vector_order(ord))
     if len(axes) != 2:
         given = axes if axis is None else axis
-        raise ValueError(
-            f"Improper number of axes for norm: axis={given}. Pass one axis to compute a vector-norm, or two axes to "
-            "compute a matrix-norm."
-        )
+        raise ValueError(f"norm: axis={given}; a vector norm is along one axis, a matrix norm along two")
     row, column = axes
     if ord is None or ord in ("f", "fro"):
         return _length(x, axes, keepdims)
@@ -405,9 +402,9 @@ def cond(x: Any, p: Any = None) -> Any:
     """Condition numbers |x| |x^-1| in a norm; None and 2: the largest over the smallest singular value."""
     (x,) = _inexact("cond", x)
     if x.ndim < 2:
-        raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got x.shape={x.shape}")
+        raise ValueError(f"linalg.cond: argument 'x' has shape {x.shape}; expected matrices")
     if 0 in x.shape[-2:]:
-        raise ValueError(f"jnp.linalg.cond: input array must not be empty; got x.shape={x.shape}")
+        raise ValueError(f"linalg.cond: argument 'x' has shape {x.shape}, of matrices without elements")
     if p in (None, 2, -2):
         s = svd(x, full_matrices=False, compute_uv=False)
         largest, smallest = (lax.index_in_dim(s, k, s.ndim - 1, keepdims=False) for k in (0, s.shape[-1] - 1))
@@ -436,9 +433,9 @@ def matrix_power(a: Any, n: int) -> Any:
     check_arraylike("jnp.linalg.matrix_power", a)
     (a,) = arrays("jnp.linalg.matrix_power", a)
     if a.ndim < 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+        raise TypeError(f"linalg.matrix_power: argument 'a' has shape {a.shape}; expected matrices")
     if a.shape[-2] != a.shape[-1]:
-        raise TypeError("Last 2 dimensions of the array must be square")
+        raise TypeError(f"linalg.matrix_power: argument 'a' has shape {a.shape}; expected square matrices")
     try:
         n = static_int(n, "linalg.matrix_power: argument 'n'")
     except TypeError as error:
@@ -506,7 +503,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     """Products of all pairs of elements of two vectors; ValueError for other ranks."""
     x1, x2 = arrays("jnp.linalg.outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={x1.ndim} x2.ndim={x2.ndim}")
+        raise ValueError(f"linalg.outer: arguments of shapes {x1.shape} and {x2.shape}; expected two vectors")
     return _products.outer(x1, x2)
 
 
@@ -515,8 +512,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     x1, x2 = arrays("jnp.linalg.cross", x1, x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
-            "Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
-            f"x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]}"
+            f"linalg.cross: axis {axis} is of length {x1.shape[axis]} in x1 and {x2.shape[axis]} in x2; expected 3"
         )
     return _products.cross(x1, x2, axis=axis)
 

@@ -48,7 +48,10 @@ class RegularGridInterpolator:
             if not np.can_cast(
                 jnp.asarray(fill_value).dtype if kind is None else kind, values.dtype, casting="same_kind"
             ):
-                raise ValueError("fill_value must be either 'None' or of a type compatible with values")
+                raise ValueError(
+                    f"RegularGridInterpolator: argument 'fill_value' is {fill_value}, which values of {values.dtype} "
+                    "cannot hold"
+                )
         grid, flipped = [], []
         for k, p in enumerate(points):
             # The order of points that a trace makes is not known: they are taken to ascend.
@@ -80,8 +83,8 @@ class RegularGridInterpolator:
             raise ValueError("RegularGridInterpolator: argument 'xi' must be coordinates f[..., d], got a scalar")
         if xi.shape[-1] != ndim:
             raise ValueError(
-                f"the requested sample points xi have dimension {xi.shape[-1]}, but this RegularGridInterpolator has "
-                f"dimension {ndim}"
+                f"RegularGridInterpolator: argument 'xi' has {xi.shape[-1]} coordinates a point; the grid has {ndim} "
+                "axes"
             )
         shape = xi.shape
         xi = xi.reshape(-1, ndim)

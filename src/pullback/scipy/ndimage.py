@@ -52,14 +52,14 @@ def map_coordinates(input: Any, coordinates: Sequence[Any], order: int, mode: st
     points = [jnp.asarray(c) for c in coordinates]
     fill = jnp.asarray(cval, image.dtype)
     if len(points) != image.ndim:
-        raise ValueError(f"coordinates must be a sequence of length input.ndim, but {len(points)} != {image.ndim}")
-    if mode not in _INSIDE:
-        raise NotImplementedError(
-            f"jax.scipy.ndimage.map_coordinates does not yet support mode {mode}. "
-            f"Currently supported modes are {set(_INSIDE)}."
+        raise ValueError(
+            f"map_coordinates: {len(points)} arrays of coordinates for {image.ndim} axes of 'input'; expected one an "
+            "axis"
         )
+    if mode not in _INSIDE:
+        raise NotImplementedError(f"map_coordinates: mode {mode!r} is not supported; accepted are {', '.join(_INSIDE)}")
     if order not in (0, 1):
-        raise NotImplementedError(f"jax.scipy.ndimage.map_coordinates currently requires order<=1, got {order}")
+        raise NotImplementedError(f"map_coordinates: argument 'order' is {order}; supported are 0 and 1")
     axes = [_nodes(x, order) for x in points]
     total: Any = 0
     for corner in itertools.product(*axes):

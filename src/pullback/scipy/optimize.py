@@ -67,7 +67,7 @@ def minimize(
     is no tuple. It can run under jit and vmap.
     """
     if not isinstance(args, tuple):
-        raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
+        raise TypeError(f"minimize: argument 'args' is {args}; expected a tuple, of what the function takes after x")
     if not isinstance(method, str) or method.lower() not in ("bfgs", LIMITED):
         raise ValueError(f"Method {method} not recognized: minimize has 'BFGS' and {LIMITED!r}")
     is_limited = method.lower() == LIMITED

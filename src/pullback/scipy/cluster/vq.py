@@ -33,11 +33,13 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
     dtype = dtypes.to_inexact_dtype(jnp.result_type(obs, code_book))
     obs, code_book = obs.astype(dtype), code_book.astype(dtype)
     if obs.ndim != code_book.ndim:
-        raise ValueError(f"Observation and code_book should have the same rank: {obs.shape} and {code_book.shape}")
+        raise ValueError(
+            f"vq: obs has shape {obs.shape} and code_book {code_book.shape}; expected as many axes in both"
+        )
     if obs.ndim == 1:
         obs, code_book = obs[:, None], code_book[:, None]
     if obs.ndim != 2:
-        raise ValueError(f"ndim different than 1 or 2 are not supported: vq got observations of shape {obs.shape}")
+        raise ValueError(f"vq: observations of shape {obs.shape}; expected a vector or a matrix")
     if obs.shape[1] != code_book.shape[1]:
         raise ValueError(f"vq: observations have {obs.shape[1]} features, but codes have {code_book.shape[1]}")
     apart = obs[:, None, :] - code_book[None, :, :]

@@ -129,11 +129,11 @@ def eigh(
         check_finite=check_finite,
     )  # fmt: skip
     if b is not None:
-        raise NotImplementedError("Only the b=None case of eigh is implemented")
+        raise NotImplementedError("eigh: argument 'b', of generalised problems, is not supported")
     if type != 1:
-        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+        raise NotImplementedError(f"eigh: argument 'type' is {type}; only 1 is supported")
     if eigvals is not None:
-        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+        raise NotImplementedError("eigh: argument 'eigvals' is not supported; choose from all eigenvalues by slicing")
     values, vectors = jnp.linalg.eigh(square("eigh", a), UPLO="L" if lower else "U")
     return values if eigvals_only else (values, vectors)
 
@@ -258,7 +258,7 @@ def schur(a: Any, output: str = "real") -> list[Any]:
     Raises ValueError for another output.
     """
     if output not in ("real", "complex"):
-        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got {output!r}.")
+        raise ValueError(f"schur: argument 'output' is {output!r}; accepted are 'complex' and 'real'")
     a = square("schur", a)
     if output == "complex":
         a = a.astype(dtypes.to_complex_dtype(a.dtype))

@@ -101,7 +101,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
     check_flags("expm_frechet", compute_expm=compute_expm, method=method)
     a, e = square("expm_frechet", jnp.asarray(A), jnp.asarray(E))
     if a.shape != e.shape:
-        raise ValueError(f"expected A and E to be the same shape, got A.shape={a.shape} E.shape={e.shape}")
+        raise ValueError(f"expm_frechet: A has shape {a.shape} and E {e.shape}; expected equal shapes")
     value, slope = jvp(expm, (a,), (e,))
     return (value, slope) if compute_expm else slope
 

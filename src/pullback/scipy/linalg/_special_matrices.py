@@ -25,8 +25,7 @@ def block_diag(*arrs: Any) -> Any:
     blocks = [jnp.atleast_2d(jnp.asarray(a)) for a in arrs]
     for i, block in enumerate(blocks):
         if block.ndim > 2:
-            raise ValueError(f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got "
-                             f"{block.aval.short()} at argument {i}.")  # fmt: skip
+            raise ValueError(f"block_diag: argument {i} is {block.aval.short()}; expected one or two axes")
     dtype = dtypes.result_type(*blocks)
     whole = jnp.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), dtype)
     above = left = 0
@@ -132,10 +131,10 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     """The matrix of the discrete Fourier transform, exp(-2 pi i j k / n); scale 'sqrtn' or 'n' divides by it."""
     if scale not in (None, "sqrtn", "n"):
-        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}")
+        raise ValueError(f"dft: argument 'scale' is {scale!r}; accepted are None, 'n' and 'sqrtn'")
     kind = dtypes.canonicalize_dtype(np.complex128 if dtype is None else dtype)
     if not dtypes.issubdtype(kind, np.complexfloating):
-        raise ValueError(f"dft: argument 'dtype' must be a complex floating-point type; got {kind}")
+        raise ValueError(f"dft: argument 'dtype' is {kind}; accepted are complex types")
     factor = {None: 1.0, "sqrtn": 1 / math.sqrt(n) if n > 0 else 1.0, "n": 1 / n if n > 0 else 1.0}[scale]
     jk = np.outer(np.arange(n), np.arange(n)) % max(n, 1)  # exact angles
     return jnp.asarray((np.exp(-2j * np.pi * jk / max(n, 1)) * factor).astype(kind))

@@ -114,11 +114,9 @@ def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
     check_arraylike(name, in1, in2)
     x, y = jnp.asarray(in1), jnp.asarray(in2)
     if x.ndim != y.ndim:
-        raise ValueError(
-            f"{name}: in1 and in2 must have the same number of dimensions, got shapes {x.shape} and {y.shape}"
-        )
+        raise ValueError(f"{name}: in1 has shape {x.shape} and in2 {y.shape}; expected as many axes in both")
     if 0 in (x.size, y.size) and name != "fftconvolve":
-        raise ValueError(f"{name}: zero-size arrays not supported in convolutions, got shapes {x.shape} and {y.shape}")
+        raise ValueError(f"{name}: in1 has shape {x.shape} and in2 {y.shape}; zero-size arrays cannot be convolved")
     x, y = promote_dtypes_inexact(x, y)
     return x, y
 
@@ -143,8 +141,8 @@ def _larger_first(x: Any, y: Any, mode: str, name: str) -> tuple[Any, Any]:
     if _is_smaller(x.shape, y.shape):
         return y, x
     raise ValueError(
-        f"{name}: for mode 'valid' one input must be smaller than the other in every dimension, got shapes "
-        f"{x.shape} and {y.shape}"
+        f"{name}: in1 has shape {x.shape} and in2 {y.shape}; mode 'valid' needs one that fits into the other along "
+        "all axes"
     )
 
 

@@ -158,7 +158,7 @@ def istft(
         raise ValueError(f"istft: argument 'nfft' is {length}; it must be nperseg = {size} at least")
     overlap = size // 2 if noverlap is None else int(noverlap)
     if overlap >= size:
-        raise ValueError(f"istft: noverlap must be less than nperseg, got {overlap} and {size}")
+        raise ValueError(f"istft: noverlap is {overlap}; expected fewer than the {size} elements of a segment")
     step = size - overlap
     real = jnp.finfo(z.dtype).dtype
     w, _ = _window("istft", window, size, size, real)
@@ -226,7 +226,7 @@ def _window(name: str, window: Any, nperseg: int | None, n: int, real: Any) -> t
     if w.shape[0] > n:
         raise ValueError(f"{name}: window is longer than x: {w.shape[0]} and {n}")
     if nperseg is not None and int(nperseg) != w.shape[0]:
-        raise ValueError(f"{name}: value specified for nperseg, {nperseg}, is different from length of window")
+        raise ValueError(f"{name}: nperseg is {nperseg}, but the window has {w.shape[0]} elements; leave nperseg out")
     return w, w.shape[0]
 
 
@@ -254,10 +254,10 @@ def _segments(
     w, size = _window(name, window, nperseg, n, real)
     length = size if nfft is None else int(nfft)
     if length < size:
-        raise ValueError(f"{name}: nfft must be greater than or equal to nperseg, got {length} and {size}")
+        raise ValueError(f"{name}: nfft is {length}, shorter than the segments of {size} elements")
     overlap = size // 2 if noverlap is None else int(noverlap)
     if overlap >= size:
-        raise ValueError(f"{name}: noverlap must be less than nperseg, got {overlap} and {size}")
+        raise ValueError(f"{name}: noverlap is {overlap}; expected fewer than the {size} elements of a segment")
     step = size - overlap
     if boundary is not None:
         signals = [_extended(s, size // 2, boundary) for s in signals]

@@ -68,7 +68,9 @@ def gmres(
     arguments and errors as of `cg`.
     """
     if solve_method not in ("batched", "incremental"):
-        raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
+        raise ValueError(
+            f"gmres: argument 'solve_method' is {solve_method!r}; accepted are 'batched' and 'incremental'"
+        )
 
     restart = static_int(restart, "gmres: argument 'restart'")
     if restart < 1:
@@ -91,10 +93,10 @@ def _operator(name: str, A: Any) -> Operator:
     if callable(A):
         return A
     if not _is_sparse(A) and (not is_arraylike(A) or jnp.ndim(A) == 0):
-        raise TypeError(f"{name}: linear operator must be either a function or ndarray, got {A!r}")
+        raise TypeError(f"{name}: an operator is a function, a matrix or a sparse matrix; got {A!r}")
     matrix = A if _is_sparse(A) else jnp.asarray(A)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"linear operator must be a square matrix, but has shape: {matrix.shape} ({name})")
+        raise ValueError(f"{name}: the operator has shape {matrix.shape}; expected a square matrix")
     return promoting_freely(lambda x: matrix @ x)
 
 
@@ -118,10 +120,11 @@ def _solve(
     x0 = tree_map(jnp.zeros_like, b) if x0 is None else tree_map(jnp.asarray, x0)
     if tree_structure(x0) != tree_structure(b):
         raise ValueError(
-            f"x0 and b must have matching tree structure: {tree_structure(x0)} vs {tree_structure(b)} ({name})"
+            f"{name}: the tree structure of b is {tree_structure(b)}, that of x0 {tree_structure(x0)}; expected the "
+            "same"
         )
     if _shapes(x0) != _shapes(b):
-        raise ValueError(f"arrays in x0 and b must have matching shapes: {_shapes(x0)} vs {_shapes(b)} ({name})")
+        raise ValueError(f"{name}: the shapes in b are {_shapes(b)}, those in x0 {_shapes(x0)}; expected the same")
     apply, precondition = _operator(name, A), (lambda x: x) if M is None else _operator(name, M)
     matrices = [x.dtype if _is_sparse(x) else jnp.asarray(x) for x in (A, M) if x is not None and not callable(x)]
     common = promoting_freely(lambda x, y: jnp.result_type(x, y, np.float32, *matrices))

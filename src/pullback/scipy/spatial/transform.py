@@ -286,7 +286,9 @@ class Slerp(NamedTuple):
     def init(cls, times: Any, rotations: Rotation) -> Slerp:
         """From increasing times f[n] and n rotations, in whose type the times are counted."""
         if not isinstance(rotations, Rotation) or rotations.single or len(rotations) == 1:
-            raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
+            raise ValueError(
+                "Slerp: argument 'rotations' has nothing to go between; expected a Rotation that holds two or more"
+            )
         times = jnp.asarray(times, rotations.quat.dtype)
         if times.shape != (len(rotations),):
             raise ValueError(f"Expected one time for each of {len(rotations)} rotations, got shape {times.shape}")

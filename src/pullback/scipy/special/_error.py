@@ -141,10 +141,10 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     if not isinstance(series_order, int):
         raise TypeError("series_order must be a Python integer.")
     if series_order < 0:
-        raise ValueError("series_order must be non-negative.")
+        raise ValueError(f"log_ndtr: argument 'series_order' is {series_order}; expected at least 0")
     x = inexact(from_list(x))
     if not dtypes.issubdtype(x.dtype, np.floating):
-        raise TypeError(f"x.dtype={x.dtype} is not supported, see docstring for supported types.")
+        raise TypeError(f"log_ndtr: argument 'x' is of dtype {x.dtype}; accepted are real numbers")
     return _log_ndtr(widened(x)).astype(x.dtype)
 
 
@@ -172,5 +172,5 @@ def ndtri(p: Any) -> Any:
     """The x with ndtr(x) = p; nan outside [0, 1]. Raises TypeError if p is complex."""
     p = inexact(p)
     if not dtypes.issubdtype(p.dtype, np.floating):
-        raise TypeError(f"x.dtype={p.dtype} is not supported, see docstring for supported types.")
+        raise TypeError(f"ndtri: argument 'p' is of dtype {p.dtype}; accepted are real numbers")
     return _ndtri(widened(p)).astype(p.dtype)

@@ -61,7 +61,10 @@ class gaussian_kde:
         if isinstance(method, Callable):  # type: ignore[arg-type]
             return method(self)
         if isinstance(method, str) or jnp.ndim(method):
-            raise ValueError("`bw_method` should be 'scott', 'silverman', a scalar, or a callable.")
+            raise ValueError(
+                f"gaussian_kde: argument 'bw_method' is {method!r}; accepted are a number, a function of the estimate, "
+                "'scott' and 'silverman'"
+            )
         return method
 
     d = property(lambda self: self.dataset.shape[0], doc="The number of dimensions.")
@@ -123,9 +126,12 @@ class gaussian_kde:
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
         """The probability of [low, high], for one dimension (ValueError for more)."""
         if self.d != 1:
-            raise ValueError("integrate_box_1d() only handles 1D pdfs")
+            raise ValueError(f"gaussian_kde.integrate_box_1d: the points have {self.d} coordinates; expected one")
         if jnp.ndim(low) != 0 or jnp.ndim(high) != 0:
-            raise ValueError("the limits of integration in integrate_box_1d must be scalars")
+            raise ValueError(
+                f"gaussian_kde.integrate_box_1d: 'low' has shape {jnp.shape(low)} and 'high' {jnp.shape(high)}; "
+                "expected scalars"
+            )
         sigma = jnp.sqrt(self.covariance[0, 0])
         ends = [ndtr((end - self.dataset[0]) / sigma) for end in (low, high)]
         return (self.weights * (ends[1] - ends[0])).sum()
@@ -133,7 +139,9 @@ class gaussian_kde:
     def integrate_kde(self, other: Any) -> Any:
         """The integral of the product with another estimate of as many dimensions (ValueError, TypeError)."""
         if not isinstance(other, gaussian_kde):
-            raise TypeError("other must be a gaussian_kde instance")
+            raise TypeError(
+                f"gaussian_kde.integrate_kde: argument 'other' is a {type(other).__name__}; expected a gaussian_kde"
+            )
         if other.d != self.d:
             raise ValueError("KDEs are not the same dimensionality")
         differences = self.dataset[:, :, None] - other.dataset[:, None, :]
@@ -147,8 +155,8 @@ class gaussian_kde:
         return jnp.exp(logsumexp(-distance / 2, b=weights) - constant)
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
-        """Not there in JAX either."""
-        raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
+        """Raises NotImplementedError, as in JAX."""
+        raise NotImplementedError("gaussian_kde.integrate_box is not there; integrate_box_1d is, for one coordinate")
 
     # Draws.
 
@@ -165,7 +173,7 @@ class gaussian_kde:
         raise NotImplementedError("dynamically changing the bandwidth method is not supported")
 
     def marginal(self, dimensions: Any) -> Any:
-        """Not there in JAX either."""
+        """Raises NotImplementedError, as in JAX."""
         raise NotImplementedError("marginal distributions are not implemented")
 
 

@@ -25,9 +25,7 @@ class ModeResult(NamedTuple):
 
 def _policy(name: str, nan_policy: str) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
-        raise ValueError(
-            f"{name}: illegal nan_policy value {nan_policy!r}; expected one of 'propagate', 'omit' or 'raise'"
-        )
+        raise ValueError(f"{name}: argument 'nan_policy' is {nan_policy!r}; accepted are 'omit' and 'propagate'")
     if nan_policy == "raise":
         raise NotImplementedError(f"{name}: nan_policy 'raise' is not supported, as it needs the values while tracing")
 
@@ -37,7 +35,7 @@ def _along(x: Any, axis: int | None) -> tuple[Any, int, bool]:
     if axis is None:
         return x.ravel(), 0, True
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
+        raise ValueError(f"argument 'axis' is {axis}, which is out of bounds for a rank of {x.ndim}")
     return x, axis % x.ndim, False
 
 

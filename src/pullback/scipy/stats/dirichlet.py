@@ -21,10 +21,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
         raise ValueError(f"dirichlet: alpha must be one-dimensional; got alpha.shape={alpha.shape}")
     k = alpha.shape[0]
     if x.shape[0] not in (k, k - 1):
-        raise ValueError(
-            f"dirichlet: x must have either the same number of entries as alpha, or one entry fewer; got {x.shape=} "
-            f"{alpha.shape=}"
-        )
+        raise ValueError(f"dirichlet: x has shape {x.shape}; expected {k} or {k - 1} rows for {k} entries of alpha")
     if x.shape[0] == k - 1:
         x = jnp.concatenate([x, 1 - jnp.sum(x, axis=0, keepdims=True)], axis=0)
     weights = alpha.reshape((k,) + (1,) * (x.ndim - 1))

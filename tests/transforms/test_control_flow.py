@@ -258,7 +258,7 @@ def test_associative_scan_of_matrices_along_an_axis():
             "cond: every branch must give the same",
         ),
         (lambda: lax.cond(True, lambda x: x, lambda x: x > 0, 1.0), TypeError, "equal output types"),
-        (lambda: lax.switch(0, []), ValueError, "Empty branch sequence"),
+        (lambda: lax.switch(0, []), ValueError, "'branches' is empty"),
         (lambda: lax.switch(1.0, [jnp.sin, jnp.cos], 1.0), TypeError, "must be an integer"),
         (lambda: lax.fori_loop(0.0, 3, lambda i, x: x, 1), TypeError, "'lower' is of float32, 'upper' of int32"),
     ],

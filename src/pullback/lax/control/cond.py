@@ -71,7 +71,7 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand: Any 
             f"{type_shown(true_fun)} and {type_shown(false_fun)}"
         )
     if pred is None:
-        raise TypeError("cond predicate is None")
+        raise TypeError("cond: argument 'pred' is None; expected a boolean or a number")
     aval = _predicate_aval("cond", pred)
     if control.python_control_flow():
         chosen = None if dtypes.issubdtype(aval.dtype, np.complexfloating) else control.concrete_bool(pred)
@@ -97,12 +97,12 @@ def switch(index, branches: Sequence[Callable], *operands, operand: Any = _MISSI
         operands = (operand,)
     branches = tuple(branches)
     if not branches:
-        raise ValueError("Empty branch sequence")
+        raise ValueError("switch: argument 'branches' is empty; expected at least one function")
     for number, branch in enumerate(branches):
         control.check_callable("switch", f"branches[{number}]", branch)
     aval = _predicate_aval("switch", index)
     if not dtypes.issubdtype(aval.dtype, np.integer):
-        raise TypeError(f"Index type must be an integer, got {aval.short()}.")
+        raise TypeError(f"switch: argument 'index' must be an integer, got {aval.short()}")
     if len(branches) == 1:
         return branches[0](*operands)
     index = hooks.convert(index, np.dtype(np.int32), False)  # before it is clamped: 2**32 + 1 is 1
@@ -123,11 +123,8 @@ def _predicate_aval(name, pred):
     except TypeError:
         raise TypeError(f"{name}: the predicate must be a scalar, got {pred!r} of type {type_shown(pred)}") from None
     if aval.shape != ():
-        raise TypeError(
-            f"Pred must be a scalar, got {pred} of shape {aval.shape}."
-            if name == "cond"
-            else f"Branch index must be scalar, got {pred} of shape {aval.shape}."
-        )
+        argument = "pred" if name == "cond" else "index"
+        raise TypeError(f"{name}: argument '{argument}' must be a scalar, got {pred} of shape {aval.shape}")
     return aval
 
 

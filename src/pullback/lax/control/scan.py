@@ -163,7 +163,7 @@ def _scan(f, init, xs, length, reverse, unroll):
         children = out_tree.children()
         if len(children) != 2 or not _is_pair(out_tree):
             raise TypeError(
-                f"scan body output must be a pair, got {out_tree}; return (carry, y).\nThe function is {located(f)}."
+                f"scan body: its result must be a pair, (carry, y), got {out_tree}.\nThe function is {located(f)}."
             )
         return children[0].num_leaves if children[0] == init_tree else -1
 

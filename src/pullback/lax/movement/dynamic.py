@@ -315,7 +315,9 @@ def _start_indices(name: str, operand: Any, start_indices: Any, negative: Any) -
     """Start indices as scalars of one integer dtype; negative ones count from the end where that is allowed."""
     if hasattr(start_indices, "ndim") and not isinstance(start_indices, (tuple, list)):
         if start_indices.ndim != 1:
-            raise ValueError(f"{name} indices must be a 1D array, got {start_indices.shape}")
+            raise ValueError(
+                f"{name}: argument 'start_indices', as an array, needs one axis; it has shape {start_indices.shape}"
+            )
         start_indices = lax.unstack(start_indices) if start_indices.shape[0] else []
     if len(start_indices) != operand.ndim:
         raise ValueError(

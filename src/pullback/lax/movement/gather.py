@@ -79,26 +79,27 @@ def canonical_numbers(numbers: Any) -> Any:
 
 def _check_sorted(name, what, dims, ndim):
     if any(not 0 <= d < ndim for d in dims):
-        raise TypeError(f"Out of bounds dimension in {what} in {name} op; got {tuple(dims)} for rank {ndim}")
+        raise TypeError(f"{name}: {what} is {tuple(dims)}; expected axes from 0 to {ndim - 1}")
     if list(dims) != sorted(set(dims)):
-        raise TypeError(f"{what} in {name} op must be sorted and have no repeated dimensions; got {tuple(dims)}")
+        raise TypeError(f"{name}: {what} is {tuple(dims)}; expected axes in rising order, each once")
 
 
 def check_batching(name: str, shape: tuple, indices_shape: tuple, operand_dims: tuple, indices_dims: tuple) -> None:
     """TypeError unless batching dimensions come in pairs of equal size."""
     if len(operand_dims) != len(indices_dims):
         raise TypeError(
-            f"{name} op must have as many operand as indices batching dimensions; got {operand_dims} and {indices_dims}"
+            f"{name}: batching dimensions come in pairs, but there are {operand_dims} of the operand and "
+            f"{indices_dims} of the indices"
         )
     for d, k in zip(operand_dims, indices_dims):
         if not 0 <= k < len(indices_shape) - 1:
             raise TypeError(
-                f"{name} op: indices batching dimension {k} is out of bounds for indices of shape {indices_shape}"
+                f"{name}: indices batching dimension {k} is out of bounds for indices of shape {indices_shape}"
             )
         if shape[d] != indices_shape[k]:
             raise TypeError(
-                f"{name} op batching dimension sizes must agree; got {shape[d]} of the operand and {indices_shape[k]} "
-                f"of the indices"
+                f"{name}: batching dimensions {d} of the operand and {k} of the indices have sizes {shape[d]} and "
+                f"{indices_shape[k]}, which must be one"
             )
 
 
@@ -115,9 +116,11 @@ def _gather_shape(
 ):
     n = dimension_numbers
     if dtypes.kind_of(indices.dtype) not in "iu":
-        raise ValueError("start_indices must have an integer type")
+        raise ValueError(f"gather: argument 'start_indices' must be of an integer type, got {indices.dtype}")
     if not indices.shape:
-        raise TypeError("gather op: start_indices must have at least one dimension, which holds the start vectors")
+        raise TypeError(
+            "gather: argument 'start_indices' must have at least one dimension, which holds the start vectors"
+        )
     if indices.shape[-1] != len(n.start_index_map):
         raise TypeError(
             f"gather: each index, along the last axis of 'start_indices', has {indices.shape[-1]} components, but "
@@ -136,7 +139,7 @@ def _gather_shape(
         not 0 <= d < operand.ndim for d in n.start_index_map
     ):
         raise TypeError(
-            f"start_index_map in gather op must be distinct dimensions of the operand; got {n.start_index_map}"
+            f"gather: start_index_map is {n.start_index_map}; expected axes of the operand, each at most once"
         )
     for i, (m, size) in enumerate(zip(slice_sizes, operand.shape)):
         if not 0 <= m <= size:

@@ -296,7 +296,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
 
 def _stack_shape(*avals, axis):
     if not avals:
-        raise ValueError("stack requires at least one operand")
+        raise ValueError("stack: argument 'operands' is empty; expected at least one array")
     first = avals[0]
     if any(a.shape != first.shape for a in avals):
         raise ValueError(f"stack: arrays of one shape are expected, got {', '.join(str(a.shape) for a in avals)}")
@@ -355,7 +355,7 @@ stack_p = Primitive(
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """Arrays of one shape and dtype along a new axis. Raises ValueError for differing shapes or without operands."""
     if not len(operands):
-        raise ValueError("stack requires at least one operand")
+        raise ValueError("stack: argument 'operands' is empty; expected at least one array")
     operands = as_arrays("stack", *operands)
     return stack_p.bind(*operands, axis=canonical_axis(axis, operands[0].ndim + 1, "stack"))
 

@@ -75,9 +75,11 @@ def _scatter_shape(
     n = dimension_numbers
     check_dtypes("scatter", operand, updates, tip=False)
     if dtypes.kind_of(indices.dtype) not in "iu":
-        raise ValueError("indices must have an integer type")
+        raise ValueError(f"scatter: argument 'scatter_indices' must be of an integer type, got {indices.dtype}")
     if not indices.shape:
-        raise TypeError("scatter op: indices must have at least one dimension, which holds the start vectors")
+        raise TypeError(
+            "scatter: argument 'scatter_indices' must have at least one dimension, which holds the start vectors"
+        )
     if indices.shape[-1] != len(n.scatter_dims_to_operand_dims):
         raise TypeError(
             f"scatter: each index, along the last axis of 'scatter_indices', has {indices.shape[-1]} components, but "
@@ -101,13 +103,13 @@ def _scatter_shape(
         (operand.ndim, n.operand_batching_dims),
     ):
         if list(dims) != sorted(set(dims)) or any(not 0 <= k < d for k in dims):
-            raise TypeError(f"Scatter op: dimension numbers must be sorted, distinct and in range; got {n}")
+            raise TypeError(f"scatter: dimension numbers must be sorted, distinct and in range; got {n}")
     if len(set(n.scatter_dims_to_operand_dims)) != len(n.scatter_dims_to_operand_dims) or any(
         not 0 <= d < operand.ndim for d in n.scatter_dims_to_operand_dims
     ):
         raise TypeError(
-            "scatter_dims_to_operand_dims in scatter op must be distinct dimensions of the operand; got "
-            f"{n.scatter_dims_to_operand_dims}"
+            f"scatter: scatter_dims_to_operand_dims is {n.scatter_dims_to_operand_dims}; expected axes of the operand, "
+            "each at most once"
         )
     check_batching("scatter", operand.shape, indices.shape, n.operand_batching_dims, n.scatter_indices_batching_dims)
     for size, m in zip(operand.shape, _window_sizes(operand.shape, updates.shape, n)):

@@ -185,7 +185,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     lo, hi, _ = _Slice(start_dimension, stop_dimension).indices(operand.ndim)
     if hi < lo:
         raise ValueError(
-            f"Invalid dimension range passed to collapse: {operand.shape}[{start_dimension}:{stop_dimension}]"
+            f"collapse: dimensions {start_dimension} to {stop_dimension} are no range of axes of shape {operand.shape}"
         )
     return reshape(operand, (*operand.shape[:lo], math.prod(operand.shape[lo:hi]), *operand.shape[hi:]))
 
@@ -489,8 +489,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Array:
 def _tile_shape(aval, *, reps):
     if len(reps) != aval.ndim or any(r < 0 for r in reps):
         raise TypeError(
-            f"tile reps must be one non-negative number per dimension, got reps {tuple(reps)} for operand shape "
-            f"{aval.shape}."
+            f"tile: argument 'reps' is {tuple(reps)}; expected a number, 0 or more, for each axis of shape {aval.shape}"
         )
     return tuple([n * r for n, r in zip(aval.shape, reps)])
 

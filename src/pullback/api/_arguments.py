@@ -54,7 +54,10 @@ def check_callable(transformation: str, fun: Any) -> None:
         )
     code = getattr(fun, "__code__", None)
     if (code.co_flags & inspect.CO_GENERATOR) if type(code) is types.CodeType else inspect.isgeneratorfunction(fun):
-        raise TypeError(f"Expected a function, got a generator function: {function_name(fun)}")
+        raise TypeError(
+            f"{transformation}: {function_name(fun)} is a generator function, whose values come only later; return "
+            "all of them, in a list or an array"
+        )
     if type(code) is types.CodeType and code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise TypeError(
             f"Expected a function, got an async function: {function_name(fun)}; await outside of what {transformation} "
@@ -338,7 +341,7 @@ def check_inputs(name, leaves, holomorphic, allow_int, call):
 def _refusal(name, dtype, holomorphic, allow_int) -> str | None:
     """Why inputs of a dtype cannot be differentiated; None if they can."""
     if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
-        return f"{name} with holomorphic=True requires inputs with complex dtype; this one has {dtype}."
+        return f"{name}: holomorphic=True is for functions of complex numbers, but an argument is {dtype}; convert it"
     if dtypes.is_extended(dtype) or dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.bool_):
         if not allow_int:
             float0 = "" if name == "jacfwd" else ", or let its gradient be float0 with allow_int=True"
@@ -375,7 +378,9 @@ def check_output_dtype(name, out, holomorphic):
     dtype = typeof(out).dtype
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype; this one has {dtype}.")
+            raise TypeError(
+                f"{name}: holomorphic=True is for functions to complex numbers, but the result is {dtype}; leave it out"
+            )
     elif dtypes.issubdtype(dtype, np.complexfloating):
         raise TypeError(
             f"{name} requires real-valued outputs; the function's is {dtype}. If the function is holomorphic, say "

@@ -228,7 +228,10 @@ class custom_jvp(_Custom[P, R]):
     def defjvps(self, *jvps: Callable | None) -> None:
         """Set one rule an argument, `rule(x_dot, out, *primals) -> out_dot`, or None where the derivative vanishes."""
         if self.nondiff_argnums:
-            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+            raise TypeError(
+                f"defjvps gives a rule to each argument, but {self._name} has nondiff_argnums={self.nondiff_argnums}; "
+                "give one rule for all to defjvp"
+            )
 
         def jvp(primals, tangents):
             if len(jvps) != len(primals):

@@ -131,7 +131,7 @@ def _differentiation(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
     check_callable("grad", fun)
     argnums = check_argnums("grad", argnums)
     if reduce_axes:
-        raise NotImplementedError("reduce_axes argument to grad is deprecated")
+        raise NotImplementedError("grad: argument 'reduce_axes' has no meaning any more; leave it out")
 
     def differentiate(args, kwargs):
         flat, leaves, unflatten = dynamic_arguments("grad", fun, argnums, args, kwargs, has_aux)
@@ -254,7 +254,7 @@ def vjp(fun: Callable[..., Any], *primals, has_aux: bool = False, reduce_axes=()
     """
     check_callable("vjp", fun)
     if reduce_axes:
-        raise NotImplementedError("reduce_axes argument to vjp is deprecated")
+        raise NotImplementedError("vjp: argument 'reduce_axes' has no meaning any more; leave it out")
     fun, primals = _on_carriers(fun, primals)
     given, tree = tree_flatten(primals)
     if has_references_among(given):
@@ -347,7 +347,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     """
     check_callable("linear_transpose", fun)
     if reduce_axes:
-        raise NotImplementedError("reduce_axes argument to transpose is deprecated")
+        raise NotImplementedError("linear_transpose: argument 'reduce_axes' has no meaning any more; leave it out")
     leaves, tree = tree_flatten(primals)
     avals = [_aval_of_spec("linear_transpose", leaf) for leaf in leaves]
     flat = _Flat(fun, tree, {}, False)

@@ -197,8 +197,8 @@ class Jit:
         )
         if set(self.static_nums) & set(self.donate_nums):
             raise ValueError(
-                "static_argnums and donate_argnums cannot intersect: arguments "
-                f"{sorted(set(self.static_nums) & set(self.donate_nums))} of {self.name} are both static and donated"
+                f"jit: arguments {sorted(set(self.static_nums) & set(self.donate_nums))} of {self.name} are static and "
+                "donated, which cannot intersect; take them out of static_argnums or donate_argnums"
             )
         self.keep_unused = keep_unused
         self.inline = inline

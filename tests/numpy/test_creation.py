@@ -199,7 +199,7 @@ def test_grids(same):
     same(lambda m: (m.mgrid[0:2, 0:3], m.ogrid[0:2, 0:3], m.mgrid[0:1:3j], m.mgrid[-1:1:0.5]))
     same(lambda m, a: (m.r_[a, 5, 1:3], m.c_[a, a], m.r_["0,2", a, a], m.r_["1,2,0", a, a]), a)
     assert jnp.s_[1:2] == slice(1, 2)
-    with pytest.raises(ValueError, match="'xy' and 'ij'"):
+    with pytest.raises(ValueError, match="'xy' or 'ij'"):
         jnp.meshgrid(a, indexing="ab")
 
 

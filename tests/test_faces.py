@@ -379,7 +379,7 @@ def test_functions_of_trees_made_flat():
         api_util.argnums_partial(divide, 0, (1, []))
     assert api_util.flatten_axes("test", tree, (0, None)) == [0, None, None]
     assert api_util.flatten_axes("test", tree, (0, None), kws=True) == [0, None, None]
-    with pytest.raises(ValueError, match="test specification must be a tree prefix"):
+    with pytest.raises(ValueError, match="test specification: expected a tree prefix"):
         api_util.flatten_axes("test", tree, (0, 1, 2))
     about = api_util.debug_info("jit", divide.f, (8, {"w": 4}), {"k": 1, "s": 2}, static_argnames=("s",))
     assert about.traced_for == "jit" and about.arg_names == ("x", "y['w']", "k")

@@ -44,7 +44,7 @@ def test_types_and_structures():
     with pytest.raises(TypeError, match="not a valid JAX type"):
         compiled(jax.ShapeDtypeStruct((2,), np.float32))
     for bad in ("a", (2.5,)):
-        with pytest.raises(TypeError, match="Shapes must be 1D sequences of concrete values of integer type"):
+        with pytest.raises(TypeError, match="Shapes must be 1D sequences"):
             jax.core.ShapedArray(bad, np.float32)
     assert repr(jax.core.ShapedArray((2,), np.int32).to_tangent_aval()) == "ShapedArray(float0[2])"
     for tree, weak in ((3.0, True), ([1, 2], True), ([1, 2.0], False), ([1.0, jnp.ones(1)], False)):

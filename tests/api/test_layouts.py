@@ -114,7 +114,7 @@ IN_TWO_MEMORIES = {
 
 @pytest.mark.parametrize("name", IN_TWO_MEMORIES)
 def test_operands_in_two_memories_are_refused(name):
-    with pytest.raises(ValueError, match=r"memory_space of all inputs passed to `.*` must be the same"):
+    with pytest.raises(ValueError, match="memory_space of all inputs is not one"):
         jax.jit(IN_TWO_MEMORIES[name])(X)
 
 
@@ -230,7 +230,7 @@ def test_arrays_say_the_layout_that_they_were_given():
             use()
     with pytest.raises(ValueError, match="device-local layouts directly"):
         jax.jit(lambda x: x, in_shardings=turned)
-    with pytest.raises(ValueError, match="must be of type `Layout`"):
+    with pytest.raises(ValueError, match="has what is no Layout"):
         layout.with_layout_constraint(y, Layout.AUTO)
     with pytest.raises(TypeError, match="leaves the layout to the compiler"):
         jax.ShapeDtypeStruct((4, 2), x.dtype, sharding=Format(Layout.AUTO, place))
@@ -274,7 +274,7 @@ def test_what_stages_say_of_arguments_that_are_not_read():
 @pytest.mark.parametrize("spec", [P("X"), P()])
 def test_arrays_over_devices_have_no_one_address(spec):
     cut = jax.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(MESH, spec))
-    with pytest.raises(BufferError, match="singular device"):
+    with pytest.raises(BufferError, match=f"the array lies on {len(cut.devices())} devices"):
         cut.__dlpack__()
     with pytest.raises(BufferError, match="__dlpack_device__"):
         cut.__dlpack_device__()

@@ -71,7 +71,7 @@ def test_integers_and_hashes():
     for wrong in (lambda: range(a), lambda: [1][a]):
         with pytest.raises(TypeError, match=r"integer|indices"):
             wrong()
-    with pytest.raises(InconclusiveDimensionOperation, match="'a' used in a context that requires a constant"):
+    with pytest.raises(InconclusiveDimensionOperation, match="'a' came to a context that requires a constant"):
         int(a)
 
 
@@ -176,15 +176,15 @@ def test_constraints():
 @pytest.mark.parametrize(
     ("constraints", "text"),
     [
-        (["a > 4"], "must contain one of"),
-        (["a + b"], "must contain one of"),
+        (["a > 4"], "Constraint parsing error"),
+        (["a + b"], "Constraint parsing error"),
         (["a >= 4 >= 2"], "syntax error"),
         (["a >="], "syntax error"),
         (["2 >= 3"], "Unsatisfiable"),
         (["a == a + 1"], "Unsatisfiable"),
         (["2*a + b == 7"], "one product"),
         ([3], "must be a string"),
-        ("a >= 4", "sequence of strings"),
+        ("a >= 4", "expected a list of constraints"),
     ],
 )
 def test_constraints_that_are_none(constraints, text):

@@ -16,7 +16,7 @@ from pullback.util import errors
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 HERE = "test_documented.py:"
-AT = "arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = x.at[idx].set(y)"
+AT = "JAX arrays are immutable: items cannot be assigned. x = x.at[idx].set(y) gives a new array"
 
 
 class Model:
@@ -137,7 +137,7 @@ def scanned(f):
 
 CONTROL = ["Attempted boolean conversion of traced array with shape bool[]", "jnp.where", "lax.cond", "lax.while_loop"]
 INDEX = ["Array boolean indices must be concrete", "jnp.where(mask, x, fill)", "x = x.at[mask].set(y)", "size=n"]
-LEAK = ["unexpected tracer", "had a side effect", "escape the scope of the transformation", "Return the value"]
+LEAK = ["Encountered an unexpected tracer", "leaked tracer", "a function kept it outside", "Return the value"]
 CLASS = ["Model(w)", "is not a valid JAX type", "make it an array", "register_pytree_node_class"]
 SCALAR = "Gradient only defined for scalar-output functions. Output had shape: (1000,)."
 
@@ -186,7 +186,7 @@ TABLE = [
             HERE,
             "function branches at",
             "for jit",
-            "depends on the value of the argument x.",
+            "computed from the argument x.",
             "static_argnums",
         ],
     ),
@@ -201,12 +201,12 @@ TABLE = [
     (
         lambda: jax.jit(scales_and_branches)(1.0, {"b": 1.0, "w": 2.0}),
         errors.TracerBoolConversionError,
-        [*CONTROL, "depends on the value of the argument params['w']."],
+        [*CONTROL, "computed from the argument params['w']."],
     ),
     (
         lambda: jax.jit(lambda x, y, z: branches(x + z))(1.0, 2.0, 3.0),
         errors.TracerBoolConversionError,
-        [*CONTROL, "depends on the values of the arguments x, z."],
+        [*CONTROL, "computed from the arguments x, z."],
     ),
     # indexing by a mask, and results whose shape depends on values
     (
@@ -241,7 +241,7 @@ TABLE = [
     (lambda: jax.jit(lambda n: jnp.arange(n))(3), errors.ConcretizationTypeError, ["jnp.arange argument 'stop'", HERE]),
     (lambda: jax.jit(lambda x, n: x[:n])(X, 1), IndexError, ["static integers", "position 0", "lax.dynamic_slice"]),
     # numbers out of tracers
-    (lambda: jax.jit(lambda x: float(x))(1.0), errors.ConcretizationTypeError, ["`float` function", "x.astype(float)"]),
+    (lambda: jax.jit(lambda x: float(x))(1.0), errors.ConcretizationTypeError, ["`float` makes", "x.astype(float)"]),
     (lambda: jax.jit(lambda x: x.item())(1.0), errors.ConcretizationTypeError, ["item() method", "the argument x."]),
     (lambda: jax.jit(np.sin)(1.0), errors.TracerArrayConversionError, ["__array__()", "pullback.numpy function"]),
     (lambda: jax.jit(lambda n: [1, 2][n])(1), errors.TracerIntegerConversionError, ["__index__()", HERE]),

@@ -25,8 +25,8 @@ def found(f, *args, errors=checkify.all_checks):
 
 def outside(shape, index, axis=0):
     return (
-        f"out-of-bounds indexing for array of shape {shape}: index {index} is out of bounds for axis {axis} with size "
-        f"{shape[axis]}. "
+        f"out-of-bounds indexing: the array has shape {shape}, and index {index} is out of bounds for axis {axis} "
+        f"with size {shape[axis]}. "
     )
 
 

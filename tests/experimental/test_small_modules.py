@@ -78,9 +78,9 @@ def test_arrays_of_devices():
     n = len(devices)
     assert mesh_utils.create_device_mesh((n, 1)).ravel().tolist() == devices
     assert mesh_utils.create_hybrid_device_mesh((1, n), (1, 1), process_is_granule=True).shape == (1, n)
-    with pytest.raises(ValueError, match="See `process_is_granule`"):
+    with pytest.raises(ValueError, match="process_is_granule=True takes processes"):
         mesh_utils.create_hybrid_device_mesh((n,), (1,))
-    with pytest.raises(ValueError, match=r"Number of devices 1 must equal the product of mesh_shape \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"a mesh of shape \(2, 1\) has 2 devices, got 1"):
         mesh_utils.create_device_mesh((2, 1), devices[:1])
     with pytest.raises(ValueError, match="dcn_mesh_shape"):
         mesh_utils.create_hybrid_device_mesh((n,), (2,), process_is_granule=True)
@@ -100,7 +100,7 @@ def test_one_process():
     mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     placed = multihost_utils.host_local_array_to_global_array(jnp.ones(4), mesh, jax.P("x"))
     assert placed.sharding.spec == jax.P("x")
-    with pytest.raises(ValueError, match="`None` is not a valid input"):
+    with pytest.raises(ValueError, match="argument 'pspecs' is None"):
         multihost_utils.global_array_to_host_local_array(placed, mesh, None)
 
 
@@ -109,12 +109,12 @@ def test_words_for_other_machines():
     assert float(fused.fused(out_spaces=())(lambda x: x + 1)(1.0)) == 2
     with compute_on.compute_on("device_host"), xla_metadata.set_xla_metadata(a=1):
         assert float(compute_on.compute_on2(jnp.sin, compute_type="device", out_memory_spaces=None)(0.0)) == 0
-    with pytest.raises(ValueError, match="compute type zoo"), compute_on.compute_on("zoo"):
+    with pytest.raises(ValueError, match="argument 'compute_type' is 'zoo'"), compute_on.compute_on("zoo"):
         pass
     assert xla_metadata.set_xla_metadata(3, a=1) == 3
     x, _ = shard_alike.shard_alike({"a": 1.0}, {"a": 2})
     assert float(x["a"]) == 1
-    with pytest.raises(ValueError, match="shapes of `x` and `y`"):
+    with pytest.raises(ValueError, match="a leaf of x has shape"):
         shard_alike.shard_alike(1.0, jnp.ones(2))
     f = custom_partitioning(lambda x, n: x * n, static_argnums=(1,))
     with pytest.raises(AttributeError, match="call def_partition first"):
@@ -162,7 +162,7 @@ def test_pictures_and_logs(capsys, caplog):
         jax.jit(lambda x: jax.lax.map(lambda y: jax.debug.inspect_array_sharding(y, callback=seen.append), x))(
             jnp.ones(2)
         )
-    with pytest.raises(ValueError, match="1 and 2 dimensions"):
+    with pytest.raises(ValueError, match="a shape of one or two dimensions"):
         jax.debug.visualize_array_sharding(jnp.ones((1, 1, 1)))
     with caplog.at_level(logging.INFO, "pullback.debug"):
         jax.jit(lambda x: jax.debug.log("x is {}", x))(3)
@@ -268,15 +268,15 @@ def test_arrays_in_files(tmp_path):
         ("i j, -> i", {"reduction_factors": ("j",)}, "((('i', 'j'), ()), (('i',),), {} reduction_factors=('j',))"),
         ("i j", {}, "There is no ->"),
         ("i (j -> i", {}, "Brackets are not balanced"),
-        ("i (j (k l)) -> i", {}, "nested brackets"),
+        ("i (j (k l)) -> i", {}, "a bracket opens within another"),
         ("(i) -> i", {}, "at least two factors"),
-        ("i ... -> i", {}, "Ellipsis can only be used at the beginning"),
+        ("i ... -> i", {}, "stands for the leading dimensions"),
         (".. i -> i", {}, "must be used inside ellipsis"),
-        ("1 -> i", {}, "have to start with a letter"),
-        ("i -> i", {"i": 2}, "represents a whole dimension"),
-        ("i -> i", {"k": 2}, "Factor k is not used"),
-        ("(i j) -> i", {}, "Factor j is only used in compound factors"),
-        ("i k -> i", {"reduction_factors": ("k",), "permutation_factors": ("k",)}, "only be in one"),
+        ("1 -> i", {}, "begins the name of a factor"),
+        ("i -> i", {"i": 2}, "is a whole dimension"),
+        ("i -> i", {"k": 2}, "a size is given for k"),
+        ("(i j) -> i", {}, "the size of factor j is missing"),
+        ("i k -> i", {"reduction_factors": ("k",), "permutation_factors": ("k",)}, "Factor k is named twice"),
     ],
 )
 def test_rules_of_functions_that_are_cut_as_a_whole(rule, sizes, found):
@@ -303,8 +303,8 @@ def test_a_rule_that_is_none():
     ("i j, k -> i j", {}, "has 2 operands, but the operation has 1"),
     ("i j -> i j, i", {}, "has 2 results, but the operation has 1"),
     ("... i j k -> i j", {}, "0th operand has rank 3, but"),
-    ("(i j) k -> (i j) k", {"i": 3, "j": 4}, "actual size 8 doesn't match the size 12"),
-    ("(i j) k -> i j", {}, "actual size 8 doesn't match the size 64"),
+    ("(i j) k -> (i j) k", {"i": 3, "j": 4}, "has a dimension of size 8, but its factors ('i', 'j') make 12"),
+    ("(i j) k -> i j", {}, "has a dimension of size 8, but its factors ('i', 'j') make 64"),
     ("i j -> i j", {"reduction_factors": ("j",)}, "cannot be in result"),
 ])  # fmt: skip
 def test_rules_fit_the_arrays(rule, sizes, error):

@@ -220,7 +220,7 @@ def test_dimensions_that_do_not_fit():
     m = sparse.BCOO.fromdense(x)
     same(sparse.bcoo_rev(m, (-1,)), x[:, ::-1])
     for dimensions in ((2,), (-3,)):
-        with pytest.raises(TypeError, match="rev dimensions"):
+        with pytest.raises(TypeError, match="bcoo_rev: dimensions"):
             sparse.bcoo_rev(m, dimensions)
     for sizes in ((-2, -3), (-1, -1), (4, -1), (5,), ()):
         with pytest.raises(TypeError, match="cannot reshape"):

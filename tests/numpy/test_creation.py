@@ -84,7 +84,7 @@ def test_integers_of_less_than_a_byte_keep_their_lowest_bits():
         (lambda: jnp.zeros(2.5), TypeError, "Shapes must be 1D"),
         (lambda: jnp.zeros("a"), TypeError, "Shapes must be 1D"),
         (lambda: jnp.zeros(-1), TypeError, "nonnegative"),
-        (lambda: jnp.zeros(3, dtype=object), TypeError, "JAX only supports number, bool, and string dtypes"),
+        (lambda: jnp.zeros(3, dtype=object), TypeError, "JAX only supports number and bool dtypes"),
         (lambda: jnp.full(2, [1, 2]), TypeError, "list"),
         (lambda: jnp.zeros_like([1]), TypeError, "list"),
         (lambda: jnp.arange(0, 3, 0), ZeroDivisionError, "'step' is 0"),
@@ -212,7 +212,7 @@ def test_from_elsewhere():
 
 
 def test_types_wider_than_available_warn():
-    with pytest.warns(UserWarning, match="float64.*truncated"):
+    with pytest.warns(UserWarning, match="float64.*is not available.*becomes float32"):
         assert jnp.zeros(3, "float64").dtype == np.float32
     assert jnp.zeros(3, float).dtype == np.float32
 
@@ -280,7 +280,7 @@ def test_copies_of_numpy_arrays(x64):
 )
 def test_words_are_read_as_numbers_of_the_type_that_is_given(words, dtype, numbers):
     assert jnp.array(words, dtype).tolist() == numbers and jnp.asarray(words, dtype).dtype == dtype
-    with pytest.raises(TypeError, match="not a valid JAX array type"):
+    with pytest.raises(TypeError, match="not a valid JAX"):
         jnp.array(words)
     with pytest.raises(ValueError, match="could not convert string"):
         jnp.array(["one"], "float32")

@@ -70,7 +70,7 @@ def test_conversion():
     assert x.astype(None).dtype == np.float32 and jnp.astype(x, "int8").dtype == np.int8
     with pytest.warns(DeprecationWarning, match="Casting from complex"):
         assert (x * 1j).astype("float32").tolist() == [0, 0, 0]
-    with pytest.raises(TypeError, match="only supports number, bool, and string dtypes"):
+    with pytest.raises(TypeError, match="only supports number and bool dtypes"):
         x.astype("S1")
     with pytest.raises(TypeError, match="list"):
         jnp.astype([1], int)
@@ -202,7 +202,7 @@ def test_arrays_without_a_common_type_are_not_equivalent():
 )
 def test_imaginary_parts_that_a_dtype_drops_are_warned_of(function):
     z = jnp.array([1 + 2j, 3 - 1j])
-    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+    with pytest.warns(np.exceptions.ComplexWarning, match="imaginary parts are lost"):
         assert function(z, dtype=np.float32).dtype == np.float32
     with warnings.catch_warnings():
         warnings.simplefilter("error")

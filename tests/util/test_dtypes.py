@@ -27,7 +27,7 @@ def test_promotion_table(setting):
         for a, row in zip(TABLE["nodes"], TABLE["tables"][setting], strict=True):
             for b, expected in zip(TABLE["nodes"], row.split(), strict=True):
                 if expected == "-":
-                    with pytest.raises(dtypes.TypePromotionError, match="no available implicit dtype promotion path"):
+                    with pytest.raises(dtypes.TypePromotionError, match="no available implicit dtype promotion"):
                         dtypes.lattice_result_type(operand(a), operand(b))
                 else:
                     dtype, weak = dtypes.lattice_result_type(operand(a), operand(b))
@@ -85,9 +85,9 @@ def test_errors():
         dtypes.result_type("foo")
     with pytest.raises(TypeError, match=r"Cannot determine dtype of \[1, 2\]"):
         dtypes.result_type([1, 2])
-    with pytest.raises(TypeError, match="not a valid JAX array type"):
+    with pytest.raises(TypeError, match="not a valid JAX type"):
         dtypes.result_type(np.array(["a"]))
-    with pytest.raises(TypeError, match="not a valid JAX array type"):
+    with pytest.raises(TypeError, match="not a valid JAX type"):
         dtypes.result_type(np.dtype(">f4"))
     with pytest.raises(ValueError, match="not a valid dtype for type promotion"):
         dtypes.result_type(dtypes.float0, "float32")
@@ -102,9 +102,9 @@ def test_errors():
 
 
 def test_user_dtypes():
-    with pytest.raises(TypeError, match="JAX only supports number, bool, and string dtypes, got dtype U3 in zeros"):
+    with pytest.raises(TypeError, match="JAX only supports number and bool dtypes here; dtype U3 came in zeros"):
         dtypes.check_user_dtype_supported("U3", "zeros")
-    with pytest.raises(TypeError, match="got dtype <class 'object'> in zeros"):
+    with pytest.raises(TypeError, match="dtype <class 'object'> came in zeros"):
         dtypes.check_user_dtype_supported(object, "zeros")
     with pytest.raises(TypeError):
         dtypes.check_user_dtype_supported("int128", "zeros")

@@ -75,7 +75,9 @@ class ShapedArray(AbstractValue):
         try:
             shape = tuple([d if isinstance(d, Dimension) else operator.index(d) for d in shape])
         except TypeError:
-            raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}.") from None
+            raise TypeError(
+                f"Shapes must be 1D sequences: an integer known while tracing for each dimension; got {shape!r}."
+            ) from None
         # The first of equal dtypes is that of all arrays of this type.
         own = dtypes.singleton(dtype) if isinstance(dtype, np.dtype) else dtype
         return _intern((shape, own, bool(weak_type)))
@@ -430,8 +432,8 @@ def typeof(x) -> ShapedArray:
         if dtype != dtypes.float0:
             if not dtypes.is_supported(dtype):
                 raise TypeError(
-                    f"Value {str(x)[:60]!r} of dtype {dtype} is not a valid JAX array type. "
-                    "Only arrays of numeric types in native byte order are supported."
+                    f"Value {str(x)[:60]!r} is not a valid JAX type: its dtype is {dtype}, and arrays hold numbers or "
+                    "booleans in native byte order."
                 )
             # Of scalars it is not asked, as that would import numpy.ma: 8 ms.
             if kind is not np.ndarray and isinstance(x, np.ndarray) and isinstance(x, np.ma.MaskedArray):
@@ -448,8 +450,8 @@ def typeof(x) -> ShapedArray:
         return _python_scalar_aval(int)
     if hasattr(kind, "__jax_array__"):
         raise ValueError(
-            "Triggering __jax_array__() during abstractification is no longer supported. Convert the object with "
-            f"jnp.asarray before it is traced; got {kind.__name__}."
+            f"an object of type {kind.__name__} was given as it is, but its __jax_array__ is not called here: "
+            "convert it with jnp.asarray first"
         )
     raise TypeError(f"Value {str(x)[:80]!r} with type {class_shown(type(x))} is not a valid JAX type")
 

@@ -74,8 +74,8 @@ def owner(ref: Any, written: Sequence[Any] | None = None) -> Interpreter:
     if isinstance(ref, Cell):
         if ref._is_lent:
             raise ValueError(
-                f"a mutable array reference of type {ref.ref_aval} was both closed over and passed as an argument of a "
-                "function"
+                f"a Ref of type {ref.ref_aval} is both closed over and passed in by the caller: the function may have "
+                "it in one of the two ways"
             )
         its: Interpreter = ref._interpreter
     else:
@@ -100,12 +100,12 @@ def _check_crossing(inside: Interpreter, ref: Reference, written: Sequence[Any])
         return
     if inside.transformation == "vmap":
         raise CrossingError(
-            "performing a set/swap operation with vmapped value on an unbatched array reference of type "
-            f"{ref.ref_aval}. Move the array reference to be an argument to the vmapped function?"
+            f"vmap: a batched value is written to an unbatched array reference, {ref.ref_aval}, that the function "
+            "closes over. Make the Ref one of the function's arguments, with its axis in in_axes."
         )
     raise CrossingError(
-        "performing a set/swap operation with a differentiated value on a non-differentiated array reference of type "
-        f"{ref.ref_aval}. Move the array reference to be an argument of the differentiated function?"
+        f"a value that has a derivative is written to a non-differentiated array reference, {ref.ref_aval}, that the "
+        "function closes over. Make the Ref one of the function's arguments."
     )
 
 
@@ -120,16 +120,16 @@ def check_apart(leaves: Sequence[Any], outer: Sequence[Any], name: str, names: C
             called = [*names()]
             which = f" at both {called[first]} and {called[place]}" if place < len(called) else " twice"
             raise ValueError(
-                "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
-                f"{name} for jit the mutable array reference of type {leaf.ref_aval} appeared{which}."
+                f"jit of {name}: a Ref of type {leaf.ref_aval} came{which}. A function gets each Ref once, since what "
+                "it writes to the one would change the other."
             )
     for value in outer:
         if id(value) in places:
             called = [*names()]
             place = places[id(value)]
             raise ValueError(
-                f"when tracing {name} for jit, a mutable array reference of type {value.ref_aval} was both closed over "
-                f"and passed as the argument {called[place] if place < len(called) else place}"
+                f"jit of {name}: a Ref of type {value.ref_aval} is both closed over and passed in, as argument "
+                f"{called[place] if place < len(called) else place}"
             )
 
 

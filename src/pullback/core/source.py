@@ -306,8 +306,8 @@ _IN_PLACE = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div:
 def item_assignment(index: Any, value: Any) -> str:
     """The message for x[index] = value: the user's line, and the line to write instead."""
     text = (
-        "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
-        "x = x.at[idx].set(y) or another .at[] method"
+        "JAX arrays are immutable: items cannot be assigned. x = x.at[idx].set(y) gives a new array with y there; "
+        ".at[idx] has add, multiply, min and max as well"
     )
     source = user_source()
     line = linecache.getline(source.file, source.line).strip() if source is not None else ""

@@ -52,11 +52,8 @@ class JitTracer(Tracer):
         names = self.interpreter.names_behind(self.jaxpr_var)
         if not names:
             return text
-        several = f"values of the arguments {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
-        return (
-            f"{text} This concrete value was not available in Python because it depends on the "
-            f"{several if len(names) > 1 else f'value of the argument {names[0]}'}."
-        )
+        which = f"{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        return f"{text} The value is computed from the argument{'s' if len(names) > 1 else ''} {which}."
 
 
 _no_effects: frozenset[Any] = frozenset()
@@ -262,9 +259,8 @@ def check_alive(tracer: Tracer) -> None:
     source = tracer.made_at()
     comma = "," if getattr(tracer.interpreter, "origin", None) is not None else ""  # a place was named already
     raise errors.UnexpectedTracerError(
-        "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference "
-        f"to an intermediate value with type {tracer.aval.short()} to escape the scope of the transformation "
-        f"(leaked tracer). It was made {_transformation(tracer.interpreter)}"
+        f"Encountered an unexpected tracer of type {tracer.aval.short()} (leaked tracer): a function kept it outside, "
+        f"and with the end of its trace it stands for no value. It was made {_transformation(tracer.interpreter)}"
         + (f"{comma} at {source}" if source is not None else "")
         + (f", and used at {used}" if (used := user_source()) is not None else "")
         + ". Return the value from the function instead of storing it in a global, "
@@ -399,14 +395,14 @@ def _returned_reference(outs: Sequence[Any], arguments: Sequence[Any], origin: O
     names = list(origin.names()) if origin is not None and origin.names is not None else []
     where = next((k for k, argument in enumerate(arguments) if argument is found), None)
     if where is not None and where < len(names):
-        came = f"\n\nThe returned mutable array was passed in as the argument {names[where]}."
+        came = f"\n\nIt is the argument {names[where]}."
     elif getattr(found, "source", None) is not None:
-        came = f"\n\nThe returned mutable array was created on line {found.source}."  # type: ignore[attr-defined]
+        came = f"\n\nIt was made by {found.source}."  # type: ignore[attr-defined]
     else:
         came = ""
     return ValueError(
-        f"{of} returned a mutable array reference of type {found.ref_aval}, but mutable array references cannot be "
-        f"returned; return its value, ref[...].{came}"
+        f"{of} returned a mutable array reference, {found.ref_aval}, which callers cannot be given: return its value, "
+        f"ref[...].{came}"
     )
 
 
@@ -495,7 +491,7 @@ class ConcreteFirstInterpreter(Interpreter):
 
 def raise_no_execution(name: str) -> None:
     """Raise the RuntimeError of `jax_no_execution`."""
-    raise RuntimeError(f"tried to execute function {name}, but the no_execution config option is set")
+    raise RuntimeError(f"{name} is about to run, but with jax_no_execution nothing may be executed")
 
 
 def raise_leak(tracer: Tracer) -> None:

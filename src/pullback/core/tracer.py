@@ -17,10 +17,7 @@ from pullback.core.source import item_assignment, user_source
 from pullback.util import errors
 from pullback.util.tracebacks import api_boundary
 
-_CAST = (
-    "The problem arose with the `{0}` function. If trying to convert the data type of a value, try using "
-    "`x.astype({0})` or `jnp.array(x, {0})` instead."
-)
+_CAST = "`{0}` makes a Python number. For an array of that dtype, write `x.astype({0})` or `jnp.asarray(x, {0})`."
 _MEMORY = "This occurred for {} of jax.Array: a traced value has no memory and lies on no device."
 _METHOD = "This occurred in the {}() method of jax.Array; return the array from the function, and ask it outside."
 

@@ -367,8 +367,8 @@ def _memory_spaces(primitive: Primitive, in_avals: Sequence[Any], params: dict[s
         one, *others = [a for a in in_avals if isinstance(a, ShapedArray) and a.ndim]
         other = next(a for a in others if a.memory_space is not one.memory_space)
         raise ValueError(
-            f"memory_space of all inputs passed to `{primitive.name}` must be the same. Got one operand with type: "
-            f"{one.str_short()} and another operand with type: {other.str_short()}; jax.device_put moves arrays"
+            f"{primitive.name}: the memory_space of all inputs is not one, but {one.str_short()} meets "
+            f"{other.str_short()}; jax.device_put moves arrays"
         )
     return [MemorySpace.Host if MemorySpace.Host in spaces else MemorySpace.Device] * count
 

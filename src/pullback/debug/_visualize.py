@@ -42,7 +42,9 @@ def visualize_sharding(
     """
     del use_color, color_map
     if len(shape) not in (1, 2):
-        raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dimensions.")
+        raise ValueError(
+            f"visualize_sharding: expected a shape of one or two dimensions, which can be drawn; got {tuple(shape)}"
+        )
     parts: dict[tuple[int, int], list[int]] = {}
     rows = shape if len(shape) == 2 else (1, *shape)
     for device, index in sharding.devices_indices_map(tuple(shape)).items():

@@ -22,7 +22,7 @@ _KINDS = ("reduction_factors", "need_replication_factors", "permutation_factors"
 
 def _check_name(name: str) -> None:
     if not name or not name[0].isalpha():
-        raise ValueError(f"Factor names have to start with a letter, but got '{name[:1]}'")
+        raise ValueError(f"'{name[:1]}' begins the name of a factor, '{name}'; expected a letter there")
     for letter in name:
         if not letter.isalnum() and letter != "_":
             raise ValueError(f"Unknown character '{letter}' in the name of a factor, '{name}'")
@@ -36,10 +36,10 @@ class CompoundFactor(tuple):
     @api_boundary
     def __new__(cls, *factors: str) -> CompoundFactor:
         if len(factors) < 2:
-            raise ValueError("A compound factor should contain at least two factors")
+            raise ValueError(f"CompoundFactor: expected the names of two factors or more, got {factors}")
         for factor in factors:
             if not isinstance(factor, str):
-                raise ValueError(f"Each element of CompoundFactor must be a str, but got {type(factor)}")
+                raise ValueError(f"CompoundFactor: the name of a factor is a str, got {factor!r}")
             _check_name(factor)
         return super().__new__(cls, factors)
 
@@ -53,13 +53,15 @@ class ArrayMapping(tuple):
     def __new__(cls, *dim_mappings: Any) -> ArrayMapping:
         for k, dim in enumerate(dim_mappings):
             if not isinstance(dim, (str, CompoundFactor)):
-                raise ValueError(f"Each element of ArrayMapping must be a str or CompoundFactor, but got {type(dim)}")
+                raise ValueError(f"ArrayMapping: a dimension is a factor's name or a CompoundFactor, got {dim!r}")
             if isinstance(dim, CompoundFactor):
                 continue
             if not dim.startswith(BATCHING):
                 _check_name(dim)
             elif k:
-                raise ValueError("Ellipsis can only be used at the beginning of a dimension")
+                raise ValueError(
+                    f"ArrayMapping: {BATCHING!r} stands for the leading dimensions, so it is first; it came at {k}"
+                )
         return super().__new__(cls, dim_mappings)
 
 
@@ -100,11 +102,13 @@ class SdyShardingRule:
         parts = {factor for dim in dims if not isinstance(dim, str) for factor in dim}
         for name in factor_sizes:
             if name not in whole | parts:
-                raise ValueError(f"Factor {name} is not used in the rule, but size is provided")
+                raise ValueError(f"a size is given for {name}, which no dimension of the rule names")
             if name in whole:
-                raise ValueError(f"Factor {name} represents a whole dimension; do not specify its size")
+                raise ValueError(
+                    f"Factor {name} is a whole dimension of an array, which says its size: leave it out of the sizes"
+                )
         for name in sorted(parts - whole - set(factor_sizes)):
-            raise ValueError(f"Factor {name} is only used in compound factors; must specify its size")
+            raise ValueError(f"the size of factor {name} is missing: no dimension of an array is {name} alone")
         seen: set[str] = set()
         for kind, names in zip(_KINDS, kinds, strict=True):
             if not isinstance(names, tuple):
@@ -116,8 +120,8 @@ class SdyShardingRule:
                     raise ValueError(f"Factor {name} in {kind} is not used in the rule")
                 if name in seen:
                     raise ValueError(
-                        f"Factor {name} can only be in one of the reduction, need replication, or permutation factor "
-                        "sets."
+                        f"Factor {name} is named twice, the second time in {kind}; no factor is in two of "
+                        f"{', '.join(_KINDS)}"
                     )
             seen.update(names)
 
@@ -144,8 +148,8 @@ class SdyShardingRule:
                 for dim, n in _said_of(mapping, x):
                     if not isinstance(dim, str) and math.prod(sizes[factor] for factor in dim) != n:
                         raise ValueError(
-                            f"{k}th {what} actual size {n} doesn't match the size "
-                            f"{math.prod(sizes[factor] for factor in dim)} derived from the compound factors {dim}"
+                            f"{what} {k} has a dimension of size {n}, but its factors {dim} make "
+                            f"{math.prod(sizes[factor] for factor in dim)}"
                         )
         for dim in (dim for mapping in self.result_mappings for dim in mapping):
             for factor in (dim,) if isinstance(dim, str) else dim:
@@ -167,13 +171,13 @@ def _dimensions(text: str) -> Iterator[Any]:
             raise ValueError(f"{why}: '{text}'")
         if word == "(":
             if inside is not None:
-                raise ValueError("Compound factors should be one level, nested brackets are not allowed")
+                raise ValueError(f"a bracket opens within another: '{text}'")
             inside = []
         elif word == ")":
             if inside is None:
                 raise ValueError(f"Brackets are not balanced: '{text}'")
             if len(inside) < 2:
-                raise ValueError("Brackets should contain at least two factors")
+                raise ValueError(f"Brackets hold at least two factors; got '{text}'")
             yield CompoundFactor(*inside)
             inside = None
         elif inside is not None:

@@ -137,8 +137,8 @@ def _check_aliases(aliases: Sequence[tuple[int, int]], ins: Sequence[Any], outs:
                 )
         if ins[i].shape != outs[o].shape or ins[i].dtype != outs[o].dtype:
             raise ValueError(
-                f"input_output_aliases contains the mapping '{i}:{o}' referring to an input with abstract value "
-                f"{ins[i].str_short()} and an output with a different abstract value {outs[o].str_short()}."
+                f"buffer_callback: input_output_aliases lets output {o}, {outs[o].str_short()}, use the memory of "
+                f"input {i}, but that is {ins[i].str_short()}"
             )
 
 
@@ -185,7 +185,8 @@ class _Batched:
 
 def _jvp(_primals: Any, _tangents: Any, **_params: Any) -> Any:
     raise ValueError(
-        "Buffer callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
+        "Buffer callbacks do not support JVP: nothing is known of their derivatives. A function with jax.custom_jvp "
+        "around the callback says them."
     )
 
 

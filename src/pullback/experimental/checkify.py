@@ -73,9 +73,8 @@ from pullback.util.tracebacks import api_boundary
 
 def _unused(*args: Any, **params: Any) -> Any:
     raise ValueError(
-        "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you tried to "
-        "stage "
-        "(jit/scan/pmap/...) a `check` without functionalizing it through `checkify.checkify`."
+        "checkify.check was not functionalized: within jit, scan and the like its error can only be returned. Call the "
+        "function through checkify.checkify, outside of them."
     )
 
 
@@ -131,7 +130,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     for leaf in leaves:
         if not hasattr(leaf, "dtype"):
             raise TypeError(
-                "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
+                "checkify.check: what is put in the message is arrays, alone or in containers; got "
                 f"{leaf!r} of type {type(leaf)}."
             )
     _verify_format(msg, fmt_args, fmt_kwargs)
@@ -217,7 +216,7 @@ class _Functionalizer:
         empty = tree_util.tree_structure(((), {}))
         if OOBError in self.errors and starts_of(eqn) is not None:
             three = tree_util.tree_structure(((0, 0, 0), {}))
-            text = f"out-of-bounds indexing for array of shape {_indexed_shape(eqn, makers)}: index "
+            text = f"out-of-bounds indexing: the array has shape {_indexed_shape(eqn, makers)}, and index "
             text = _literal(text) + "{} is out of bounds for axis {} with size {}. "
             number = ShapedArray((), np.dtype(np.int32))
             found.append(((id(eqn), "index"), _Message(text, three, OOBError), (number,) * 3))

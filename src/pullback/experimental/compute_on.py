@@ -15,8 +15,8 @@ _TYPES = re.compile(r"device_host|device|tpu_sparsecore|gpu_stream:\d+")
 def _check(name: str, compute_type: Any) -> None:
     if not isinstance(compute_type, str) or not _TYPES.fullmatch(compute_type):
         raise ValueError(
-            f"{name}: invalid compute type {compute_type}. Current supported values are `device_host`, `device`, "
-            "`tpu_sparsecore`, and `gpu_stream:#`."
+            f"{name}: argument 'compute_type' is {compute_type!r}; expected 'device', 'device_host', "
+            "'tpu_sparsecore' or 'gpu_stream:' and a number"
         )
 
 

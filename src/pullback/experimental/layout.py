@@ -25,14 +25,14 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     found = flatten_axes("with_layout_constraint", tree, layouts)
     if any(not isinstance(layout, Layout) for layout in found):
         raise ValueError(
-            "layouts passed to `with_layout_constraint` must be of type `Layout`. Got "
+            "with_layout_constraint: argument 'layouts' has what is no Layout: "
             f"{[type(layout) for layout in found if not isinstance(layout, Layout)]}"
         )
     out = []
     for leaf, layout in zip(leaves, found, strict=True):
         if not hasattr(leaf, "aval"):
             raise ValueError(
-                f"with_layout_constraint in eager mode can only be applied to jax.Arrays. Got {type(leaf)}"
+                f"with_layout_constraint: expected arrays of jax.numpy, got {type(leaf)}; jnp.asarray makes one"
             )
         layout.check(leaf.shape, "with_layout_constraint arguments")
         out.append(leaf if isinstance(leaf, Tracer) else with_layout(leaf, layout))

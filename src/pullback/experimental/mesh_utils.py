@@ -36,7 +36,7 @@ def create_device_mesh(
     found = list(all_devices() if devices is None else devices)
     shape = tuple(mesh_shape)
     if math.prod(shape) != len(found):
-        raise ValueError(f"Number of devices {len(found)} must equal the product of mesh_shape {shape}")
+        raise ValueError(f"a mesh of shape {shape} has {math.prod(shape)} devices, got {len(found)}")
     array = np.empty(len(found), object)
     array[:] = found
     return array.reshape(shape)
@@ -63,10 +63,14 @@ def create_hybrid_device_mesh(
     granules: dict[Any, list[Device]] = {}
     for device in found:
         if not hasattr(device, attribute):
-            raise ValueError(f"Device {device} does not have attribute {attribute}. See `process_is_granule` option.")
+            raise ValueError(
+                f"{device} has no {attribute} to tell slices apart; process_is_granule=True takes processes"
+            )
         granules.setdefault(getattr(device, attribute), []).append(device)
     if math.prod(outer) != len(granules):
-        raise ValueError(f"Number of slices {len(granules)} must equal the product of dcn_mesh_shape {outer}")
+        raise ValueError(
+            f"dcn_mesh_shape {outer} speaks of {math.prod(outer)} slices; the devices are in {len(granules)}"
+        )
     rank = max(len(outer), len(inner))
     outer, inner = ((1,) * (rank - len(shape)) + shape for shape in (outer, inner))
     keys = sorted(granules) if should_sort_granules_by_key else list(granules)

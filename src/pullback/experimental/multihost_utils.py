@@ -108,7 +108,9 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     def gather(x: Any) -> np.ndarray:
         if _is_spread(x):
             if not tiled:
-                raise ValueError("Gathering global non-fully-addressable arrays only supports tiled=True")
+                raise ValueError(
+                    "process_allgather: an array over several processes is whole already, which is tiled=True"
+                )
             if not isinstance(x.sharding, NamedSharding):
                 raise ValueError(f"process_allgather: an array with sharding {x.sharding} can't be gathered")
             return np.asarray(device_put(x, x.sharding.update(spec=PartitionSpec())))
@@ -154,8 +156,9 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 def _each(name: str, inputs: Any, pspecs: Any, one: Any) -> Any:
     if pspecs is None:
-        raise ValueError(f"`None` is not a valid input to the pspecs argument of {name}. Please use "
-                         "jax.sharding.PartitionSpec() if you wanted to replicate your input.")  # fmt: skip
+        raise ValueError(
+            f"{name}: argument 'pspecs' is None; PartitionSpec() says that each device has the whole array"
+        )
     leaves, tree = tree_util.tree_flatten(inputs)
     spec = isinstance(pspecs, PartitionSpec)
     flat = [pspecs] * len(leaves) if spec else tree.flatten_up_to(pspecs)

@@ -66,14 +66,14 @@ def odeint(
         raise TypeError(f"odeint: argument 'func' must be a function, got {func!r}")
     for leaf in tree_flatten(args)[0]:
         if not hasattr(leaf, "dtype") and not isinstance(leaf, (int, float, complex)):
-            raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}.")
+            raise TypeError(f"odeint: expected arrays or numbers in *args, got {leaf!r}")
     y0 = tree_map(jnp.asarray, y0)
     for leaf in tree_flatten(y0)[0]:
         if not dtypes.issubdtype(leaf.dtype, np.inexact):
             raise TypeError(f"odeint: argument 'y0' has a leaf of type {leaf.dtype}; expected floating point numbers")
     t = jnp.asarray(t)
     if not dtypes.issubdtype(t.dtype, np.floating):
-        raise TypeError(f"t must be an array of floats, but got {t}.")
+        raise TypeError(f"odeint: argument 't' has type {t.dtype}; expected floating point numbers")
     if t.ndim != 1 or not t.shape[0]:
         raise ValueError(f"odeint: argument 't' has shape {t.shape}; expected one dimension with at least one time")
     converted, consts = closure_convert(func, y0, t[0], *args)

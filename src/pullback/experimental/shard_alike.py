@@ -19,8 +19,8 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
     for a, b in zip(xs, ys, strict=True):
         if jnp.shape(a) != jnp.shape(b):
             raise ValueError(
-                f"The leaves shapes of `x` and `y` should match. Got `x` leaf shape: {jnp.shape(a)} and `y` leaf "
-                f"shape: {jnp.shape(b)}."
+                f"shard_alike: a leaf of x has shape {jnp.shape(a)}, that of y in its place {jnp.shape(b)}; arrays "
+                "of one shape can lie alike"
             )
     pairs = [shard_alike_p.bind(jnp.asarray(a), jnp.asarray(b)) for a, b in zip(xs, ys, strict=True)]
     first, second = zip(*pairs, strict=True) if pairs else ((), ())

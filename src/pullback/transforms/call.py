@@ -207,7 +207,9 @@ def _checkpoint_partial_eval(interpreter, args, params):
     """
     closed: ClosedJaxpr = params["jaxpr"]
     if bad := running_once(closed.effects):
-        raise NotImplementedError(f"Effects not supported in partial-eval of `checkpoint`/`remat`: {bad}")
+        raise NotImplementedError(
+            f"checkpoint: effects not supported in what the backward pass may compute again: {bad}"
+        )
     unknown = tuple(map(interpreter.is_unknown, args))
     known, unknown_out, rest, kept = closed.cached(
         ("checkpoint", unknown, params["policy"]), lambda: checkpoint_split(closed, unknown, params["policy"])

@@ -244,10 +244,9 @@ def _expect_traced(kind, rule, outs, call_jaxpr):
     have = [typeof(out) for out in outs]
     if [(a.shape, a.dtype) for a in have] != want:
         raise TypeError(
-            f"Custom {kind} {getattr(rule, '__name__', 'rule')} for function {call_jaxpr.jaxpr.debug_info.func_name} "
-            "must produce a pair (list or tuple of length two) where the first element represents the primal output, "
-            f"with the types of the function's output: {', '.join(a.short() for a in call_jaxpr.out_avals)}; "
-            f"but got {', '.join(a.short() for a in have)}."
+            f"Custom {kind} {getattr(rule, '__name__', 'rule')}: its first result takes the place of what "
+            f"{call_jaxpr.jaxpr.debug_info.func_name} returns, so their types are the same; expected "
+            f"{', '.join(a.short() for a in call_jaxpr.out_avals)}, got {', '.join(a.short() for a in have)}."
         )
 
 

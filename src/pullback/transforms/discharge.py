@@ -101,8 +101,8 @@ def with_outer_of(programs: Sequence[ClosedJaxpr], args: Sequence[Any]) -> tuple
     for ref in outer:
         if any([ref is a for a in args]):
             raise ValueError(
-                f"a mutable array reference of type {ref.ref_aval} was both closed over and passed as an argument of a "
-                "function"
+                f"a Ref of type {ref.ref_aval} is both closed over and passed in by the caller: the function may have "
+                "it in one of the two ways"
             )
     return found, outer
 

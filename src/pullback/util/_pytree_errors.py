@@ -50,8 +50,8 @@ def find_prefix_errors(
     if kind is not full_kind:
         found = "a leaf" if full_kind is _Leaf else str(full_kind)
         details = [
-            f"At that key path, the prefix pytree {{name}} has a subtree of type\n    {kind}",
-            f"but the full pytree has a subtree of a different type there,\n    {found}.",
+            f"{{name}}, the prefix, has there\n    {kind}",
+            f"and the tree that it belongs to\n    {found}.",
         ]
         if prefix_tree is None:
             details.append(_none_hint)
@@ -66,8 +66,8 @@ def find_prefix_errors(
             yield _error(
                 f"different lengths of {kind.__name__}",
                 path,
-                f"At that key path, the prefix pytree {{name}} has a subtree of type {kind.__name__} of length "
-                f"{len(pairs)}, but the full pytree has a subtree of the same type but of length {len(full_children)}.",
+                f"{{name}}, the prefix, has there a {kind.__name__} of length {len(pairs)}, and the tree that it "
+                f"belongs to one of length {len(full_children)}.",
             )
             return
     elif len(pairs) != len(full_children):
@@ -75,11 +75,9 @@ def find_prefix_errors(
         yield _error(
             "different numbers of pytree children",
             path,
-            f"At that key path, the prefix pytree {{name}} has a subtree of type\n    {kind}",
-            f"with {len(keys)} child keys\n    {' '.join(keys)}",
-            f"but the full pytree has a subtree of the same type with {len(full_keys)} child keys\n"
-            f"    {' '.join(full_keys)}",
-            f"so the keys that only one of them has are\n    {' '.join(sorted(set(keys) ^ set(full_keys)))}",
+            f"{{name}}, the prefix, has there\n    {kind}\n    with {len(keys)} children\n    {' '.join(keys)}",
+            f"and the tree that it belongs to has {len(full_keys)}\n    {' '.join(full_keys)}",
+            f"Only in one of them:\n    {' '.join(sorted(set(keys) ^ set(full_keys)))}",
         )
         return
     if not _same(data, full_data):
@@ -89,10 +87,9 @@ def find_prefix_errors(
         yield _error(
             "different pytree metadata",
             path,
-            f"At that key path, the prefix pytree {{name}} has a subtree of type\n    {kind}",
-            f"with metadata\n    {data}",
-            f"but the full pytree has a subtree of the same type with metadata\n    {full_data}",
-            f"so the difference in metadata is\n    {diff}",
+            f"{{name}}, the prefix, has there\n    {kind}\n    with metadata\n    {data}",
+            f"and the tree that it belongs to has metadata\n    {full_data}",
+            f"Line by line:\n    {diff}",
         )
         return
     for (key, child), full_child in zip(pairs, full_children):
@@ -104,8 +101,8 @@ def _same(data: Any, other: Any) -> bool:
         return bool(data is other or data == other)
     except Exception as error:
         raise ValueError(
-            f"Exception raised while checking equality of metadata fields of pytree nodes: {data!r} and {other!r}. "
-            "Metadata must be hashable and compare with a plain True or False; arrays cannot be metadata."
+            f"pytree nodes: comparing their metadata failed: {data!r} and {other!r}. Whether two are equal has to "
+            "be True or False, and each has a hash; arrays cannot be metadata."
         ) from error
 
 
@@ -172,7 +169,7 @@ def flatten_axes_error(name: str, treedef: Any, axis_tree: Any, tupled_args: boo
     """The error of `flatten_axes`: all places where `axis_tree` is no prefix of `treedef`, and the usual causes."""
     if tupled_args and not (isinstance(axis_tree, tuple) and len(axis_tree) == len(treedef.children())):
         return _of_arguments(name, len(treedef.children()), axis_tree)
-    lines = [f"{name} specification must be a tree prefix of the corresponding value."]
+    lines = [f"{name} specification: expected a tree prefix of the value it is for."]
     try:
         full_tree = treedef.unflatten([_Leaf()] * treedef.num_leaves)
         errors = [make(name) for make in find_prefix_errors((), axis_tree, full_tree, lambda tree: tree is None)]
@@ -194,6 +191,6 @@ def _of_arguments(name: str, count: int, axis_tree: Any) -> ValueError:
         found += f" of length {len(axis_tree)}, for {count} arguments"
     hint = f" Perhaps {name}=({axis_tree!r},) was meant." if count == 1 else ""
     return ValueError(
-        f"{name} specification must be a tree prefix of the positional arguments: one sharding or PartitionSpec for "
-        f"all, or a tuple with an entry for each argument. But it is {found}.{hint}"
+        f"{name} specification: expected one sharding or PartitionSpec for all arguments, or a tuple with an entry "
+        f"for each of them. But it is {found}.{hint}"
     )

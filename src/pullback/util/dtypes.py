@@ -325,7 +325,7 @@ def _join(mode: str, nodes: frozenset[Any], order: tuple[Any, ...]) -> Any:
         if above[node] == common:
             return node
     names = tuple(str(n) if isinstance(n, type) else n.name for n in dict.fromkeys(order))
-    text = f"Input dtypes {names} have no available implicit dtype promotion path"
+    text = f"There is no available implicit dtype promotion of {names}"
     if mode == "strict":
         raise TypePromotionError(
             f"{text} when jax_numpy_dtype_promotion=strict. Convert the operands explicitly, as in "
@@ -375,8 +375,7 @@ def _node_of(x: Any) -> Any:
         dtype = _X32.get(dtype, dtype)
     if dtype not in _SUPPORTED and dtype != float0 and not isinstance(dtype, ExtendedDType):
         raise TypeError(
-            f"Value '{x}' with dtype {dtype} is not a valid JAX array type. "
-            "Only arrays of numeric types are supported by JAX."
+            f"Value '{x}' is not a valid JAX type: its dtype is {dtype}, and arrays hold numbers and booleans."
         )
     return dtype
 
@@ -509,13 +508,13 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         return resolved
     if resolved not in _SUPPORTED and resolved != float0:
         where = f" in {fun_name}" if fun_name else ""
-        raise TypeError(f"JAX only supports number, bool, and string dtypes, got dtype {dtype}{where}")
+        raise TypeError(f"JAX only supports number and bool dtypes here; dtype {dtype} came{where}")
     canonical = canonicalize_dtype(resolved)
     if canonical != resolved:
         mode = _config.value_of("jax_explicit_x64_dtypes")
         where = f" requested in {fun_name}" if fun_name else ""
         text = (
-            f"Explicitly requested dtype {resolved.name}{where} is not available, and will be truncated to dtype "
+            f"Explicitly requested dtype {resolved.name}{where} is not available: with 64-bit types off it becomes "
             f"{canonical.name}. To keep 64 bits, set the option jax_enable_x64 or the environment variable "
             "JAX_ENABLE_X64."
         )

@@ -88,9 +88,7 @@ class ConcretizationTypeError(JAXTypeError):
 
     def __init__(self, tracer, context: str = ""):
         super().__init__(
-            _describe(
-                "Abstract tracer value encountered where concrete value is expected: traced array", tracer, context
-            )
+            _describe("Abstract tracer value encountered, not a concrete value: traced array", tracer, context)
         )
 
 
@@ -133,7 +131,7 @@ class TracerArrayConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(
             _describe(
-                "The numpy.ndarray conversion method __array__() was called on traced array",
+                "numpy.ndarray conversion, by __array__(), of the traced array",
                 tracer,
                 "NumPy functions need concrete values; use the pullback.numpy function of the same name, or mark "
                 "the argument static.",
@@ -279,7 +277,7 @@ class TracedArgumentError(ConcretizationTypeError, TracerIntegerConversionError,
     """
 
     def __init__(self, tracer, context: str = ""):
-        what = "Abstract tracer value encountered where concrete value is expected: traced array"
+        what = "Abstract tracer value encountered, not a concrete value: traced array"
         JAXTypeError.__init__(self, _describe(what, tracer, context))
 
 

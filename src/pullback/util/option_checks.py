@@ -54,8 +54,7 @@ def one_of(name: str, values: tuple[str, ...], optional: bool) -> Callable[[Any]
         if not isinstance(text, str) or text not in values:
             none = "None or " if optional else ""
             raise ValueError(
-                f"{name}: new enum value must be {none}in {list(values)}, got {value} of type "
-                f"{class_shown(type(value))}"
+                f"{name}: expected {none}one of {list(values)}; got {value} of type {class_shown(type(value))}"
             )
         return text
 
@@ -71,8 +70,8 @@ def device(value: Any) -> Any:
     known = value in ("cpu", "gpu", "cuda", "rocm", "tpu") if isinstance(value, str) else hasattr(value, "platform")
     if value is not None and not known:
         raise ValueError(
-            "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) "
-            f"or a platform name string like 'cpu' or 'gpu', got: {value!r}"
+            "jax_default_device: expected a Device, such as jax.devices('cpu')[0], or a platform's name, such as "
+            f"'cpu'; got {value!r}"
         )
     if isinstance(value, str) and value != "cpu":
         raise RuntimeError(f"Unknown backend {value}. Available backends are ['cpu']: jax_default_device is {value!r}")

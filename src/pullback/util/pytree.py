@@ -459,13 +459,13 @@ def register_dataclass(
     if data_fields is None or meta_fields is None:
         if (data_fields is None) != (meta_fields is None):
             raise TypeError(
-                "register_dataclass: data_fields and meta_fields must both be specified when either is specified. "
+                "register_dataclass: give data_fields and meta_fields together, or neither of them. "
                 f"Got {data_fields=} {meta_fields=}."
             )
         if not is_dataclass:
             raise TypeError(
-                "register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. "
-                f"Got {nodetype=}."
+                "register_dataclass: the fields of a class that is no dataclass are not known; name them in "
+                f"data_fields and meta_fields. Got {nodetype=}."
             )
         # Fields with init=False are kept, to be refused below: rebuilding would silently lose their values.
         fields = [field for field in dataclasses.fields(nodetype) if field.name not in drop_fields]
@@ -475,18 +475,15 @@ def register_dataclass(
     given = {*data_fields, *meta_fields}
     if overlap := set(data_fields) & set(meta_fields):
         raise ValueError(
-            f"register_dataclass: data_fields and meta_fields must not overlap. Overlapping fields: {overlap}."
+            f"register_dataclass: {overlap} came as data_fields and as meta_fields; a field is either data or metadata."
         )
     if is_dataclass:
         required = {field.name for field in dataclasses.fields(nodetype) if field.init} - set(drop_fields)
-        rule = (
-            "register_dataclass: data_fields and meta_fields must include all dataclass fields with init=True "
-            "and only them."
-        )
+        rule = "register_dataclass: a field with init=True is in data_fields or in meta_fields, and nothing else is."
         if unexpected := given - required:
             raise ValueError(f"{rule} Unexpected fields: {unexpected}.")
         if missing := required - given:
-            raise ValueError(f"{rule} Missing fields: {missing}. Add them to drop_fields to suppress this error.")
+            raise ValueError(f"{rule} Missing fields: {missing}. What a copy can do without goes in drop_fields.")
     _native.register_dataclass_node(nodetype, data_fields, meta_fields)
     return nodetype
 

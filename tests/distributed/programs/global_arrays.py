@@ -63,7 +63,7 @@ if count > 1:
     raises(RuntimeError, lambda: float(x[:1, 0:1].sum(keepdims=True) + x), not_here)
     raises(RuntimeError, lambda: jax.device_get(x), not_here)
     raises(RuntimeError, lambda: x.tolist(), not_here)
-    raises(ValueError, lambda: together.process_allgather(x), "only supports tiled=True")
+    raises(ValueError, lambda: together.process_allgather(x), "is whole already")
 
 mine = jax.make_array_from_process_local_data(rows, np.full((2 * local, 3), rank))
 assert np.array_equal(whole(mine)[:, 0], np.repeat(np.arange(count), 2 * local))

@@ -142,8 +142,8 @@ class Dimension:
 
     def __int__(self) -> int:
         raise InconclusiveDimensionOperation(
-            f"Symbolic dimension '{self}' used in a context that requires a constant: its value is not known while the "
-            "function is traced"
+            f"Symbolic dimension '{self}' came to a context that requires a constant, as int() is one: its value "
+            "is not known while the function is traced"
         )
 
     def __neg__(self) -> Expression:

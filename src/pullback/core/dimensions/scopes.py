@@ -49,7 +49,9 @@ class SymbolicScope:
 
     def __init__(self, constraints: Sequence[str] = ()):
         if isinstance(constraints, str) or not isinstance(constraints, Sequence):
-            raise ValueError(f"The symbolic constraints should be a sequence of strings. Got {constraints!r}")
+            raise ValueError(
+                f"SymbolicScope: expected a list of constraints such as 'a >= 2', each a str; got {constraints!r}"
+            )
         self._source = user_source()
         self._given = tuple(constraints)
         self._rules: dict[Product, tuple[int, Expression]] = {}
@@ -93,7 +95,7 @@ class SymbolicScope:
     def _add(self, text: str) -> None:
         sign = next((s for s in ("==", ">=", "<=") if s in text), None)
         if sign is None:
-            raise ValueError(f"Constraint parsing error: {text!r} must contain one of '==' or '>=' or '<='")
+            raise ValueError(f"Constraint parsing error: {text!r} has no '==', '>=' or '<=' between two sides")
         left_text, _, right_text = text.partition(sign)
         left, right = parse_expression(left_text, self), parse_expression(right_text, self)
         difference = combine([(left, 1), (right, -1)] if sign != "<=" else [(right, 1), (left, -1)], self)
@@ -129,7 +131,9 @@ class SymbolicScope:
 
     def _set_rule_of(self, product: Product, count: int, right: Expression, text: str) -> None:
         if product in self._rules:
-            raise NotImplementedError(f"Found multiple equality constraints with the same left-hand side: {text}")
+            raise NotImplementedError(
+                f"{text}: another equality constraint of this scope says already what its left side is"
+            )
         inside = set(factors(right))
         if all(factor in inside for factor, _ in product):
             return  # would turn up in its own place: it stays a fact

@@ -48,12 +48,11 @@ class _Given:
         lists = {tuple(sorted(x.sharding.device_set, key=lambda d: d.id)) for x in leaves}
         if len(lists) > 1:
             raise ValueError(
-                f"{name}: All arguments must use the same device list, but got multiple device lists: {lists}."
+                f"{name}: its arguments lie on several lists of devices, {lists}; it runs beside one of them"
             )
         if not leaves and self.devices is None:
             raise ValueError(
-                "No devices found. colocated_python function without input arguments must be first specialized with "
-                "devices."
+                f"{name}: No devices found. It has no arguments to run beside; its specialize(devices=...) says where."
             )
         if self.in_specs is not None:
             specs, wanted = tree_flatten(self.in_specs)

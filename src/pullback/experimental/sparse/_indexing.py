@@ -29,8 +29,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     for d in dimensions:
         if not -n <= d < n:
             raise TypeError(
-                f"rev dimensions must all be less than operand ndim, got dimensions {tuple(dimensions)} for operand "
-                f"ndim {n}."
+                f"bcoo_rev: dimensions={tuple(dimensions)} has {d}, which an operand of {n} dimensions does not have"
             )
     backwards = {d % n for d in dimensions}
     for d in sorted(backwards):
@@ -48,8 +47,8 @@ def bcoo_slice(
         not 0 <= a <= b <= n or step < 1 for a, b, step, n in zip(starts, limits, steps, mat.shape, strict=True)
     ):
         raise ValueError(
-            f"bcoo_slice: invalid indices. Got start_indices={starts}, limit_indices={limits}, strides={steps} and "
-            f"shape={mat.shape}"
+            f"bcoo_slice: no part of shape={mat.shape} is from start_indices={starts} to limit_indices={limits} in "
+            f"steps of strides={steps}"
         )
     for dim, bounds in enumerate(zip(starts, limits, steps, strict=True)):
         mat = _sliced(mat, dim, slice(*bounds))
@@ -68,7 +67,7 @@ def get(mat: BCOO, index: Any) -> BCOO:
         parts.append(Ellipsis)
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > mat.ndim or sum(p is Ellipsis for p in parts) > 1:
-        raise IndexError(f"Too many indices: array is {mat.ndim}-dimensional, but {used} were indexed")
+        raise IndexError(f"Too many indices: {used} for an array of {mat.ndim} dimensions, with at most one Ellipsis")
     at = next(k for k, p in enumerate(parts) if p is Ellipsis)
     parts[at : at + 1] = [slice(None)] * (mat.ndim - used)
     dims = list(range(mat.ndim))
@@ -116,8 +115,8 @@ def _part(part: Any) -> list[Any]:
         raise TypeError(f"JAX does not support string indexing; got idx={part!r}")
     if isinstance(part, (list, tuple)):
         raise TypeError(
-            "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of "
-            "`arr[seq]`."
+            f"a list within an index is not read: {part!r}. jnp.array(seq) is an index of one dimension, tuple(seq) "
+            "one of several."
         )
     part = part if isinstance(part, (int, np.integer)) and not isinstance(part, bool) else jnp.asarray(part)
     dtype = getattr(part, "dtype", np.dtype(int))
@@ -126,7 +125,7 @@ def _part(part: Any) -> list[Any]:
             raise TypeError("sparse arrays are not indexed by a boolean alone")
         return [jnp.asarray(k) for k in np.nonzero(np.asarray(part))]
     if not np.issubdtype(dtype, np.integer):
-        raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {dtype}")
+        raise TypeError(f"an index of type {dtype} came; expected integers or booleans")
     return [part]
 
 

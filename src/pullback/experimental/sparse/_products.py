@@ -241,7 +241,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     lhs, rhs = (_of_rank(x, len(shape)) for x in (lhs, rhs))
     if lhs.n_dense != rhs.n_dense:
         raise NotImplementedError(
-            f"bcoo_multiply_sparse: arrays with differing numbers of dense dimensions: {lhs!r}, {rhs!r}"
+            f"bcoo_multiply_sparse: expected as many dense dimensions in both, got {lhs!r}, {rhs!r}"
         )
     n_batch = min(lhs.n_batch, rhs.n_batch)
     lhs, rhs = (bcoo_update_layout(x, n_batch=n_batch, on_inefficient=None) for x in (lhs, rhs))

@@ -137,11 +137,11 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     first, *rest = operands
     shapes = ", ".join(str(m.shape) for m in operands)
     if any(m.ndim != first.ndim for m in rest):
-        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}.")
+        raise TypeError(f"bcoo_concatenate: expected arrays of as many dimensions, got shapes {shapes}")
     if len({(*m.shape[:dimension], *m.shape[dimension + 1 :]) for m in operands}) > 1:
         raise TypeError(
-            "Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: "
-            f"concatenating along dimension {dimension} for shapes {shapes}."
+            f"bcoo_concatenate: arrays that are joined along dimension {dimension} have the same sizes along all "
+            f"others; got shapes {shapes}"
         )
     for name in ("n_batch", "n_dense"):
         if any(getattr(m, name) != getattr(first, name) for m in rest):

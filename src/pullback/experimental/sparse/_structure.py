@@ -238,11 +238,11 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """The array without some dimensions of size 1, which count from the end if negative; ValueError for others."""
     for d in dimensions:
         if not -arr.ndim <= d < arr.ndim:
-            raise ValueError(f"axis {d} is out of bounds for array of dimension {arr.ndim}")
+            raise ValueError(f"bcoo_squeeze: dimension {d} is out of bounds: the array has {arr.ndim}")
         if arr.shape[d] != 1:
             raise ValueError(
-                "cannot select an axis to squeeze out which has size not equal to one, got "
-                f"shape={arr.shape} and dimensions={tuple(dimensions)}"
+                f"bcoo_squeeze: only dimensions of size 1 can be left out; dimension {d} of shape={arr.shape} has "
+                f"{arr.shape[d]}"
             )
     found = bcoo_reduce_sum(arr, axes=[d % arr.ndim for d in dimensions])
     return BCOO((found.data, found.indices), shape=found.shape, **arr.info)

@@ -168,8 +168,7 @@ def devices(backend: str | None = None) -> list[Device]:
     """
     if backend is not None and getattr(backend, "platform", backend) != "cpu":
         raise RuntimeError(
-            f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} are present. "
-            "Platforms present are: cpu"
+            f"Unknown backend: '{backend}'. Arrays and programs are on processors here, which is the backend 'cpu'."
         )
     if not _devices:
         _devices.extend(Device(n) for n in range(_wanted_count()))

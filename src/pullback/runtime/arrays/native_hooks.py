@@ -211,8 +211,8 @@ def _dlpack_of(self: Any, **options: Any) -> Any:
     """A DLPack capsule over the array's memory; BufferError for an array over several devices."""
     if (count := _devices_over(self)) > 1:
         raise BufferError(
-            f"to_dlpack can only pack a dlpack tensor from an array on a singular device, but an array with a Sharding "
-            f"over {count} devices was provided"
+            f"to_dlpack: the array lies on {count} devices, and a DLPack tensor is the memory of one. Its parts can be "
+            "packed, as x.addressable_shards[0].data is one."
         )
     return _to_dlpack(self, **options)
 

@@ -236,12 +236,12 @@ def check_meshes(placing: Placing, places: Sequence[Any], now: Any) -> None:
             continue
         if (reader := _reader(placing.jaxpr, v)) is not None:
             one, other = getattr(mesh, "abstract_mesh", mesh), place.mesh.abstract_mesh
-            said = f"context mesh {one} should match the aval mesh {other}"
+            rule = "the context mesh should match the mesh of each input"
             if not in_force:
-                said = f"Mesh for all inputs should be equal. Got one mesh: {one} and another mesh: {other}"
+                rule = "Mesh for all inputs should be one"
             raise ValueError(
-                f"For primitive {reader}, {said} for shape {v.aval.str_short()}; jax.device_put moves arrays from one "
-                "mesh to another"
+                f"{reader}: {rule}, but {v.aval.str_short()} lies on {other}, not on {one}; jax.device_put moves "
+                "arrays from one mesh to another"
             )
 
 

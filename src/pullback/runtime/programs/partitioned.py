@@ -76,8 +76,8 @@ def layout_of(closed: ClosedJaxpr, places: Sequence[Any], committed: Sequence[An
     for a in said:
         if isinstance(a, NamedSharding) and isinstance(a.mesh, AbstractMesh) and a.mesh.size not in (1, mesh.size):
             raise ValueError(
-                f"{closed.jaxpr.debug_info.func_name} speaks of a mesh of {a.mesh.size} devices, as {a.mesh}, and is "
-                f"called in a context with {mesh.size} devices, which is not allowed."
+                f"{closed.jaxpr.debug_info.func_name} speaks of a mesh of {a.mesh.size} devices, {a.mesh}, but its "
+                f"arguments and the mesh in force are on {mesh.size}"
             )
     if mesh.size == 1 or mesh.is_multi_process or any(s.mesh.shape != mesh.shape or s.mesh != mesh for s in named):
         return None

@@ -193,8 +193,8 @@ bool check_not_deleted(const Array* a) {
     }
     if (text)
         PyErr_Format(PyExc_RuntimeError,
-                     "Array has been deleted with shape=%U. It was donated to a jitted function (donate_argnums), or "
-                     "its delete() was called.", text.get());
+                     "Array has been deleted: %U was donated to a jitted function (donate_argnums), or its delete() was "
+                     "called", text.get());
     return false;
 }
 

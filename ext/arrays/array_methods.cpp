@@ -43,7 +43,7 @@ PyObject* single_item(Array* a) {
 PyObject* scalar(PyObject* self) {
     Array* a = as_array(self);
     if (a->info->ndim != 0) {
-        PyErr_Format(PyExc_TypeError, "Only scalar arrays can be converted to Python scalars; got arr.ndim=%d",
+        PyErr_Format(PyExc_TypeError, "a Python number is made of an array without dimensions; this one has %d: index it, or call item()",
                      a->info->ndim);
         return nullptr;
     }
@@ -81,7 +81,7 @@ PyObject* to_index(PyObject* self) {
             if (PyLong_CheckExact(item.get())) return item.release();
         }
     }
-    PyErr_SetString(PyExc_TypeError, "Only integer scalar arrays can be converted to a scalar index.");
+    PyErr_SetString(PyExc_TypeError, "as an index of Python, only an integer array without dimensions can be used");
     return nullptr;
 }
 
@@ -94,9 +94,8 @@ int to_bool(PyObject* self) {
     PyErr_SetString(
         PyExc_ValueError,
         a->info->size == 0
-            ? "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not "
-              "empty."
-            : "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()");
+            ? "an empty array is neither true nor false, its truth value is ambiguous; x.size > 0 says if it has elements"
+            : "truth value of an array is ambiguous where it has several elements; x.any() or x.all() says which is meant");
     return -1;
 }
 
@@ -188,8 +187,7 @@ PyObject* to_numpy(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (alike && !must_copy) return Py_NewRef(view);
     if (copy != Py_None && !must_copy) {
         PyErr_Format(PyExc_ValueError,
-                     "Unable to avoid copy while creating an array as requested: dtype %R was asked for, "
-                     "but the array is %R.",
+                     "Unable to avoid copy: dtype %R was asked for with copy=False, but the array is %R",
                      descr, a->info->descr);
         return nullptr;
     }

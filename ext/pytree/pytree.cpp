@@ -16,8 +16,8 @@ int same_data(PyObject* a, PyObject* b) {
     int same = PyObject_RichCompareBool(a, b, Py_EQ);
     if (same < 0 && PyErr_ExceptionMatches(PyExc_Exception)) {
         raise_from(PyExc_ValueError,
-                   "Exception raised while checking equality of metadata fields of pytree nodes. Metadata (aux data) must "
-                   "be hashable and compare with a plain True or False; arrays cannot be metadata.");
+                   "pytree nodes: comparing their metadata failed. Whether two are equal has to be True or False, and each "
+                   "has a hash; arrays cannot be metadata.");
     }
     return same;
 }

@@ -49,7 +49,7 @@ int stops_at(PyObject* is_leaf, PyObject* path, PyObject* object) {
     if (!answer) return -1;
     if (answer.get() == Py_True) return 1;
     if (answer.get() == Py_False || answer.get() == Py_None) return 0;
-    PyErr_Format(PyExc_ValueError, "is_leaf predicate returned a non-boolean value %R; expected a boolean", answer.get());
+    PyErr_Format(PyExc_ValueError, "is_leaf returned %R, which is neither True nor False", answer.get());
     return -1;
 }
 
@@ -354,8 +354,8 @@ bool flatten_custom(const Registration* registration, PyObject* object, PyObject
     if (!pair) return false;
     if (!PyTuple_CheckExact(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2) {
         PyErr_Format(PyExc_ValueError,
-                     "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple, got %R "
-                     "(node type: %R)", pair.get(), registration->type);
+                     "pytree nodes: the flattening function returned %R for a %R; expected a tuple (children, aux_data)",
+                     pair.get(), registration->type);
         return false;
     }
     PyObject* iterable = PyTuple_GET_ITEM(pair.get(), 0);
@@ -365,8 +365,8 @@ bool flatten_custom(const Registration* registration, PyObject* object, PyObject
         if (PyErr_ExceptionMatches(PyExc_TypeError) && !Py_TYPE(iterable)->tp_iter && !PySequence_Check(iterable)) {
             PyErr_Clear();
             PyErr_Format(PyExc_ValueError,
-                         "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple "
-                         "where 'children' is iterable, got %R (node type: %R)", pair.get(), registration->type);
+                         "pytree nodes: the flattening function returned %R for a %R; its children, which are first, "
+                         "cannot be iterated over", pair.get(), registration->type);
         }
         return false;
     }
@@ -383,8 +383,7 @@ bool named_tuple_keys(PyObject* object, RefVector& keys) {
     if (!fields && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
     PyErr_Clear();
     if (!fields || PyTuple_GET_SIZE(fields.get()) != PyTuple_GET_SIZE(object)) {
-        PyErr_Format(PyExc_ValueError, "A namedtuple's _fields attribute should have the same size as the tuple; "
-                     "the type is %R, its _fields are %R, and the tuple has %zd elements",
+        PyErr_Format(PyExc_ValueError, "pytree nodes: %R is a named tuple with _fields %R, but one of %zd elements came",
                      Py_TYPE(object), names.get(), PyTuple_GET_SIZE(object));
         return false;
     }
@@ -400,8 +399,8 @@ bool open_with_keys(PyObject* object, const Registration* registration, Level& o
     Ref pair = Ref::steal(PyObject_CallOneArg(registration->with_keys, object));
     if (!pair) return false;
     if (!PyTuple_CheckExact(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2) {
-        PyErr_Format(PyExc_ValueError, "The to_iterable_with_keys function for a custom PyTree node should return a "
-                     "(key_leaf_pairs, aux_data) tuple, got %R (node type: %R)", pair.get(), registration->type);
+        PyErr_Format(PyExc_ValueError, "pytree nodes: the flattening function with keys returned %R for a %R; expected "
+                     "a tuple (pairs of keys and children, aux_data)", pair.get(), registration->type);
         return false;
     }
     Ref entries = Ref::steal(PySequence_Tuple(PyTuple_GET_ITEM(pair.get(), 0)));
@@ -409,9 +408,8 @@ bool open_with_keys(PyObject* object, const Registration* registration, Level& o
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(entries.get()); ++i) {
         PyObject* entry = PyTuple_GET_ITEM(entries.get(), i);
         if (!PyTuple_CheckExact(entry) || PyTuple_GET_SIZE(entry) != 2) {
-            PyErr_Format(PyExc_ValueError, "The to_iterable_with_keys function for a custom PyTree node should return a "
-                         "(key_leaf_pairs, aux_data) tuple where every pair is a (key, child) tuple; pair %zd is %R "
-                         "(node type: %R)", i, entry, registration->type);
+            PyErr_Format(PyExc_ValueError, "pytree nodes: the flattening function with keys gave %R as child %zd of a %R; "
+                         "expected a tuple (key, child)", entry, i, registration->type);
             return false;
         }
         out.keys.push(PyTuple_GET_ITEM(entry, 0));

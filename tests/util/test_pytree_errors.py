@@ -281,7 +281,7 @@ def test_arguments_of_wrong_types():
 
 @pytest.mark.parametrize("answer", ["yes", np.bool_(True), 1, 0])
 def test_is_leaf_must_return_a_bool(answer):
-    with pytest.raises(ValueError, match=r"is_leaf predicate returned a non-boolean value.*expected a boolean"):
+    with pytest.raises(ValueError, match="is_leaf returned .*, which is neither True nor False"):
         tree_leaves({"a": 1}, is_leaf=lambda x: answer)
 
 
@@ -310,21 +310,21 @@ def test_unsortable_keys():
 @pytest.mark.parametrize("result", [3, None, ((1,), 2, 3), ((1,),), [(1,), 2]])
 def test_flatten_must_return_a_pair(result):
     node = make(lambda node: result, keys=lambda node: result)
-    with pytest.raises(ValueError, match=r"to_iterable function .* return a \(children, aux_data\) tuple, got .*Node"):
+    with pytest.raises(ValueError, match=r"returned .* for a .*Node.*; expected a tuple \(children, aux_data\)"):
         tree_flatten(node)
-    with pytest.raises(ValueError, match=r"to_iterable_with_keys function .* \(key_leaf_pairs, aux_data\) tuple, got"):
+    with pytest.raises(ValueError, match=r"with keys returned .*; expected a tuple \(pairs of keys"):
         tree_flatten_with_path(node)
 
 
 @pytest.mark.parametrize("children", [3, None])
 def test_children_must_be_iterable(children):
-    with pytest.raises(ValueError, match=rf"where 'children' is iterable, got \({children}, None\)"):
+    with pytest.raises(ValueError, match=rf"returned \({children}, None\) for a .*cannot be iterated over"):
         tree_flatten(make(lambda node: (children, None)))
 
 
 @pytest.mark.parametrize("pairs", [(1, 2), (("k", 1, 3),), (["k", 1],)])
 def test_keys_must_come_in_pairs(pairs):
-    with pytest.raises(ValueError, match=r"every pair is a \(key, child\) tuple; pair 0 is"):
+    with pytest.raises(ValueError, match=r"as child 0 of a .*; expected a tuple \(key, child\)"):
         tree_flatten_with_path(make(lambda node: ((1, 2), None), keys=lambda node: (pairs, None)))
 
 
@@ -332,7 +332,7 @@ def test_keys_must_come_in_pairs(pairs):
 def test_fields_of_named_tuples_must_fit(fields):
     value = type("Fake", (tuple,), {"_fields": fields})((1, 2))
     assert tree_leaves(value) == [1, 2]
-    with pytest.raises(ValueError, match="_fields attribute should have the same size as the tuple"):
+    with pytest.raises(ValueError, match="is a named tuple with _fields"):
         tree_flatten_with_path(value)
 
 
@@ -347,7 +347,7 @@ def test_metadata_that_does_not_compare():
         lambda: one.flatten_up_to(Box(1, np.arange(3))),
         lambda: tree_map(max, Box(1, np.arange(3)), Box(1, np.arange(3))),
     ):
-        with pytest.raises(ValueError, match="metadata") as caught:
+        with pytest.raises(ValueError, match="comparing their metadata failed") as caught:
             compare()
         assert isinstance(caught.value.__cause__, ValueError)
     assert hash(tree_structure(Box(1, [1]))) == hash(tree_structure(Box(2, [1])))

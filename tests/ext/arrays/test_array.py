@@ -145,16 +145,16 @@ def test_scalar_conversions(array):
     assert operator.index(array(3, "int32")) == 3 and operator.index(array(200, "uint8")) == 200
     assert [10, 20, 30][array(1, "int64")] == 20
     for convert in (int, float, complex):
-        with pytest.raises(TypeError, match=r"Only scalar arrays can be converted to Python scalars; got arr\.ndim=1"):
+        with pytest.raises(TypeError, match="of an array without dimensions; this one has 1"):
             convert(array([1.0]))
     with pytest.raises(TypeError, match="not 'complex'"):
         float(array(1j, "complex64"))
     for bad in (array(1.0), array([1], "int32"), array(True, "bool")):
-        with pytest.raises(TypeError, match="Only integer scalar arrays can be converted to a scalar index"):
+        with pytest.raises(TypeError, match="only an integer array without dimensions"):
             operator.index(bad)
-    with pytest.raises(ValueError, match="more than one element is ambiguous"):
+    with pytest.raises(ValueError, match="ambiguous where it has several elements"):
         bool(array([1.0, 2.0]))
-    with pytest.raises(ValueError, match="empty array is ambiguous"):
+    with pytest.raises(ValueError, match="empty array is neither true nor false"):
         bool(array([]))
 
 
@@ -242,7 +242,7 @@ def test_delete(array):
     ):
         with pytest.raises(RuntimeError) as caught:
             use(x)
-        assert str(caught.value).startswith("Array has been deleted with shape=float32[2].")
+        assert str(caught.value).startswith("Array has been deleted: float32[2] was donated")
     assert view.tolist() == twin.tolist() == [1.0, 2.0]
 
 

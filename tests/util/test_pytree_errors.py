@@ -281,7 +281,7 @@ def test_arguments_of_wrong_types():
 
 @pytest.mark.parametrize("answer", ["yes", np.bool_(True), 1, 0])
 def test_is_leaf_must_return_a_bool(answer):
-    with pytest.raises(ValueError, match="is_leaf returned .*, which is neither True nor False"):
+    with pytest.raises(ValueError, match=r"is_leaf returned .*, which is neither True nor False"):
         tree_leaves({"a": 1}, is_leaf=lambda x: answer)
 
 

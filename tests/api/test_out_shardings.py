@@ -55,11 +55,11 @@ def test_out_sharding_is_honoured():
 @pytest.mark.parametrize("name", TAKERS)
 def test_out_sharding_is_checked(name):
     take = TAKERS[name]
-    with pytest.raises(ValueError, match="not under a mesh context"):
+    with pytest.raises(ValueError, match="no mesh is in force"):
         take(P("X"))
-    with pytest.raises(ValueError, match="of type Auto or Manual"):
+    with pytest.raises(ValueError, match="takes Explicit axes only"):
         take(CUT)
-    with pytest.raises(TypeError, match="only supports instances of `NamedSharding` or `PartitionSpec`"):
+    with pytest.raises(TypeError, match="'out_sharding' must be a NamedSharding"):
         take("X")
     with pytest.raises(ValueError, match="rank at least 3"):
         take(NamedSharding(EXPLICIT, P(None, None, "X")))

@@ -347,7 +347,7 @@ def test_static_arguments_that_are_equal_but_of_other_types_are_others():
 @pytest.mark.parametrize("groups", [[], [[0, 1]], [[0, 1], [1, 2]], [[0, 1], [2, 7]], [[0, 1, 2, 3, 4, 5]]])
 def test_groups_that_do_not_cover_an_axis(groups):
     for f in (lax.psum, lax.pmax, lax.pmean, lax.all_gather):
-        with pytest.raises(ValueError, match="must cover all indices exactly once"):
+        with pytest.raises(ValueError, match=r"must have each of 0.."):
             jax.pmap(lambda x, f=f: f(x, "i", axis_index_groups=groups), "i")(np.arange(4.0))
 
 

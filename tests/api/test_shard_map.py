@@ -497,10 +497,10 @@ def test_loops_carry_parts(loop, axis_type):
 def test_what_varies_and_what_lies_where_is_checked():
     """As JAX's: sums over axes of two states, axes of vmap in specs, cotangents of another state, other meshes."""
     both_axes = jax.shard_map(lambda x: lax.psum(x, ("a", "b")), mesh=GRID, in_specs=P("a"), out_specs=P())
-    with pytest.raises(ValueError, match="one of varying, unreduced, reduced or invarying"):
+    with pytest.raises(ValueError, match="varies only along"):
         both_axes(X)
     rows = jax.shard_map(lambda x: x, mesh=MESH, in_specs=P("i"), out_specs=P("i"))
-    with pytest.raises(ValueError, match="spmd_axis_name cannot appear in shard_map in_specs"):
+    with pytest.raises(ValueError, match=r"spmd_axis_name .* is used already"):
         jax.vmap(rows, spmd_axis_name="i")(X[:4, :4])
     apart = jax.shard_map(lambda x: 2 * x, mesh=MESH, in_specs=P(), out_specs=P())
     for count in (3, 5):
@@ -526,7 +526,7 @@ def test_partly_manual_results_say_nothing_open():
 
 def test_axes_that_are_manual_already_are_refused():
     mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(AxisType.Auto,) * 2)
-    with jax.set_mesh(mesh), pytest.raises(ValueError, match="can only refer to Auto axes"):
+    with jax.set_mesh(mesh), pytest.raises(ValueError, match="for Auto axes alone"):
         cut = lambda x: lax.with_sharding_constraint(x, P("a", "b"))
         jax.shard_map(cut, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})(X)
     with pytest.raises(NameError, match=r"unbound axis name: c\. The axes in force are \['i'\]"):
@@ -679,5 +679,5 @@ def test_what_types_cannot_say_is_not_reduced():
         lambda x: lax.all_gather(x, "i", tiled=True, to="reduced"),
         mesh=MESH, in_specs=P("i"), out_specs=P(), check_vma=False,
     )  # fmt: skip
-    with pytest.raises(ValueError, match="only accepts inputs that are varying"):
+    with pytest.raises(ValueError, match="along which values vary by their types"):
         gather(jnp.arange(4.0))

@@ -374,7 +374,7 @@ def test_constraints():
     assert rows(jnp.ones((2, 8))).sharding == on("X", "Y", mesh=GRID)
     mapped = jax.jit(jax.vmap(lambda x: lax.with_sharding_constraint(x, on("Y", mesh=GRID)), in_axes=1, out_axes=1))
     assert mapped(jax.device_put(jnp.ones((8, 2)), on(None, "X", mesh=GRID))).sharding == on("Y", "X", mesh=GRID)
-    with pytest.raises(ValueError, match=r"spmd_axis_name \('Y',\) cannot appear"):
+    with pytest.raises(ValueError, match=r"spmd_axis_name \('Y',\) is used already"):
         jax.vmap(lambda x: lax.with_sharding_constraint(x, on("Y", mesh=GRID)), spmd_axis_name="Y")(jnp.ones((2, 8)))
     with pytest.warns(DeprecationWarning, match="`with mesh:` context manager"), MESH:
         assert lax.with_sharding_constraint(X, P("X")).sharding == CUT and not (X + 1).committed
@@ -426,10 +426,10 @@ def test_constraints_over_a_mesh_without_devices():
     with jax.set_mesh(mesh):
         assert lax.with_sharding_constraint(jnp.ones((2, 2)), there).sharding.spec == P("x", "y")
         assert lax.with_sharding_constraint(np.ones((2, 2)), there).sharding.mesh == mesh
-    with pytest.raises(TypeError, match=r"must be a `NamedSharding`.*AbstractMesh"):
+    with pytest.raises(TypeError, match=r"AbstractMesh takes its devices from the array"):
         lax.with_sharding_constraint(jnp.ones((2, 4)), there)
     other = NamedSharding(AbstractMesh((1, 1), ("a", "b")), P("a"))
-    with pytest.raises(ValueError, match=r"Mesh shape of the input .* does not match"):
+    with pytest.raises(ValueError, match=r"lies on a mesh of .* but the AbstractMesh of"):
         lax.with_sharding_constraint(x, other)
     out = jax.jit(lambda x: lax.with_sharding_constraint(x, other))(x)
     assert out.sharding.is_fully_replicated and out.tolist() == x.tolist()

@@ -46,7 +46,7 @@ MISTAKES = [
     (lambda: lax.sin(1.0, accuracy="x"), NotImplementedError, "Accuracy x not supported"),
     (lambda: lax.exp(1.0, accuracy=3), NotImplementedError, "Accuracy 3 not supported"),
     (lambda: lax.cond(True, inc, inc, 1.0, linear=(False,)), TypeError, "unexpected keyword"),
-    (lambda: gathered("zz"), ValueError, "`to` value"),
+    (lambda: gathered("zz"), ValueError, "all_gather: argument 'to' must be"),
     (lambda: lax.pcast(X, "zz", to="varying"), ValueError, "zz.*no axis is in force"),
     (lambda: jax.new_ref(X, memory_space="zz"), NotImplementedError, "one memory space"),
     (lambda: jax.new_ref(X, kind="zz"), NotImplementedError, "'kind' must be None"),

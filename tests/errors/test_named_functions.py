@@ -38,7 +38,7 @@ NAMED = {
         "vectors of one length",
         "x=float32[]",
     ),
-    "conv": (lambda: lax.conv(T, V, (1, 1), "SAME"), TypeError, "ndim to be equal", "rhs=float32[3]"),
+    "conv": (lambda: lax.conv(T, V, (1, 1), "SAME"), TypeError, "must be of one rank", "rhs=float32[3]"),
     "where": (lambda: jnp.nanmean(V, where=np.ones((2, 5), bool)), ValueError, "Cannot broadcast", "where=bool[2, 5])"),
     "initializer": (
         lambda: nn.initializers.glorot_normal()(random.key(0), [1]),
@@ -49,7 +49,7 @@ NAMED = {
     "constant": (
         lambda: nn.initializers.constant(1.0)(random.key(0), (2,), out_sharding="a"),
         TypeError,
-        "only supports instances",
+        "a NamedSharding or a PartitionSpec",
         "constant: argument 'out_sharding' must be",
     ),
     "accuracy": (lambda: lax.cos(V, accuracy=[1]), NotImplementedError, "not supported", "cos: argument 'accuracy'"),

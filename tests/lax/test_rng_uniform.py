@@ -36,7 +36,7 @@ def test_mean():
 @pytest.mark.parametrize(
     "error, text, call",
     [
-        (ValueError, "identical dtypes, got int32 and float32", lambda: lax.rng_uniform(0, 1.0, (3,))),
+        (ValueError, "one dtype, got int32 and float32", lambda: lax.rng_uniform(0, 1.0, (3,))),
         (ValueError, "must be scalars", lambda: lax.rng_uniform(jnp.zeros(2), 1.0, (3,))),
         (ValueError, "negative", lambda: lax.rng_uniform(0.0, 1.0, (-3,))),
         (TypeError, "real numbers", lambda: lax.rng_uniform(1j, 1j, (3,))),

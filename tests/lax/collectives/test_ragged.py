@@ -52,7 +52,7 @@ def test_several_parts_for_each():
     "at, value, text",
     [
         (2, jnp.zeros((N, N)), "input_offsets must be integer type"),
-        (3, np.zeros((N, N, 1), int), "send_sizes must be rank 1"),
+        (3, np.zeros((N, N, 1), int), "send_sizes must be a vector"),
         (4, np.zeros((N, 3), int), "output_offsets has 3 entries, for 4 devices"),
         (1, jnp.zeros((N, 10, 3)), "rows of one shape"),
     ],

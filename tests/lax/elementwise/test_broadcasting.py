@@ -97,5 +97,5 @@ def test_scalars_meet_a_mapped_condition_of_any_shape():
         lambda: jax.vmap(lambda w, c: jax.lax.select(w, c, c))(which, np.ones(3)),
         lambda: jax.vmap(jax.jit(choose))(which),
     ):
-        with pytest.raises(TypeError, match="same shape as cases"):
+        with pytest.raises(TypeError, match="does not choose among cases"):
             refused()

@@ -107,5 +107,5 @@ def test_shapes_that_do_not_fit_are_type_errors():
     one = np.ones(2, np.float32)
     with pytest.raises(TypeError, match="b of shape"):
         tridiagonal_solve(one, one, one, np.ones((3, 1), np.float32))
-    with pytest.raises(TypeError, match="the same shape"):
+    with pytest.raises(TypeError, match="must be of one shape"):
         tridiagonal_solve(one, np.ones(3, np.float32), one, np.ones((3, 1), np.float32))

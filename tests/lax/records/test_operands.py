@@ -67,7 +67,7 @@ def test_primitives_take_axes_of_size_1(name):
                 np.testing.assert_allclose(x, y, rtol=1e-6)
     with pytest.raises(TypeError, match="incompatible shapes"):
         p.bind(np.ones(2, np.float32), X)
-    with pytest.raises(TypeError, match="same number of dimensions"):
+    with pytest.raises(TypeError, match="must be of one rank"):
         p.bind(X, np.ones((3, 1), np.float32))
 
 
@@ -77,10 +77,10 @@ def test_primitives_take_axes_of_size_1(name):
         (
             lambda: lax.add(X, 1),
             TypeError,
-            "lax.add requires arguments to have the same dtypes, got float32, int32. .Tip: jnp.add",
+            "lax.add requires arguments of one dtype, got float32, int32; jnp.add",
         ),
-        (lambda: lax.add(X, I), TypeError, "same dtypes, got float32, int32"),
-        (lambda: lax.add(X, np.ones((2, 3), np.float32)), TypeError, "same number of dimensions"),
+        (lambda: lax.add(X, I), TypeError, "of one dtype, got float32, int32"),
+        (lambda: lax.add(X, np.ones((2, 3), np.float32)), TypeError, "must be of one rank"),
         (
             lambda: lax.add(X, np.ones(4, np.float32)),
             TypeError,
@@ -89,26 +89,26 @@ def test_primitives_take_axes_of_size_1(name):
         (
             lambda: lax.add(X, [1, 2, 3]),
             TypeError,
-            "Error interpreting argument to add as a JAX value.*<class 'list'>.*position 1",
+            "Error interpreting argument to add at position 1: <class 'list'>",
         ),
         (
             lambda: lax.sin(I),
             TypeError,
-            "sin does not accept dtype int32. Accepted dtypes are subtypes of floating, complexfloating.",
+            "sin does not accept dtype int32; accepted are floating, complexfloating",
         ),
         (lambda: lax.neg(np.array(True)), TypeError, "neg does not accept dtype bool"),
         (
             lambda: lax.select(np.array([True, False]), X, X),
             TypeError,
-            "must be scalar or have the same shape as cases",
+            "`which` of shape .2,. does not choose",
         ),
         (lambda: lax.clamp(X[:2], X, X), TypeError, "clamp requires min.shape == operand.shape"),
         (lambda: lax.pow(I, X), TypeError, "pow does not accept dtype int32 at position 0"),
-        (lambda: lax.integer_pow(I, -1), TypeError, "Integers cannot be raised to negative powers"),
+        (lambda: lax.integer_pow(I, -1), TypeError, "int32 cannot hold negative powers, got y=-1"),
         (lambda: lax.reshape(X, (2, 2)), ValueError, "reshape: total size must be unchanged: shape"),
         (lambda: lax.reshape(X, (3, -1)), TypeError, "must have nonnegative sizes"),
         (lambda: lax.transpose(X, (1,)), TypeError, "isn't a permutation"),
-        (lambda: lax.concatenate([X, I], 0), TypeError, "lax.concatenate requires arguments to have the same dtypes"),
+        (lambda: lax.concatenate([X, I], 0), TypeError, "lax.concatenate requires arguments of one dtype"),
         (lambda: lax.concatenate([], 0), ValueError, "expected at least one array"),
         (lambda: lax.squeeze(X, (0,)), ValueError, "only axes of size 1"),
         (
@@ -124,13 +124,17 @@ def test_primitives_take_axes_of_size_1(name):
         (
             lambda: lax.dot(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)),
             ValueError,
-            "dimension_numbers must be specified",
+            "without dimension_numbers",
         ),
         (lambda: lax.split(X, (1, 1)), ValueError, "'sizes' adds up to 2, but axis 0"),
-        (lambda: lax.top_k(X, 4), ValueError, "no larger than size along axis"),
-        (lambda: lax.bitcast_convert_type(X, np.complex64), ValueError, "to complex64 of size"),
-        (lambda: lax.bitcast_convert_type(X > 0, np.int8), TypeError, "does not support bool or complex values"),
-        (lambda: lax.bitcast_convert_type(np.ones(3, np.int8), np.int32), ValueError, "of size 8 bits to int32"),
+        (lambda: lax.top_k(X, 4), ValueError, "k=4 is more than axis 0"),
+        (lambda: lax.bitcast_convert_type(X, np.complex64), ValueError, "complex64 has 64 bits"),
+        (lambda: lax.bitcast_convert_type(X > 0, np.int8), TypeError, "bool and complex keep their dtype"),
+        (
+            lambda: lax.bitcast_convert_type(np.ones(3, np.int8), np.int32),
+            ValueError,
+            r"int32 has 32 bits.*int8 only 8 bits",
+        ),
     ],
 )
 def test_errors(call, error, message):

@@ -77,7 +77,7 @@ def test_reduce_by_any_computation_has_a_derivative():
 
 
 def test_reduce_errors():
-    with pytest.raises(ValueError, match="same tree structure"):
+    with pytest.raises(ValueError, match=r"pytree .* but init_value"):
         lax.reduce((f32(2),), 0.0, lax.add, (0,))
     with pytest.raises(TypeError, match="must map"):
         lax.reduce(f32(2), 0.0, lambda a, b: lax.gt(a, b), (0,))
@@ -85,7 +85,7 @@ def test_reduce_errors():
         lax.reduce_sum(f32(2), (1,))
     with pytest.raises(ValueError, match="duplicate value in 'axes'"):
         lax.reduce_max(f32(2, 2), (0, 0))
-    with pytest.raises(TypeError, match="logical reduction requires operand dtype bool or int"):
+    with pytest.raises(TypeError, match="must be of booleans or integers"):
         lax.reduce_and(f32(2), (0,))
 
 
@@ -210,7 +210,7 @@ def test_patches_are_moved_not_multiplied(window):
         (
             lambda: lax.conv(f32(1, 2, 4), f32(1, 3, 2), (1,), "SAME"),
             ValueError,
-            "must equal the rhs input feature dimension",
+            "lhs has 2 features, .* of rhs take 3",
         ),
         (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2), (1,), "SOME"), RuntimeError, "Unrecognized padding type"),
         (
@@ -218,9 +218,9 @@ def test_patches_are_moved_not_multiplied(window):
                 f32(1, 2, 4), f32(1, 2, 2), (1,), "SAME", dimension_numbers=("NCC", "OIH", "NCH")
             ),
             TypeError,
-            "exactly once",
+            "must have one 'N' and one 'C'",
         ),
-        (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2, 2), (1,), "SAME"), TypeError, "ndim to be equal"),
+        (lambda: lax.conv(f32(1, 2, 4), f32(1, 2, 2, 2), (1,), "SAME"), TypeError, "must be of one rank"),
     ],
 )
 def test_convolution_errors(call, error, message):

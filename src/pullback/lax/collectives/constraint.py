@@ -22,16 +22,16 @@ def _sharding_leaf(sharding: Any, what: str, argument: str) -> Any:
         return on_current_mesh(
             sharding,
             RuntimeError(
-                f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {argument}. You "
-                "can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
-                f"{argument} and then the mesh context manager is not required."
+                f"{what} requires a non-empty mesh for {sharding} in {argument}: enter one by `jax.set_mesh(mesh)`, or "
+                "say which by `NamedSharding(mesh, spec)`"
             ),
             entered=what == "with_sharding_constraint",
         )
     if isinstance(sharding, Sharding):
         return sharding
     raise TypeError(
-        f"{argument} leaf specifications are expected to be PartitionSpec instances or None, but got {sharding}"
+        f"{argument} leaf specifications: {sharding!r} is of type {type(sharding).__name__}, accepted are a Sharding "
+        "and a PartitionSpec"
     )
 
 
@@ -57,8 +57,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             sharding = PartitionSpec()
         if sharding is None:
             raise ValueError(
-                f"One of {name} arguments got sharding None which is not allowed. Please only pass "
-                "`jax.sharding.Sharding` instances."
+                f"{name} got sharding None, which is no place for {value.aval.short()}; pass a `Sharding`"
+                " or, with a mesh in force, a PartitionSpec"
             )
         sharding = _sharding_leaf(sharding, name, "shardings")
         asserts = mesh is not None and bool(mesh.axis_names) and mesh.are_all_axes_explicit
@@ -101,8 +101,8 @@ def _check_explicit_axes(sharding: Sharding) -> None:
     others = (AxisType.Explicit, AxisType.Manual)
     if any(types.get(axis) in others for part in sharding.spec for axis in names_of(part)):
         raise ValueError(
-            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got "
-            f"spec={sharding.spec} and mesh={sharding.mesh}; use `jax.sharding.reshard` for explicit axes"
+            f"with_sharding_constraint is for Auto axes alone, but {sharding.spec} names others of {sharding.mesh}; "
+            "`jax.sharding.reshard` is for Explicit ones"
         )
 
 
@@ -116,9 +116,8 @@ def _check_type(x: Any, sharding: Sharding) -> None:
     have += [()] * (x.ndim - len(have))
     if have != [names_of(p) for p in said] + [()] * (len(have) - len(said)):
         raise AssertionError(
-            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
-            f"sharding: {spec} did not match the sharding provided: {said}. Please use `jax.sharding.reshard` to shard "
-            "your input to the sharding you want."
+            "`with_sharding_constraint` acts as an assert on a mesh of Explicit axes, and moves nothing: the array "
+            f"lies by {spec}, the constraint says {said}. `jax.sharding.reshard` moves it."
         )
 
 
@@ -134,13 +133,13 @@ def _with_devices(x: Any, sharding: Sharding) -> Sharding:
         have = NamedSharding(mesh, PartitionSpec())  # not committed: it may lie on the mesh in force
     if not isinstance(have, NamedSharding):
         raise TypeError(
-            "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
-            f"the `with_sharding_constraint` call. Got sharding type {type(have)} for shape {x.aval.short()}"
+            "with_sharding_constraint: a sharding over an AbstractMesh takes its devices from the array, but the "
+            f"sharding of {x.aval.short()} has no mesh: it is a {type(have).__name__}"
         )
     if have.mesh.shape_tuple != sharding.mesh.shape_tuple:
         raise ValueError(
-            f"Mesh shape of the input {have.mesh.shape_tuple} does not match the mesh shape of the target sharding "
-            f"{sharding.mesh.shape_tuple} for shape {x.aval.short()}"
+            f"with_sharding_constraint: {x.aval.short()} lies on a mesh of {have.mesh.shape_tuple}, but the"
+            f" AbstractMesh of the sharding has {sharding.mesh.shape_tuple}"
         )
     return NamedSharding(have.mesh, sharding.spec, sharding.memory_kind)
 

@@ -305,7 +305,7 @@ def _batch(axis: Any, args: Sequence[Any], dims: Sequence[int | None], **params:
     used = {name for spec in specs for name in all_names_of(spec)}
     spmd = axis.spmd if isinstance(axis.spmd, tuple) else () if axis.spmd is None else (axis.spmd,)
     if taken := [n for n in spmd if n in used]:
-        raise ValueError(f"vmap spmd_axis_name cannot appear in shard_map in_specs, but {taken[0]!r} is in {specs}")
+        raise ValueError(f"shard_map under vmap: spmd_axis_name {taken[0]!r} is used already by the specs {specs}")
     cut = spmd if axis.placing is None else names_of(axis.placing.spec[0])  # explicit axes cut the mapped one
     along = tuple(n for n in cut if n in params["newly_manual_axes"] and n not in used)
     if unknown := [n for n in spmd if n not in mesh.axis_names]:

@@ -176,13 +176,13 @@ def _scatter_shape(aval, *, scatter_dimension, axis_size, tiled, axis_index_grou
     if tiled:
         if aval.shape[k] % axis_size:
             raise ValueError(
-                f"tiled reduce_scatter operand scatter dimension size {aval.shape[k]} must be divisible by "
-                f"shard_count {axis_size}"
+                f"psum_scatter: dimension {k} has {aval.shape[k]} elements, which do not divide into {axis_size} parts"
             )
         return (*aval.shape[:k], aval.shape[k] // axis_size, *aval.shape[k + 1 :])
     if aval.shape[k] != axis_size:
         raise ValueError(
-            f"reduce_scatter operand scatter dimension size {aval.shape[k]} must match shard count {axis_size}"
+            f"psum_scatter: dimension {k} has {aval.shape[k]} elements for {axis_size} places, but without tiled=True "
+            "each place takes one"
         )
     return (*aval.shape[:k], *aval.shape[k + 1 :])
 
@@ -216,10 +216,7 @@ def all_gather(
     unknown axis.
     """
     if to not in ("varying", "invarying", "reduced"):
-        raise ValueError(
-            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'varying', 'invarying', "
-            f"'reduced'}}; got {to!r}"
-        )
+        raise ValueError(f"all_gather: argument 'to' must be 'varying', 'invarying' or 'reduced', got {to!r}")
     groups = as_groups(axis_index_groups)
     size = axis_size(axis_name) if groups is None else len(groups[0])
 
@@ -242,7 +239,7 @@ def _the_same(xs: Any, axes: tuple[Any, ...], to: str) -> Any:
     checked = tuple(axis for axis in axes if axis in checked_axes())
     if to == "reduced" and len(checked) < len(axes):
         raise ValueError(
-            "all_gather_reduced only accepts inputs that are varying: to='reduced' is for axes of a shard_map with "
+            "all_gather: to='reduced' is for axes along which values vary by their types, those of a shard_map with "
             f"check_vma=True, got {axes}"
         )
     cast = {"axes": checked, "source": "varying", "to": to}
@@ -369,17 +366,16 @@ def _exchange_shape(aval, *, split_axis, concat_axis, tiled, axis_size, axis_ind
     if tiled:
         if shape[split_axis] % axis_size:
             raise ValueError(
-                f"The size of all_to_all split_axis ({shape[split_axis]}) has to be divisible by the size of the named "
-                f"axis ({axis_size})"
+                f"all_to_all: axis {split_axis} (split_axis) has {shape[split_axis]} elements, which do not divide "
+                f"into {axis_size} parts"
             )
         shape[split_axis] //= axis_size
         shape[concat_axis] *= axis_size
         return tuple(shape)
     if shape[split_axis] != axis_size:
         raise ValueError(
-            f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are "
-            f"{axis_size} and "
-            f"{shape[split_axis]} respectively."
+            f"all_to_all: the size of the mapped axis is {axis_size}, but axis {split_axis} (split_axis) has "
+            f"{shape[split_axis]} elements; tiled=True takes a multiple"
         )
     del shape[split_axis]
     return (*shape[:concat_axis], axis_size, *shape[concat_axis:])

@@ -94,9 +94,7 @@ def _vector(name: str, x: Any, size: int) -> Any:
     if not dtypes.issubdtype(x.dtype, np.integer):
         raise ValueError(f"ragged_all_to_all {name} must be integer type, got {x.dtype}")
     if x.ndim != 1 or not x.shape[0]:
-        raise ValueError(
-            f"ragged_all_to_all {name} must be rank 1 with positive dimension size, but got shape {tuple(x.shape)}"
-        )
+        raise ValueError(f"ragged_all_to_all: {name} must be a vector that is not empty, got shape {tuple(x.shape)}")
     if x.shape[0] % size:
         raise ValueError(f"ragged_all_to_all: {name} has {x.shape[0]} entries, for {size} devices")
     return lax.convert_element_type(x, np.int32)

@@ -138,8 +138,7 @@ def _mapped_sharding(axis: Any, sharding: Any, dim: int, ndim: int, unsaid: Any,
             spmd = tuple(names_of(axis.placing.spec[0]))
         elif used & set(spmd):
             raise ValueError(
-                f"vmap spmd_axis_name {spmd} cannot appear in with_sharding_constraint spec, but got spec "
-                f"{sharding.spec}"
+                f"with_sharding_constraint under vmap: spmd_axis_name {spmd} is used already by {sharding.spec}"
             )
         parts = [*sharding.spec, *[None] * ((dim if spmd else ndim - 1) - len(sharding.spec))]
         parts.insert(dim, (spmd[0] if len(spmd) == 1 else spmd) if spmd else unsaid)
@@ -375,29 +374,29 @@ def named_out_sharding(name: str, out_sharding: Any) -> NamedSharding:
         named = on_current_mesh(
             out_sharding,
             ValueError(
-                "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding "
-                f"instance or enter into a mesh context via `jax.set_mesh`. Got {out_sharding}"
+                f"{name}: no mesh is in force for out_sharding={out_sharding}; enter one by `jax.set_mesh(mesh)`, or "
+                "say which by `NamedSharding(mesh, spec)`"
             ),
         )
     elif isinstance(out_sharding, NamedSharding):
         named = out_sharding
     else:
         raise TypeError(
-            f"`out_sharding` argument of {name} only supports instances of `NamedSharding` or `PartitionSpec`. Got "
-            f"{out_sharding} of type: {class_shown(type(out_sharding))}"
+            f"{name}: argument 'out_sharding' must be a NamedSharding or a PartitionSpec, got {out_sharding} of type "
+            f"{class_shown(type(out_sharding))}"
         )
     types = dict(zip(named.mesh.axis_names, named.mesh.axis_types, strict=True))
     for part in named.spec:
         if part is PartitionSpec.UNCONSTRAINED and AxisType.Auto not in named.mesh.axis_types:
             raise ValueError(
-                f"{named.spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh "
-                f"axis_types: {named.mesh.axis_types}"
+                f"{name}: `P.UNCONSTRAINED` in {named.spec} leaves a dimension to Auto axes, of which the mesh has "
+                f"none: {named.mesh.axis_types}"
             )
         for axis in names_of(part):
             if types[axis] is not AxisType.Explicit:
                 raise ValueError(
-                    f"PartitionSpec passed to {name} cannot contain axis names that are of type Auto or Manual. Got "
-                    f"PartitionSpec: {named.spec} with axis name: {axis} of type: AxisType.{types[axis].name}"
+                    f"{name}: out_sharding takes Explicit axes only, but {axis!r} of {named.spec} is of type "
+                    f"AxisType.{types[axis].name}"
                 )
     return named
 

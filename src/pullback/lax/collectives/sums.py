@@ -85,7 +85,7 @@ def check_groups(groups: Any, size: int, even: bool = True) -> None:
     if (even and len({len(g) for g in groups}) != 1) or sorted(i for g in groups for i in g) != list(range(size)):
         sizes = ", in groups of one size" if even else ""
         raise ValueError(
-            f"axis_index_groups must cover all indices exactly once{sizes}, got {groups} for an axis of size {size}"
+            f"axis_index_groups must have each of 0..{size - 1}, the places of the axis, once{sizes}, got {groups}"
         )
 
 
@@ -198,7 +198,7 @@ pmin_p = _reducing(
 def _reduce(p: Primitive, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
     axes, groups = names_of(axis_name), as_groups(axis_index_groups)
     if groups is not None and any(isinstance(a, int) for a in axes):
-        raise ValueError(f"axis_index_groups only supported for sums over just named axes, got {axes}")
+        raise ValueError(f"{p.name}: axis_index_groups is for named axes alone, got {axes}")
     leaves, treedef = pytree.tree_flatten(x)
     leaves = as_arrays(p.name, *leaves)
     leaves = [
@@ -246,14 +246,10 @@ def _check_states(leaves: list[Any], axes: tuple[Any, ...]) -> None:
         aval = type_of_operand(leaf)
         found = vma_of(aval) | state_of(aval)[0]
         if state_of(aval)[1].intersection(axes):
-            raise ValueError(
-                "jax.lax.psum cannot accept axes over which the input is reduced already. Got input type: "
-                f"{leaf.aval}, axes: {axes}"
-            )
+            raise ValueError(f"psum: {leaf.aval} is a sum already, over some of the axes {axes} at least")
         if 0 < len(found.intersection(axes)) < len(set(axes)):
             raise ValueError(
-                "jax.lax.psum can only accept axis_name which corresponds to one of varying, unreduced, reduced or "
-                f"invarying state of the input. Got input type: {leaf.aval}, axes: {axes}, of which it varies along "
+                f"psum: of the axes {axes}, {leaf.aval} varies only along "
                 f"{sorted(map(str, found.intersection(axes)))}; sum over each kind by itself, or use lax.pcast first"
             )
 

@@ -318,13 +318,13 @@ def _bitcast_shape(aval, *, new_dtype, widths=None):
     last = aval.shape[-1] if aval.shape else 1
     if old < new and (not aval.shape or last * old != new):
         raise ValueError(
-            f"Attempting to convert array of shape {aval.shape} from {aval.dtype} of size {old} bits to {new_dtype} of "
-            f"size {new}, bits but {last} * {old} != {new}"
+            f"bitcast_convert_type: {new_dtype} has {new} bits, to be made of the last dimension, but the operand has "
+            f"shape {aval.shape} and {aval.dtype} only {old} bits each"
         )
     if aval.dtype != new_dtype and {"b", "c"} & {dtypes.kind_of(aval.dtype), dtypes.kind_of(new_dtype)}:
         raise TypeError(
-            "lax.bitcast_convert_type does not support bool or complex values unless the operand and destination types "
-            f"match. Got operand dtype={aval.dtype}, new_dtype={new_dtype}. The method .view() of arrays does."
+            f"bitcast_convert_type: bool and complex keep their dtype, got {aval.dtype} and new_dtype={new_dtype}; the "
+            "method .view() of arrays changes it"
         )
     if old == new:
         return ShapedArray(aval.shape, new_dtype)

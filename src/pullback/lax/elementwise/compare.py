@@ -120,8 +120,8 @@ def _select_shape(which, *cases):
         if aval.shape and aval.shape != shape:
             if shape:
                 raise TypeError(
-                    "select `which` must be scalar or have the same shape as cases, got `which` shape "
-                    f"{which.shape} but case shapes {[c.shape for c in cases]}."
+                    f"select: `which` of shape {which.shape} does not choose among cases of shapes "
+                    f"{[c.shape for c in cases]}; it must be a scalar, or of the one shape of all cases"
                 )
             shape = aval.shape
     return ShapedArray(shape, cases[0].dtype, all(c.weak_type for c in cases))
@@ -213,8 +213,8 @@ def select_n(which: Any, *cases: Any) -> Any:
             raise TypeError(f"select cases must have the same shapes, got [{', '.join(str(c.shape) for c in arrays)}].")
     if which.shape and which.shape != shape and not _meets_scalars(which, arrays):
         raise TypeError(
-            f"select `which` must be scalar or have the same shape as cases, got `which` shape {which.shape} but case "
-            f"shape {shape}."
+            f"select: `which` of shape {which.shape} does not choose among cases of shape {shape}; it must be a scalar,"
+            " or of that shape"
         )
     return select_n_p.bind(which, *arrays)
 

@@ -24,10 +24,7 @@ def _part_dtype(dtype, **params):
 
 def _complex_dtype(dtype, **params):
     if dtype not in _COMPLEX:
-        raise TypeError(
-            f"complex does not accept dtype {dtype.name} at position 0. Accepted dtypes at position 0 are subtypes of "
-            "float32, float64."
-        )
+        raise TypeError(f"complex does not accept dtype {dtype.name} at position 0; accepted are float32 and float64")
     return _COMPLEX[dtype]
 
 
@@ -136,8 +133,7 @@ def complex(x: Any, y: Any) -> Any:
     for i, operand in enumerate((x, y)):
         if operand.dtype not in _COMPLEX:
             raise TypeError(
-                f"complex does not accept dtype {operand.dtype} at position {i}. Accepted dtypes at position {i} are "
-                "subtypes of float32, float64."
+                f"complex does not accept dtype {operand.dtype} at position {i}; accepted are float32 and float64"
             )
     return complex_p.bind(*broadcast_operands("complex", x, y))
 

@@ -121,7 +121,7 @@ def _integer_pow_jvp(x_dot, out, x, y):
 
 def _integer_pow_check(dtype, y, **params):
     if y < 0 and dtypes.kind_of(dtype) in "iu":
-        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({dtype}, {y})")
+        raise TypeError(f"integer_pow: {dtype} cannot hold negative powers, got y={y}")
     return dtype
 
 
@@ -204,9 +204,8 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     check_kind("pow", base, INEXACT, 0)
     if dtypes.kind_of(exponent) not in "iu" and exponent != base:
         raise TypeError(
-            "the first argument to pow must have an inexact dtype (float or complex), and the second argument must "
-            "have an inexact or integer dtype, and two inexact dtypes must match, but got "
-            f"{dtype_name(base)} and {dtype_name(exponent)} respectively."
+            f"pow: a base of {dtype_name(base)} takes an exponent of the same dtype or of integers, got "
+            f"{dtype_name(exponent)}"
         )
     return pow_p.bind(x, y)
 

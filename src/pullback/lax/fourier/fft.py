@@ -36,8 +36,7 @@ def _fft_shape(aval, *, fft_type, fft_lengths):
         return aval
     if aval.ndim < k:
         raise ValueError(
-            f"FFT input shape {aval.shape} must have at least as many input dimensions as fft_lengths "
-            f"{tuple(fft_lengths)}."
+            f"fft: fft_lengths {tuple(fft_lengths)} name {k} dimensions, but the operand has shape {aval.shape}"
         )
     kind = dtypes.kind_of(aval.dtype)
     real = {"complex64": "float32", "complex128": "float64"}
@@ -46,7 +45,7 @@ def _fft_shape(aval, *, fft_type, fft_lengths):
             raise TypeError(f"RFFT input must be float32 or float64, got {aval.dtype.name}")
         if aval.shape[-k:] != tuple(fft_lengths):
             raise ValueError(
-                f"RFFT input shape {aval.shape} minor dimensions must be equal to fft_lengths {tuple(fft_lengths)}"
+                f"fft: with RFFT, the operand's shape must end in fft_lengths {tuple(fft_lengths)}, got {aval.shape}"
             )
         return ShapedArray(
             (*aval.shape[:-1], fft_lengths[-1] // 2 + 1),
@@ -58,15 +57,14 @@ def _fft_shape(aval, *, fft_type, fft_lengths):
         half = fft_lengths[-1] // 2 + 1
         if aval.shape[-k:-1] != tuple(fft_lengths[:-1]) or aval.shape[-1] != half:
             raise ValueError(
-                f"IRFFT input shape {aval.shape} minor dimensions must be equal to all of fft_lengths except the "
-                f"last, and to "
-                f"fft_lengths[-1] // 2 + 1 = {half}; got fft_lengths {tuple(fft_lengths)}"
+                f"fft: with IRFFT and fft_lengths {tuple(fft_lengths)}, the shape of the operand must end in "
+                f"{(*fft_lengths[:-1], half)}, got {aval.shape}"
             )
         return ShapedArray((*aval.shape[:-1], fft_lengths[-1]), np.dtype(real[aval.dtype.name]))
     if aval.shape[-k:] != tuple(fft_lengths):
         raise ValueError(
-            f"{FftType(fft_type).name} input shape {aval.shape} minor dimensions must be equal to fft_lengths "
-            f"{tuple(fft_lengths)}"
+            f"fft: with {FftType(fft_type).name}, the shape of the operand must end in fft_lengths "
+            f"{tuple(fft_lengths)}, got {aval.shape}"
         )
     return aval
 

@@ -157,9 +157,9 @@ def _draw(a: np.ndarray, b: np.ndarray, *, shape: tuple[int, ...]) -> np.ndarray
 
 def _drawn_aval(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
     if a.dtype != b.dtype:
-        raise ValueError(f"Arguments to rng_uniform must have identical dtypes, got {a.dtype} and {b.dtype}.")
+        raise ValueError(f"rng_uniform: 'a' and 'b' must be of one dtype, got {a.dtype} and {b.dtype}")
     if a.shape or b.shape:
-        raise ValueError(f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}.")
+        raise ValueError(f"rng_uniform: 'a' and 'b' must be scalars, got shapes {a.shape} and {b.shape}")
     if dtypes.kind_of(a.dtype) not in "iuf":
         raise TypeError(f"rng_uniform: arguments must be real numbers, got {a.dtype}")
     return ShapedArray(shape, a.dtype, a.weak_type and b.weak_type)

@@ -302,11 +302,10 @@ def lu(x: Any) -> list[Array]:
 
 def _permutation_shape(aval, *, permutation_size):
     if aval.dtype != np.int32:
-        raise TypeError(f"Argument to lu_pivots_to_permutation must have dtype int32, got {aval.dtype}")
+        raise TypeError(f"lu_pivots_to_permutation: pivots must be int32, got {aval.dtype}")
     if permutation_size < aval.shape[-1]:
         raise ValueError(
-            f"Output permutation size {permutation_size} has to exceed the trailing dimension of the pivots. Got "
-            f"shape {aval.shape}"
+            f"lu_pivots_to_permutation: permutation_size={permutation_size} is less than the pivots of {aval.shape}"
         )
     return ShapedArray((*aval.shape[:-1], permutation_size), np.int32)
 
@@ -367,9 +366,7 @@ def _update_shape(r, w):
     check_matrix("cholesky_update", r, square=True)
     if w.shape != r.shape[:-1]:
         raise ValueError(
-            f"Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as input. "
-            f"Got shapes "
-            f"{r.shape} and {w.shape} instead"
+            f"cholesky_update: r_matrix of shape {r.shape} takes a w_vector of shape {r.shape[:-1]}, got {w.shape}"
         )
     return ShapedArray(r.shape, r.dtype)
 

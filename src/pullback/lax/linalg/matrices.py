@@ -25,7 +25,7 @@ def check_matrix(name: str, aval: Any, square: bool = False, error: type[Excepti
     """TypeError unless the operand is a stack of matrices of a type that LAPACK has; `error` unless they are square
     where they must be."""
     if aval.ndim < 2:
-        raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={aval.shape}")
+        raise TypeError(f"{name}: expected a matrix or a stack of matrices, got shape {aval.shape}")
     if square and aval.shape[-1] != aval.shape[-2]:
         raise error(f"{name}: expected square matrices in the last two dimensions, got shape {aval.shape}")
     check_kind(name, aval.dtype, INEXACT)

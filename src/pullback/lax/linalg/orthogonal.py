@@ -303,19 +303,16 @@ def _householder_shape(a, taus):
     check_matrix("householder_product", a)
     *batch, m, n = a.shape
     if m < n:
-        raise ValueError(
-            f"The first argument to householder_product must have at least as many rows as columns, got shape {a.shape}"
-        )
+        raise ValueError(f"householder_product: argument 'a' must not be wider than tall, got shape {a.shape}")
     if taus.ndim != a.ndim - 1:
         raise TypeError(
-            f"The arguments to householder_product must be stacks of the same rank, got shapes "
-            f"{a.shape} and {taus.shape}"
+            f"householder_product: argument 'taus' must have one dimension less than 'a', got shapes {taus.shape} and "
+            f"{a.shape}"
         )
     if taus.shape[:-1] != tuple(batch) or taus.shape[-1] > n:
         raise ValueError(
-            f"The second argument to householder_product must not have more rows than the first argument has columns, "
-            f"got shapes "
-            f"{a.shape} and {taus.shape}"
+            f"householder_product: argument 'taus' must have one number, or none, for each column of 'a', got shapes "
+            f"{taus.shape} and {a.shape}"
         )
     return ShapedArray(a.shape, a.dtype)
 

@@ -60,7 +60,7 @@ def _svd_shape(aval, *, full_matrices=True, compute_uv=True, subset_by_index=Non
     k = min_dim(m, n)
     if subset_by_index is not None:
         if full_matrices and subset_by_index != (0, k):
-            raise ValueError("full_matrices and subset_by_index cannot both be set")
+            raise ValueError(f"svd: subset_by_index={subset_by_index} is for full_matrices=False only")
         lo, hi = subset_by_index
         if not 0 <= lo <= hi <= k:
             raise ValueError(f"svd: subset_by_index={subset_by_index} must lie within (0, {k})")

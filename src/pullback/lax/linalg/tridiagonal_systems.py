@@ -25,8 +25,8 @@ def _shape(dl, d, du, b, *, perturb_singular=False):
     check_dtypes("tridiagonal_solve", dl, d, du, b, tip=False)
     if dl.shape != d.shape or d.shape != du.shape or d.ndim < 1:
         raise TypeError(
-            f"tridiagonal_solve requires that all diagonal arguments have the same shape, got {dl.shape}, {d.shape}, "
-            f"{du.shape}"
+            f"tridiagonal_solve: 'dl', 'd' and 'du' must be of one shape, of rank 1 or more, got {dl.shape}, {d.shape} "
+            f"and {du.shape}"
         )
     if b.ndim != d.ndim + 1 or b.shape[:-1] != d.shape:
         raise TypeError(

@@ -30,14 +30,11 @@ Array = Any
 def _top_k_shape(aval, *, k, axis=-1):
     axis = axis + aval.ndim if axis < 0 else axis
     if k < 0:
-        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+        raise ValueError(f"top_k: argument 'k' must not be negative, got {k}")
     if not aval.ndim:
-        raise TypeError("top_k operand must have >= 1 dimension, got ()")
+        raise TypeError("top_k: the operand must not be a scalar")
     if aval.shape[axis] < k:
-        raise ValueError(
-            f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(aval.shape)} and "
-            f"axis={axis}"
-        )
+        raise ValueError(f"top_k: k={k} is more than axis {axis} of the operand has, which is of shape {aval.shape}")
     check_places("top_k", aval.shape[axis], np.int32)
     if dtypes.kind_of(aval.dtype) == "c":
         raise ValueError("top_k is not compatible with complex inputs.")

@@ -44,9 +44,9 @@ def _sort_shape(*avals, dimension, is_stable=True, num_keys=1):
     if not avals:
         raise TypeError("Sort requires at least one operand")
     if any(a.shape != avals[0].shape for a in avals):
-        raise TypeError(f"Arguments to sort must have equal shapes, got: {', '.join(str(a.shape) for a in avals)}")
+        raise TypeError(f"sort: operands must be of one shape, got {', '.join(str(a.shape) for a in avals)}")
     if not 0 <= dimension < avals[0].ndim:
-        raise ValueError(f"axis {dimension} is out of bounds for array of dimension {avals[0].ndim}")
+        raise ValueError(f"sort: dimension {dimension} is out of bounds for shape {avals[0].shape}")
     if not 1 <= num_keys <= len(avals):
         raise ValueError(f"num_keys={num_keys} must be between 1 and len(operands)={len(avals)}")
     return list(avals)

@@ -193,8 +193,7 @@ def conv_transpose(
     n = lhs.ndim - 2
     if n < 0 or rhs.ndim != lhs.ndim:
         raise TypeError(
-            "conv_transpose: arguments 'lhs' and 'rhs' must have the same number of dimensions, at least 2, got "
-            f"{lhs.ndim} and {rhs.ndim}"
+            f"conv_transpose: arguments 'lhs' and 'rhs' must be of one rank, 2 or more, got {lhs.ndim} and {rhs.ndim}"
         )
     if dimension_numbers is None:
         if n > 3:
@@ -335,7 +334,8 @@ def conv_shape_tuple(
     pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
         raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got {len(pads)}."
+            f"conv_shape_tuple: argument 'pads' must have {len(lhs_shape) - 2} pairs, one for each spatial dimension, "
+            f"got {len(pads)}"
         )
     if lhs_shape[0] % batch_group_count:
         raise ValueError(

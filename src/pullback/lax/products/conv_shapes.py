@@ -43,15 +43,13 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     for i, (text, letters) in enumerate(((lhs, "NC"), (rhs, "OI"), (out, "NC"))):
         if text.count(letters[0]) != 1 or text.count(letters[1]) != 1:
             raise TypeError(
-                f'convolution dimension_numbers[{i}] must contain the characters "{letters[0]}" and "{letters[1]}" '
-                f"exactly once, got {text}."
+                f"convolution: dimension_numbers[{i}]={text!r} must have one {letters[0]!r} and one {letters[1]!r}"
             )
         if len(text) != len(set(text)):
-            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {text}.")
+            raise TypeError(f"convolution: dimension_numbers[{i}]={text!r} has a character twice")
     if not set(lhs) - set("NC") == set(rhs) - set("OI") == set(out) - set("NC"):
         raise TypeError(
-            f"convolution dimension_numbers elements must each have the same set of spatial characters, got "
-            f"{tuple(dimension_numbers)}."
+            f"convolution: dimension_numbers {tuple(dimension_numbers)} do not name the same spatial dimensions"
         )
     space = [c for c in rhs if c not in "OI"]
     return (
@@ -71,29 +69,26 @@ def conv_dimension_numbers(
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if len(lhs_shape) != len(rhs_shape):
-        raise TypeError(
-            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and {len(rhs_shape)}."
-        )
+        raise TypeError(f"convolution: 'lhs' and 'rhs' must be of one rank, got {len(lhs_shape)} and {len(rhs_shape)}")
     if dimension_numbers is None:
         natural = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(natural, natural, natural)
     if isinstance(dimension_numbers, (list, tuple)):
         if len(dimension_numbers) != 3:
-            raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
+            raise TypeError(f"convolution: dimension_numbers takes 3 strings, got {len(dimension_numbers)}")
         if not all(isinstance(text, str) for text in dimension_numbers):
             raise TypeError(
-                "convolution dimension_numbers elements must be strings, got "
-                f"{tuple(type(text).__name__ for text in dimension_numbers)}."
+                "convolution: dimension_numbers takes 3 strings, got values of "
+                f"{tuple(type(text).__name__ for text in dimension_numbers)}"
             )
         for i, text in enumerate(dimension_numbers):
             if len(text) != len(lhs_shape):
                 raise TypeError(
-                    f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
-                    f"{len(text)} for lhs and rhs "
-                    f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+                    f"convolution: dimension_numbers[{i}]={text!r} must have a character for each dimension of "
+                    f"operands of shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
                 )
         return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
-    raise TypeError(f"convolution dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}.")
+    raise TypeError(f"convolution: dimension_numbers takes 3 strings or None, got {type(dimension_numbers)}")
 
 
 def dilated(n: int, by: int) -> int:
@@ -144,7 +139,7 @@ def padtype_to_pads(
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)
     if kind not in ("SAME", "SAME_LOWER"):
-        raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
+        raise RuntimeError(f"Unrecognized padding type {padding!r}; accepted are 'VALID', 'SAME' and 'SAME_LOWER'")
     pads = []
     for n, k, s in zip(in_shape, window_shape, window_strides):
         total = max_dim((-(-size_of(n) // size_of(s)) - 1) * size_of(s) + size_of(k) - size_of(n), 0)
@@ -170,7 +165,7 @@ def _conv_shape(
 ):
     n = lhs.ndim - 2
     if lhs.ndim != rhs.ndim:
-        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {lhs.ndim} and {rhs.ndim}.")
+        raise TypeError(f"convolution: 'lhs' and 'rhs' must be of one rank, got {lhs.ndim} and {rhs.ndim}")
     check_ranks(lhs.shape, rhs.shape)
     for name, values in (
         ("window_strides", window_strides),
@@ -198,21 +193,16 @@ def _conv_shape(
         )
     if x[1] % g or w[1] * g != x[1]:
         raise ValueError(
-            "conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs input "
-            "feature dimension "
-            f"size, but {x[1]} // {g} != {w[1]}."
+            f"conv_general_dilated: lhs has {x[1]} features, but feature_group_count={g} groups of rhs take {w[1]} each"
         )
     if w[0] % g:
         raise ValueError(
-            f"conv_general_dilated rhs output feature dimension size must be a multiple of feature_group_count, but "
-            f"{w[0]} is not a "
-            f"multiple of {g}."
+            f"conv_general_dilated: the {w[0]} output features of rhs do not divide into feature_group_count={g} groups"
         )
     if x[0] % bg or w[0] % bg:
         raise ValueError(
-            f"conv_general_dilated lhs batch dimension and rhs output feature dimension must be multiples of "
-            f"batch_group_count, got {x[0]}, "
-            f"{w[0]} and {bg}."
+            f"conv_general_dilated: batch_group_count={bg} must divide both the batch size of lhs, {x[0]}, and the "
+            f"output features of rhs, {w[0]}"
         )
     space = [
         window_count(dilated(size, ld), dilated(k, rd), s, lo, hi)

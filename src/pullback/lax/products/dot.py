@@ -176,35 +176,25 @@ def _dot_shape(x, y, *, dimension_numbers, precision=None, preferred_element_typ
     for side, aval, batch, contract in (("lhs", x, bx, cx), ("rhs", y, by, cy)):
         if not all(0 <= d < aval.ndim for d in (*contract, *batch)):
             raise TypeError(
-                f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of "
-                f"the "
-                f"{side} value, got {side}_batch of {tuple(batch)} and {side}_contracting of {tuple(contract)} for "
-                f"{side} of "
-                f"rank {aval.ndim}"
+                f"dot_general: {side} of rank {aval.ndim} does not have all the dimensions that are named, "
+                f"{side}_batch {tuple(batch)} and {side}_contracting {tuple(contract)}"
             )
         if len({*contract, *batch}) != len(contract) + len(batch):
             raise TypeError(
-                f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions and all to "
-                f"be "
-                f"distinct, got {side}_batch {tuple(batch)} and {side}_contract {tuple(contract)}."
+                f"dot_general: a dimension of {side} is named twice, in {side}_batch {tuple(batch)} and "
+                f"{side}_contracting {tuple(contract)}"
             )
     if len(bx) != len(by):
-        raise TypeError(
-            f"dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch {tuple(bx)} and "
-            f"rhs_batch {tuple(by)}."
-        )
+        raise TypeError(f"dot_general: lhs_batch {tuple(bx)} and rhs_batch {tuple(by)} must be of one length")
     if len(cx) != len(cy):
         raise TypeError(
-            "dot_general requires equal numbers of lhs_contracting and rhs_contracting dimensions, got lhs_contracting "
-            f"{tuple(cx)} and rhs_contracting {tuple(cy)}."
+            f"dot_general: lhs_contracting {tuple(cx)} and rhs_contracting {tuple(cy)} must be of one length"
         )
     for what, dx, dy in (("batch", bx, by), ("contracting", cx, cy)):
         sx, sy = tuple(x.shape[d] for d in dx), tuple(y.shape[d] for d in dy)
         if sx != sy:
             raise TypeError(
-                f"dot_general requires {what if what == 'contracting' else 'lhs batch dimensions and rhs batch'} "
-                f"dimensions to "
-                f"have {'equal shapes' if what == 'contracting' else 'the same shape'}, got {sx} and {sy}."
+                f"dot_general: {what} dimensions must be of the same sizes, got {sx} of lhs and {sy} of rhs"
             )
     if not isinstance(x.dtype, np.dtype) or not isinstance(y.dtype, np.dtype):
         raise TypeError(f"dot_general does not accept dtypes {x.dtype}, {y.dtype}")
@@ -511,8 +501,8 @@ def dot(
     if dimension_numbers is None:
         if not (1 <= lhs.ndim <= 2 and 1 <= rhs.ndim <= 2 and lhs.shape[-1] == rhs.shape[0]):
             raise ValueError(
-                "jax.lax.dot: dimension_numbers must be specified when not performing simple un-batched matrix-matrix, "
-                f"matrix-vector, or vector-vector products; got lhs_shape={lhs.shape} rhs_shape={rhs.shape}"
+                "dot: without dimension_numbers, the operands must be vectors or matrices that fit, got shapes "
+                f"{lhs.shape} and {rhs.shape}"
             )
         dimension_numbers = (((lhs.ndim - 1,), (0,)), ((), ()))
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
@@ -524,9 +514,9 @@ def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Array:
     """
     lhs, rhs = as_arrays("batch_matmul", lhs, rhs)
     if min(lhs.ndim, rhs.ndim) < 2:
-        raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {lhs.ndim}, {rhs.ndim}")
+        raise ValueError(f"batch_matmul: operands must be stacks of matrices, got ranks {lhs.ndim} and {rhs.ndim}")
     if lhs.ndim != rhs.ndim:
-        raise ValueError(f"Arguments to batch_matmul must have same ndim, got {lhs.ndim}, {rhs.ndim}")
+        raise ValueError(f"batch_matmul: operands must be of one rank, got {lhs.ndim} and {rhs.ndim}")
     n = lhs.ndim - 2
     batch = tuple(range(n))
     return dot_general(lhs, rhs, (((n + 1,), (n,)), (batch, batch)), precision)

@@ -80,7 +80,7 @@ def ragged_dot_general(
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not supported")
     if len(ragged_dims) != 1:
-        raise TypeError(f"ragged_dot_general expects exactly one lhs ragged dimension, got {ragged_dims}")
+        raise TypeError(f"ragged_dot_general: lhs_ragged_dimensions must have one entry, got {ragged_dims}")
     (ragged,) = ragged_dims
     is_free = ragged not in cx and ragged not in bx
     if is_free != (len(groups) == 1) or len(groups) > 1:

@@ -348,9 +348,11 @@ class Tolerance:
 
     def __post_init__(self):
         if self.atol == 0 and self.rtol == 0 and self.ulps == 0:
-            raise ValueError("At least one of atol, rtol, or ulps must be set.")
+            raise ValueError("Tolerance: one of atol, rtol and ulps must be above 0")
         if self.atol < 0 or self.rtol < 0 or self.ulps < 0:
-            raise ValueError("Tolerances must be non-negative.")
+            raise ValueError(
+                f"Tolerance: none may be negative, got atol={self.atol}, rtol={self.rtol}, ulps={self.ulps}"
+            )
 
 
 def check_accuracy(name: str, accuracy: Any) -> None:
@@ -483,7 +485,7 @@ def reduction(
     def abstract_eval(aval, *, axes, **params):
         if dtypes.kind_of(aval.dtype) not in accepts:
             if accepts == BITS:
-                raise TypeError(f"logical reduction requires operand dtype bool or int, got {dtype_name(aval.dtype)}.")
+                raise TypeError(f"{name}: the operand must be of booleans or integers, got {dtype_name(aval.dtype)}")
             check_kind(name, aval.dtype, accepts)
         check_axes(aval, axes)
         if check is not None:

@@ -35,8 +35,8 @@ def as_array(x: Any, name: str, position: int = 0) -> Any:
     if hasattr(x, "__jax_array__"):
         return as_array(x.__jax_array__(), name, position)
     raise TypeError(
-        f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type_shown(x)} "
-        f"and was passed to {name} at position {position}."
+        f"Error interpreting argument to {name} at position {position}: {type_shown(x)} is no array, NumPy array or "
+        "Python number"
     )
 
 
@@ -72,15 +72,9 @@ def check_dtypes(name: str, *avals: Any, tip: bool = True) -> None:
     first = avals[0].dtype
     for aval in avals:
         if aval.dtype != first:
-            hint = (
-                f" (Tip: jnp.{_NUMPY_NAMES.get(name, name)} is a similar function that does automatic type promotion "
-                "on inputs)."
-                if tip
-                else ""
-            )
+            hint = f"; jnp.{_NUMPY_NAMES.get(name, name)} promotes them" if tip else ""
             raise TypeError(
-                f"lax.{name} requires arguments to have the same dtypes, got "
-                f"{', '.join(dtype_name(a.dtype) for a in avals)}.{hint}"
+                f"lax.{name} requires arguments of one dtype, got {', '.join(dtype_name(a.dtype) for a in avals)}{hint}"
             )
 
 
@@ -108,8 +102,8 @@ def check_kind(name: str, dtype: Any, kinds: str, position: int | None = None) -
     if dtypes.kind_of(dtype) not in kinds:
         where = "" if position is None else f" at position {position}"
         raise TypeError(
-            f"{_SPOKEN.get(name, name)} does not accept dtype {dtype_name(dtype)}{where}. Accepted dtypes{where} are "
-            f"subtypes of {accepted_names(kinds)}."
+            f"{_SPOKEN.get(name, name)} does not accept dtype {dtype_name(dtype)}{where}; accepted are "
+            f"{accepted_names(kinds)}"
         )
 
 
@@ -141,8 +135,8 @@ def broadcast_two(name: str, shape_a: tuple, shape_b: tuple) -> tuple[int, ...]:
         return shape_b
     if len(shape_a) != len(shape_b):
         raise TypeError(
-            f"{name}: arrays must have the same number of dimensions, got {shape_a} and {shape_b} with "
-            f"{len(shape_a)} and {len(shape_b)}"
+            f"{name}: operands must be of one rank, got shapes {shape_a} and {shape_b} of ranks {len(shape_a)} and "
+            f"{len(shape_b)}"
         )
     out = []
     for m, n in zip(shape_a, shape_b):

@@ -296,7 +296,7 @@ def reduce(
     flat, treedef = pytree.tree_flatten(operands)
     inits, init_tree = pytree.tree_flatten(init_values)
     if treedef != init_tree:
-        raise ValueError(f"Operands must have the same tree structure as init_values: {treedef} vs. {init_tree}")
+        raise ValueError(f"reduce: operands are a pytree {treedef}, but init_values {init_tree}")
     if not flat:
         raise ValueError("reduce must have at least one operand")
     flat = as_arrays("reduce", *flat)

@@ -41,7 +41,7 @@ def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, comb
         if axis < 0:
             raise ValueError(f"{name}: axis {axis} must not be negative")
         if axis >= aval.ndim:
-            raise ValueError(f"axis {axis} is out of bounds for array of shape {aval.shape}")
+            raise ValueError(f"{name}: axis {axis} is out of bounds for shape {aval.shape}")
         return aval
 
     def reference(x, axis, reverse):

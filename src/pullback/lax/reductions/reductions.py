@@ -231,16 +231,12 @@ def _arg_shape(aval, *, axes, index_dtype):
     if len(axes) != 1:
         raise ValueError(f"argmin and argmax take one axis, got {tuple(axes)}")
     if dtypes.kind_of(index_dtype) not in "iu":
-        raise TypeError(f"index_dtype must be an integer type, but got {index_dtype}")
+        raise TypeError(f"argmin and argmax: index_dtype must be of integers, got {index_dtype}")
     if aval.shape[axes[0]] == 0:
-        raise ValueError(
-            f"argmin and argmax require non-empty reduced dimension. operand.shape={aval.shape} axis={axes[0]}"
-        )
+        raise ValueError(f"argmin and argmax: there is no element along axis {axes[0]} of shape {aval.shape}")
     check_places("argmin and argmax", aval.shape[axes[0]], index_dtype)
     if dtypes.kind_of(aval.dtype) not in REAL + BOOL:
-        raise TypeError(
-            f"argmin and argmax do not accept dtype {aval.dtype}. Accepted dtypes are real numbers and bool."
-        )
+        raise TypeError(f"argmin and argmax do not accept dtype {aval.dtype}; accepted are real numbers and bool")
     return ShapedArray(shape_without(aval.shape, axes), index_dtype)
 
 

@@ -357,7 +357,7 @@ def reduce_window(
     flat, treedef = pytree.tree_flatten(operand)
     inits, init_tree = pytree.tree_flatten(init_value)
     if treedef != init_tree:
-        raise ValueError(f"Operands must have the same tree structure as init_values: {treedef} vs. {init_tree}")
+        raise ValueError(f"reduce_window: operand is a pytree {treedef}, but init_value {init_tree}")
     if not flat:
         raise ValueError("reduce_window must have at least one operand.")
     flat, inits = as_arrays("reduce_window", *flat), as_arrays("reduce_window", *inits)

@@ -149,7 +149,7 @@ def test_negative_starts_count_from_the_end_unless_told():
                 np.ones((3, 2), np.float32), np.zeros((1, 1), np.int32), np.ones((1, 2), np.int32), ROWS
             ),
             TypeError,
-            "same dtypes",
+            "of one dtype",
         ),
         (lambda: lax.dynamic_slice(np.ones(3), (0,), (4,)), TypeError, "'slice_sizes' is .* larger than the operand"),
         (lambda: lax.dynamic_slice(np.ones(3), (0, 0), (1,)), ValueError, "has 2 indices; expected one for each axis"),

@@ -74,7 +74,7 @@ def test_unknown_axes():
         lax.psum(X, "j")
     with pytest.raises(NameError, match=r"The axes in force are \['i'\]"):
         over(lambda x: lax.psum(x, "j"), X)
-    with pytest.raises(ValueError, match="must be unique"):
+    with pytest.raises(ValueError, match="given twice"):
         over(lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]), X)
 
 

@@ -294,7 +294,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     perm = tuple((operator.index(a), operator.index(b)) for a, b in perm)
     n = axis_size(axis_name)
     if len({a for a, _ in perm}) != len(perm) or len({b for _, b in perm}) != len(perm):
-        raise ValueError(f"ppermute sources and destinations must be unique, got {perm}")
+        raise ValueError(f"ppermute: a source or a destination is given twice in perm={perm}")
     if any(not (0 <= a < n and 0 <= b < n) for a, b in perm):
         raise ValueError(f"ppermute: sources and destinations must lie within the axis of size {n}, got {perm}")
     return on_leaves(lambda leaf: ppermute_p.bind(leaf, axis_name=names_of(axis_name), perm=perm), x, "ppermute")

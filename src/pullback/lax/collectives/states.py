@@ -170,9 +170,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     no axis is in force.
     """
     if to not in ("varying", "reduced", "unreduced"):
-        raise ValueError(
-            f"Got unexpected `to` value. Allowed `to` values are: 'varying', 'reduced', 'unreduced'; got {to!r}"
-        )
+        raise ValueError(f"pcast: argument 'to' must be 'varying', 'reduced' or 'unreduced', got {to!r}")
     if not axis_env():
         raise ValueError(f"pcast of axis {axis_name!r} to {to!r}: no axis is in force; call it inside of jax.shard_map")
     axis_size(axis_name)

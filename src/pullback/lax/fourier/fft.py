@@ -42,7 +42,7 @@ def _fft_shape(aval, *, fft_type, fft_lengths):
     real = {"complex64": "float32", "complex128": "float64"}
     if fft_type == FftType.RFFT:
         if aval.dtype.name not in ("float32", "float64"):
-            raise TypeError(f"RFFT input must be float32 or float64, got {aval.dtype.name}")
+            raise TypeError(f"fft: RFFT takes float32 and float64, got {aval.dtype.name}")
         if aval.shape[-k:] != tuple(fft_lengths):
             raise ValueError(
                 f"fft: with RFFT, the operand's shape must end in fft_lengths {tuple(fft_lengths)}, got {aval.shape}"
@@ -52,7 +52,7 @@ def _fft_shape(aval, *, fft_type, fft_lengths):
             np.dtype("complex64" if aval.dtype == np.float32 else "complex128"),
         )
     if kind != "c":
-        raise TypeError(f"{FftType(fft_type).name} input must be complex, got {aval.dtype.name}")
+        raise TypeError(f"fft: {FftType(fft_type).name} takes complex operands, got {aval.dtype.name}")
     if fft_type == FftType.IRFFT:
         half = fft_lengths[-1] // 2 + 1
         if aval.shape[-k:-1] != tuple(fft_lengths[:-1]) or aval.shape[-1] != half:
@@ -191,7 +191,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
         if dtypes.kind_of(x.dtype) == "c":
             raise ValueError("only real valued inputs supported for rfft")
         if dtypes.kind_of(x.dtype) == "f" and x.dtype.name not in ("float32", "float64"):
-            raise ValueError(f"RFFT input must be float32 or float64, got {x.dtype.name}")
+            raise ValueError(f"fft: RFFT takes float32 and float64, got {x.dtype.name}")
         x = lax.convert(x, x.dtype if x.dtype.name in ("float32", "float64") else dtypes.canonicalize_dtype(np.float64))
     elif dtypes.kind_of(x.dtype) != "c":
         x = lax.convert(x, dtypes.to_complex_dtype(x.dtype))

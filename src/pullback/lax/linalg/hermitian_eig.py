@@ -87,7 +87,7 @@ def _eigh_jvp(primals, tangents, *, lower=True, sort_eigenvalues=True, subset_by
     if is_zero(a_dot):
         return [v, w], [tangent_zero(v), tangent_zero(w)]
     if subset_by_index is not None and subset_by_index != (0, a.shape[-1]):
-        raise NotImplementedError("Derivatives not defined for partial eigen decomposition.")
+        raise NotImplementedError(f"eigh: with subset_by_index={subset_by_index} there is no derivative")
     # The tangent of a Hermitian matrix is one, and is not made one: the rule is linear, and so is the cotangent's.
     core = product(adjoint(v), a_dot, v)
     w_dot = diagonal(lax.real(core) if is_complex(a.dtype) else core)

@@ -315,7 +315,7 @@ def qdwh(
     check_flags("qdwh", is_hermitian=is_hermitian)
     x = as_array(x, "qdwh")
     if x.ndim != 2 or x.shape[0] < x.shape[1]:
-        raise ValueError(f"qdwh: argument 'x' must be a matrix with at least as many rows as columns, got {x.shape}")
+        raise ValueError(f"qdwh: argument 'x' must be a matrix no wider than tall, got {x.shape}")
     check("qdwh", optional(NUMBER), eps=eps)
     if eps is not None and not eps > 0:
         raise ArgumentError(f"qdwh: argument 'eps' must be positive, got {eps}")

@@ -42,16 +42,11 @@ def _solve_shape(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diago
     check_matrix("triangular_solve", a)
     check_dtypes("triangular_solve", a, b, tip=False)
     if a.shape[-1] != a.shape[-2]:
-        raise ValueError(
-            f"The arguments to triangular_solve must be square in the last two dimensions of a, got {a.shape}"
-        )
+        raise ValueError(f"triangular_solve: argument 'a' must be a stack of square matrices, got shape {a.shape}")
     if b.ndim != a.ndim:
-        raise TypeError(
-            f"The arguments to triangular_solve must have the same number of dimensions, got shapes "
-            f"{a.shape} and {b.shape}"
-        )
+        raise TypeError(f"triangular_solve: 'a' and 'b' must be of one rank, got shapes {a.shape} and {b.shape}")
     if a.shape[:-2] != b.shape[:-2] or b.shape[-2 if left_side else -1] != a.shape[-1]:
-        raise ValueError(f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}.")
+        raise ValueError(f"triangular_solve: 'b' of shape {b.shape} does not fit 'a' of shape {a.shape}")
     return ShapedArray(b.shape, b.dtype)
 
 

@@ -37,7 +37,7 @@ def _top_k_shape(aval, *, k, axis=-1):
         raise ValueError(f"top_k: k={k} is more than axis {axis} of the operand has, which is of shape {aval.shape}")
     check_places("top_k", aval.shape[axis], np.int32)
     if dtypes.kind_of(aval.dtype) == "c":
-        raise ValueError("top_k is not compatible with complex inputs.")
+        raise ValueError(f"top_k does not take complex operands, got {aval.dtype}")
     shape = (*aval.shape[:axis], k, *aval.shape[axis + 1 :])
     return [ShapedArray(shape, aval.dtype, aval.weak_type), ShapedArray(shape, np.int32)]
 

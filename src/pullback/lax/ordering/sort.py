@@ -48,7 +48,9 @@ def _sort_shape(*avals, dimension, is_stable=True, num_keys=1):
     if not 0 <= dimension < avals[0].ndim:
         raise ValueError(f"sort: dimension {dimension} is out of bounds for shape {avals[0].shape}")
     if not 1 <= num_keys <= len(avals):
-        raise ValueError(f"num_keys={num_keys} must be between 1 and len(operands)={len(avals)}")
+        raise ValueError(
+            f"sort: num_keys={num_keys} must be at least 1 and at most {len(avals)}, the number of operands"
+        )
     return list(avals)
 
 
@@ -230,7 +232,7 @@ def _check_cut_alike(operands: Sequence[Any]) -> None:
         return
     specs = [place_of_type(type_of(x)) or (None,) * x.ndim for x in operands]
     if is_strict() and any(spec != specs[0] for spec in specs):
-        raise ShardingTypeError(f"Arguments to sort must have equal shardings, got: {', '.join(map(str, specs))}")
+        raise ShardingTypeError(f"sort: operands must be cut alike, got {', '.join(map(str, specs))}")
 
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:

@@ -141,9 +141,8 @@ def canonical_precision(precision: Any) -> Any:
     ):
         return tuple(Precision(p) for p in precision)
     raise ValueError(
-        "Precision argument must be None, a string in [default, high, highest], a lax.Precision value, a tuple of two "
-        "of "
-        f"these, or a DotAlgorithm; got {precision}."
+        f"precision={precision!r} is not known; it may be None, 'default', 'high', 'highest', a lax.Precision, two "
+        "of them as a tuple, or a DotAlgorithm"
     )
 
 

@@ -441,7 +441,7 @@ def check_axes(aval: Any, axes: Sequence[int]) -> None:
     if len(axes) != len(set(axes)):
         raise ValueError(f"duplicate value in 'axes' of reduction: {tuple(axes)}")
     if not all(0 <= a < aval.ndim for a in axes):
-        raise ValueError(f"reduction axes {tuple(axes)} contains out-of-bounds indices for {aval.short()}.")
+        raise ValueError(f"reduction: {aval.short()} does not have all of the axes {tuple(axes)}")
 
 
 def shape_without(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:

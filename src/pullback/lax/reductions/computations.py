@@ -298,7 +298,7 @@ def reduce(
     if treedef != init_tree:
         raise ValueError(f"reduce: operands are a pytree {treedef}, but init_values {init_tree}")
     if not flat:
-        raise ValueError("reduce must have at least one operand")
+        raise ValueError("reduce: operands is a pytree without leaves")
     flat = as_arrays("reduce", *flat)
     inits = as_arrays("reduce", *inits)
     for init in inits:

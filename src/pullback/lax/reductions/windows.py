@@ -359,7 +359,7 @@ def reduce_window(
     if treedef != init_tree:
         raise ValueError(f"reduce_window: operand is a pytree {treedef}, but init_value {init_tree}")
     if not flat:
-        raise ValueError("reduce_window must have at least one operand.")
+        raise ValueError("reduce_window: operand is a pytree without leaves")
     flat, inits = as_arrays("reduce_window", *flat), as_arrays("reduce_window", *inits)
     for init in inits:
         if init.shape:

@@ -91,7 +91,7 @@ def test_integers_of_less_than_a_byte_keep_their_lowest_bits():
         (lambda: jnp.arange(3j), ValueError, "real"),
         (lambda: jnp.arange(jnp.ones(2)), ValueError, "scalars"),
         (lambda: jnp.arange(3, dtype=bool), TypeError, "bool"),
-        (lambda: jnp.linspace(0, 1, -1), ValueError, "must be non-negative"),
+        (lambda: jnp.linspace(0, 1, -1), ValueError, "argument 'num' is -1"),
         (lambda: jnp.eye(-1), ValueError, "negative dimensions"),
         (lambda: jnp.tril(jnp.ones(3)), ValueError, "at least 2D"),
         (lambda: jnp.diag(jnp.ones((1, 1, 1))), ValueError, "1d or 2d"),

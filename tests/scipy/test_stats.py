@@ -124,7 +124,7 @@ def test_errors():
         stats.rankdata(jnp.ones(3), "best")
     with pytest.raises(NotImplementedError, match="allow_singular"):
         stats.multivariate_normal.logpdf(jnp.ones(2), jnp.ones(2), jnp.eye(2), allow_singular=True)
-    with pytest.raises(ValueError, match="alpha must be one-dimensional"):
+    with pytest.raises(ValueError, match="argument 'alpha' has shape"):
         stats.dirichlet.logpdf(jnp.ones(2), jnp.ones((2, 2)))
     with pytest.raises(ValueError, match="argument 'nan_policy' is 'perhaps'"):
         stats.sem(jnp.ones(3), nan_policy="perhaps")

@@ -138,7 +138,7 @@ def linspace(
     num = static_int(num, "'num' argument of jnp.linspace")
     axis = static_int(axis, "'axis' argument of jnp.linspace")
     if num < 0:
-        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+        raise ValueError(f"linspace: argument 'num' is {num}; expected at least 0")
     check_arraylike("linspace", start, stop)
     is_default = dtype is None
     if is_default:
@@ -251,10 +251,10 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     check_flags("vander", increasing=increasing)
     (x,) = arrays("vander", x)
     if x.ndim != 1:
-        raise ValueError(f"x must be a one-dimensional array, got shape {x.shape}")
+        raise ValueError(f"vander: argument 'x' has shape {x.shape}; expected a vector")
     n = x.shape[0] if N is None else static_int(N, "'N' argument of jnp.vander()")
     if n < 0:
-        raise ValueError(f"N must be nonnegative, got {n}")
+        raise ValueError(f"vander: argument 'N' is {n}; expected at least 0")
     if x.dtype == np.bool_:
         raise TypeError("vander: of booleans there are no powers; convert them to integers")
     if dtypes.issubdtype(x.dtype, np.complexfloating):  # whose power by logarithms rounds even x**1

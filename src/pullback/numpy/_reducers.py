@@ -342,7 +342,7 @@ def _ddof(name: str, ddof: Any, correction: Any) -> Any:
     if correction is None:
         return ddof
     if not isinstance(ddof, int) or ddof != 0:
-        raise ValueError("ddof and correction can't be provided simultaneously.")
+        raise ValueError(f"{name}: 'correction' is another name of 'ddof'; pass one of the two")
     return correction
 
 

@@ -99,9 +99,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if getattr(condlist, "ndim", 0) or getattr(choicelist, "ndim", 0):  # an array is the sequence of its rows
         condlist, choicelist = [*condlist], [*choicelist]
     if len(condlist) != len(choicelist):
-        raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
+        raise ValueError(f"select: {len(condlist)} conditions for {len(choicelist)} choices; expected as many")
     if len(condlist) == 0:
-        raise ValueError("condlist must be non-empty")
+        raise ValueError("select: argument 'condlist' is empty; expected at least one condition")
     check_arraylike("select", *condlist, *choicelist, default)
     *choices, result = promote_dtypes(*choicelist, default)
     for condition, choice in zip(reversed(condlist), reversed(choices)):
@@ -165,7 +165,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """arr with elements below min replaced by min, then those above max by max; ValueError for complex numbers."""
     if arr is None:
-        raise ValueError("No input was provided to the clip function.")
+        raise ValueError("clip: argument 'arr' is missing")
     check_arraylike("clip", arr)
     for given, values in (("arr", arr), ("min", min), ("max", max)):
         if values is not None and dtypes.issubdtype(dtype_of(values), np.complexfloating):
@@ -320,7 +320,7 @@ def compress(
     if condition.shape[0] > n:
         rest = condition.to_concrete() if isinstance(condition, Tracer) else condition
         if rest is not None and np.asarray(rest)[n:].any():
-            raise ValueError("condition contains entries that are out of bounds")
+            raise ValueError(f"compress: argument 'condition' is true beyond the {n} elements of axis {axis}")
         condition = lax.slice_in_dim(condition, 0, n, axis=0)
     numbers = nonzero(condition, size=size, fill_value=n)[0]
     if isinstance(fill_value, Tracer):

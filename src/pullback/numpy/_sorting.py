@@ -151,9 +151,11 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         raise TypeError(f"lexsort: argument 'keys' must be a sequence of arrays, got {shown(keys)}")
     keys = arrays("lexsort", *keys)
     if not keys:
-        raise TypeError("need sequence of keys with len > 0 in lexsort")
+        raise TypeError("lexsort: argument 'keys' is empty; expected at least one array")
     if len({k.shape for k in keys}) > 1:
-        raise ValueError("all keys need to be the same shape")
+        raise ValueError(
+            f"lexsort: argument 'keys' has shapes {[k.shape for k in keys]}; expected the same shape for all"
+        )
     index = np.dtype(dtypes.canonicalize_dtype(np.int64))
     if keys[0].ndim == 0:
         return make_array(0, index)

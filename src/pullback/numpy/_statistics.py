@@ -299,7 +299,9 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, de
     else:
         a, weights = promote_dtypes_inexact(*arrays("histogram", a, weights))
         if a.shape != weights.shape:
-            raise ValueError("weights should have the same shape as a.")
+            raise ValueError(
+                f"histogram: 'a' has shape {a.shape} and 'weights' {weights.shape}; expected a weight for each element"
+            )
     edges = histogram_bin_edges(a, bins, range)
     counts = _count_in_bins(lax.reshape(a, (a.size,)), edges, lax.reshape(weights, (weights.size,)), is_integer(bins))
     if density:
@@ -438,7 +440,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     x, xp = promote_dtypes_inexact(x, xp)
     weak = is_weak(x) and is_weak(fp)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        raise ValueError("jnp.interp: complex x values not supported.")
+        raise ValueError("interp: argument 'x' is complex; places have to be in order, and so real")
     (fp,) = promote_dtypes_inexact(fp)
     fp = convert(fp, dtypes.lattice_result_type(x, fp)[0])
     if np.shape(xp)[0] == 0:

@@ -250,7 +250,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     if arr.size != mask.size:
         raise ValueError(f"place: arr and mask must have the same size, got {arr.shape} and {mask.shape}")
     if vals.size == 0:
-        raise ValueError("Cannot place values from an empty array")
+        raise ValueError("place: argument 'vals' is empty; expected at least one value")
     if arr.size == 0:
         return arr
     condition = lax.reshape(convert(mask, np.bool_), (arr.size,))
@@ -376,7 +376,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: s
         elif how == "wrap":
             x = remainder(x, make_array(n, x.dtype))
         elif how != "ignore":
-            raise ValueError(f"invalid mode={how!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'")
+            raise ValueError(
+                f"ravel_multi_index: mode {how!r} is unknown; accepted are 'clip', 'ignore', 'raise' and 'wrap'"
+            )
         checked.append(x)
     strides = [1] * len(lengths)
     axes = range(len(lengths) - 2, -1, -1) if order == "C" else range(1, len(lengths))

@@ -139,9 +139,7 @@ class ufunc(_core.JitFunction):
         if self.nin != 2:
             raise ValueError(f"{method} only supported for ufuncs with two inputs, but {self} has {self.nin}")
         if self.nout != 1:
-            raise ValueError(
-                f"{method} only supported for functions returning a single value, but {self} returns {self.nout}"
-            )
+            raise ValueError(f"{method}: {self} has {self.nout} results; expected a ufunc of one")
 
     # ---- reduce
 

@@ -430,7 +430,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
     refuse_out("round", out)
     if has_kind(a, np.integer):
         if decimals < 0:
-            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+            raise NotImplementedError(f"round: decimals={decimals} is not supported for integers; expected at least 0")
         return a
     if not has_kind(a, np.inexact):
         raise ValueError(f"round: argument 'a' has dtype {a.dtype}, which is not inexact; expected integers or floats")

@@ -84,7 +84,7 @@ def _transform(
             raise ValueError(f"{name}: {count} lengths for an array of rank {a.ndim}")
     axes = tuple(canonical_axis(name, k, a.ndim, "axes") for k in axes)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"jax.numpy.{name} does not support repeated axes. Got axes {axes}.")
+        raise ValueError(f"{name}: argument 'axes' is {axes}; each axis can be transformed once")
     if s is not None and len(s) != len(axes):
         raise ValueError(f"{name}: {len(s)} lengths s do not go with {len(axes)} axes")
     _scale(norm, (), inverse)  # says what is wrong
@@ -159,7 +159,7 @@ def _fit(a: Any, axes: Sequence[int], lengths: Sequence[int]) -> Any:
 
 def _one(name: str, kind: Any, a: Any, n: Any, axis: Any, norm: Any) -> Any:
     if isinstance(axis, (tuple, list)) or (hasattr(axis, "ndim") and axis.ndim):
-        raise ValueError(f"{name} does not support multiple axes. Please use {name}n. Got axis = {axis!r}.")
+        raise ValueError(f"{name}: argument 'axis' is {axis!r}; expected one axis, and several are for {name}n")
     # No axis means all of them, as in JAX, or the last where there is a length.
     axes = None if axis is None and name not in ("fft.hfft", "fft.ihfft") else [axis]
     return _transform(name, kind, a, None if n is None else [n], axes, norm)
@@ -256,16 +256,18 @@ def irfftn(a: Any, s: Any = None, axes: Sequence[int] | None = None, norm: str |
 def _frequencies(name: str, numbers: Callable[[float], np.ndarray], n: Any, d: Any, dtype: Any, device: Any) -> Any:
     """numbers(n) / (n d); the numbers are static."""
     if isinstance(n, (list, tuple)) or np.ndim(n):
-        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {n}.")
+        raise ValueError(f"fft.{name}: argument 'n' is {n}; expected one integer")
     if isinstance(d, (list, tuple)) or np.ndim(d):
-        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
-    n = concrete_or_error(n, f"The n argument of jax.numpy.fft.{name} must be static")
+        raise ValueError(f"fft.{name}: argument 'd' is {d}; expected one number")
+    n = concrete_or_error(
+        n, f"fft.{name}: argument 'n' sets the length of the result, which has to be known while tracing"
+    )
     if not is_symbolic(n) and np.asarray(n).dtype.kind not in "biuf":
-        raise TypeError(f"The n argument of jax.numpy.fft.{name} must be a number. Got n = {n!r}.")
+        raise TypeError(f"fft.{name}: argument 'n' is {n!r}; expected a number")
     if isinstance(d, complex):
-        raise TypeError(f"The d argument of jax.numpy.fft.{name} must be real. Got d = {d!r}.")
+        raise TypeError(f"fft.{name}: argument 'd' is {d!r}; expected a real number")
     if isinstance(d, str):
-        raise ValueError(f"The d argument of jax.numpy.fft.{name} must be a number. Got d = {d!r}.")
+        raise ValueError(f"fft.{name}: argument 'd' is {d!r}; expected a number")
     n = n if is_symbolic(n) else np.asarray(n).item()
     target = np.dtype(
         dtypes.canonicalize_dtype(np.float64) if dtype is None else dtypes.check_user_dtype_supported(dtype)

@@ -151,7 +151,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     (a,) = arrays("jnp.linalg.tensorinv", a)
     ind = static_int(ind, "linalg.tensorinv: argument 'ind'")
     if ind <= 0:
-        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+        raise ValueError(f"tensorinv: argument 'ind' is {ind}; expected at least 1")
     rows, columns = a.shape[:ind], a.shape[ind:]
     if math.prod(rows) != math.prod(columns):
         raise ValueError(f"product of dimensions before and after index {ind} must be equal, got a.shape={a.shape}")

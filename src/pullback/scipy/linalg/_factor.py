@@ -311,7 +311,7 @@ def solve(
         "solve", lower=lower, overwrite_a=overwrite_a, overwrite_b=overwrite_b, debug=debug, check_finite=check_finite
     )
     if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
+        raise ValueError(f"solve: argument 'assume_a' is {assume_a!r}; accepted are 'gen', 'her', 'pos' and 'sym'")
     a, b = square("solve", a, b)
     if assume_a == "pos":
         return _solve_definite(a, b, lower)

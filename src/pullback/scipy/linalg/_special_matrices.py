@@ -114,9 +114,9 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     if a.ndim == 0 or a.shape[-1] == 0:
         raise ValueError(f"convolution_matrix expects vectors, not empty; got {a.aval.short()}")
     if n <= 0:
-        raise ValueError(f"n must be a positive integer, got {n}")
+        raise ValueError(f"convolution_matrix: argument 'n' is {n}; expected at least 1")
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"'mode' argument must be one of ('full', 'valid', 'same'), got {mode!r}")
+        raise ValueError(f"convolution_matrix: mode {mode!r} is unknown; accepted are 'full', 'same' and 'valid'")
     m = a.shape[-1]
     rows = m + n - 1
     offset = np.arange(rows)[:, None] - np.arange(n)[None, :]
@@ -253,7 +253,7 @@ _KINDS = {
 def _kind(kind: str | None) -> str:
     kind = "symmetric" if kind is None else kind
     if kind not in _KINDS:
-        raise ValueError(f"Expected kind to be on of {list(_KINDS)}, got {kind!r}")
+        raise ValueError(f"argument 'kind' is {kind!r}; accepted are {', '.join(map(repr, _KINDS))}")
     return kind
 
 

@@ -31,7 +31,7 @@ def detrend(
     if overwrite_data is not None:
         raise NotImplementedError("detrend: argument 'overwrite_data' is not supported; arrays do not change")
     if type not in ("constant", "linear"):
-        raise ValueError(f"detrend: Trend type must be 'linear' or 'constant', got {type!r}")
+        raise ValueError(f"detrend: argument 'type' is {type!r}; accepted are 'constant' and 'linear'")
     x = jnp.asarray(data)
     x = x.astype(dtypes.to_inexact_dtype(x.dtype))
     if type == "constant":
@@ -75,7 +75,7 @@ def csd(
     'spectrum', and another `average` than 'mean' and 'median'.
     """
     if average not in ("mean", "median"):
-        raise ValueError(f"csd: average must be 'median' or 'mean', got {average!r}")
+        raise ValueError(f"csd: argument 'average' is {average!r}; accepted are 'mean' and 'median'")
     if 0 in (jnp.size(x), 1 if y is None else jnp.size(y)):
         nothing = _nothing("csd", x, y)
         return nothing.real, nothing
@@ -245,7 +245,9 @@ def _segments(
         raise TypeError(f"{name}: argument 'fs' must be real, got {fs}")
     signals = [jnp.asarray(s) for s in ((x,) if y is None else (x, y))]
     if len(signals) == 2 and signals[0].ndim != signals[1].ndim:
-        raise ValueError(f"{name}: x and y must have the same rank, got shapes {signals[0].shape}, {signals[1].shape}")
+        raise ValueError(
+            f"{name}: x has shape {signals[0].shape} and y {signals[1].shape}; expected as many axes in both"
+        )
     dtype = dtypes.to_inexact_dtype(jnp.result_type(*signals))
     signals = [jnp.moveaxis(s.astype(dtype), axis, -1) for s in signals]
     n = max(s.shape[-1] for s in signals)

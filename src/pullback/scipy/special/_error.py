@@ -139,7 +139,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     Raises TypeError if x is complex, or series_order not an int.
     """
     if not isinstance(series_order, int):
-        raise TypeError("series_order must be a Python integer.")
+        raise TypeError(f"log_ndtr: argument 'series_order' is {series_order!r}; expected an int of Python")
     if series_order < 0:
         raise ValueError(f"log_ndtr: argument 'series_order' is {series_order}; expected at least 0")
     x = inexact(from_list(x))

@@ -34,7 +34,7 @@ class gaussian_kde:
         check_arraylike("gaussian_kde", dataset, *(() if weights is None else (weights,)))
         points = jnp.atleast_2d(jnp.asarray(dataset))
         if jnp.issubdtype(points.dtype, np.complexfloating):
-            raise NotImplementedError("gaussian_kde does not support complex data")
+            raise NotImplementedError("gaussian_kde: argument 'dataset' is complex; expected real points")
         if not points.size > 1:
             raise ValueError("`dataset` input should have multiple elements.")
         self.dataset = points.astype(jnp.promote_types(dtypes.to_inexact_dtype(points.dtype), np.float32))
@@ -45,7 +45,7 @@ class gaussian_kde:
             if given.ndim != 1:
                 raise ValueError("`weights` input should be one-dimensional.")
             if len(given) != self.n:
-                raise ValueError("`weights` input should be of length n")
+                raise ValueError(f"gaussian_kde: {len(given)} weights for {self.n} points; expected one for each")
             self.weights = given / given.sum()
         self.neff = 1 / (self.weights**2).sum()
         factor = self._factor("scott" if bw_method is None else bw_method)
@@ -103,7 +103,7 @@ class gaussian_kde:
         check_arraylike("gaussian_kde", x)
         points = jnp.atleast_2d(jnp.asarray(x))
         if jnp.issubdtype(points.dtype, np.complexfloating):
-            raise NotImplementedError("gaussian_kde does not support complex coordinates")
+            raise NotImplementedError("gaussian_kde.evaluate: the points are complex; expected real ones")
         d, m = points.shape
         if d != self.d:
             if d != 1 or m != self.d:
@@ -170,7 +170,7 @@ class gaussian_kde:
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """Not there: estimates do not change."""
-        raise NotImplementedError("dynamically changing the bandwidth method is not supported")
+        raise NotImplementedError("gaussian_kde.set_bandwidth is not there; make another estimate with 'bw_method'")
 
     def marginal(self, dimensions: Any) -> Any:
         """Raises NotImplementedError, as in JAX."""

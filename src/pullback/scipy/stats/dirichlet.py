@@ -18,7 +18,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
     """
     x, alpha = promoted(x, alpha)
     if alpha.ndim != 1:
-        raise ValueError(f"dirichlet: alpha must be one-dimensional; got alpha.shape={alpha.shape}")
+        raise ValueError(f"dirichlet: argument 'alpha' has shape {alpha.shape}; expected a vector")
     k = alpha.shape[0]
     if x.shape[0] not in (k, k - 1):
         raise ValueError(f"dirichlet: x has shape {x.shape}; expected {k} or {k - 1} rows for {k} entries of alpha")

@@ -19,7 +19,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     ValueError for shapes that do not fit.
     """
     if allow_singular is not None:
-        raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
+        raise NotImplementedError("multivariate_normal.logpdf: argument 'allow_singular' is not supported")
     x, mean, cov = promoted(x, mean, cov)
     if mean.ndim == 0:
         return -0.5 * jnp.square(x - mean) / cov - 0.5 * (math.log(2 * np.pi) + jnp.log(cov))

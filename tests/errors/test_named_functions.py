@@ -27,7 +27,7 @@ NAMED = {
     "arange": (
         lambda: jnp.arange(3, device="a"),
         ValueError,
-        "Received invalid value: a",
+        "device_put device must be a Device",
         "arange(start=3, device='a')",
     ),
     "select_n": (lambda: lax.select_n(V > 0, 1.5, V), TypeError, "same shapes", "cases=[1.5, float32[3]])"),

@@ -234,8 +234,8 @@ class Pullback:
         bars, tree = tree_flatten(x_bar)
         if tree != self.out_tree:
             raise ValueError(
-                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to match the output "
-                f"structure of the differentiated function {self.__name__}, {self.out_tree}"
+                f"unexpected tree structure of cotangents: {tree}; the results of {self.__name__}, and so what its vjp "
+                f"function takes, have the structure {self.out_tree}"
             )
         for bar, aval in zip(bars, self.out_avals):
             want, have = aval.to_cotangent_aval(), type_of(bar)
@@ -244,9 +244,8 @@ class Pullback:
             lies = lies and not (lie_alike(want, have) and vma_of(want) == vma_of(have))
             if lies or want.shape != have.shape or (want.dtype != have.dtype and not unused):
                 raise ValueError(
-                    f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {have.short()}, but "
-                    f"expected {want.short()} because the corresponding output of the differentiated function "
-                    f"{self.__name__} had JAX type {aval.short()}"
+                    f"unexpected JAX type of a cotangent: {have.short()}; for a result of type {aval.short()} the "
+                    f"vjp function of {self.__name__} takes {want.short()}"
                 )
         bars = [
             hooks.convert(bar, a.dtype, a.weak_type) if isinstance(bar, (float, complex)) else as_array(bar)

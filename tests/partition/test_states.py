@@ -378,10 +378,10 @@ def test_casts():
     [
         (lambda x: lax.pcast(x, "y", to="reduced"), P("x", "y"), P("x", "y"), "pcast"),
         (lambda x: lax.pcast(x, "y", to="unreduced"), P("x"), P("x", unreduced={"y"}), "pcast"),
-        (lambda x: lax.pcast(x, "y", to="nonsense"), P("x", "y"), P("x"), "`to` value"),
+        (lambda x: lax.pcast(x, "y", to="nonsense"), P("x", "y"), P("x"), "argument 'to'"),
         (lambda x: lax.pcast(x, "y", to="unreduced"), P("x", "y"), P("x"), "still to be summed"),
         (lambda x: x, P("x"), P("x", unreduced={"y"}), "out_specs"),
-        (lambda x: lax.psum(lax.pcast(x, "y", to="reduced"), "y"), P("x"), P("x"), "reduced already"),
+        (lambda x: lax.psum(lax.pcast(x, "y", to="reduced"), "y"), P("x"), P("x"), "is a sum already"),
         (lambda x: x, P("x", None, reduced={"y"}), P("x", None, reduced={"y"}), "in_specs"),
     ],
 )

@@ -670,7 +670,7 @@ def test_cotangents_vary_as_results_do():
         return jax.vjp(jnp.sin, x)[1](bar)[0]
 
     over = jax.shard_map(back, mesh=MESH, in_specs=(P(), P("i")), out_specs=P("i"))
-    with pytest.raises(ValueError, match=r"expected float32\[1\]\{V:i\}|expected f32\[1\]\{V:i\}"):
+    with pytest.raises(ValueError, match=r"takes f32\[1\]\{V:i\}"):
         over(jnp.ones(1), jnp.arange(4.0))
 
 

@@ -89,7 +89,7 @@ def test_errors():
         odeint(lambda y, t: y, np.arange(3), T)
     with pytest.raises(ValueError, match="'t' has shape"):
         odeint(lambda y, t: y, np.ones(1), T[None])
-    with pytest.raises(TypeError, match="must be arrays or scalars"):
+    with pytest.raises(TypeError, match="expected arrays or numbers"):
         odeint(lambda y, t, a: y, np.ones(1), T, "a")
 
 

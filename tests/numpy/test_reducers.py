@@ -58,7 +58,7 @@ def test_variance_arguments(same):
     same(lambda m, x: m.std(x, ddof=2), X)
     same(lambda m, x: m.var(x, axis=1, mean=m.mean(x, axis=1, keepdims=True)), X)
     same(lambda m, x: m.var(x, axis=1, correction=1), X)
-    with pytest.raises(ValueError, match="simultaneously"):
+    with pytest.raises(ValueError, match="another name of"):
         jnp.var(X, ddof=1, correction=1)
 
 

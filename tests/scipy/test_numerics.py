@@ -296,7 +296,7 @@ def test_numerics_in_the_types_that_jax_gives():
         assert f(x.astype(jnp.bfloat16)).dtype == f(x.astype(jnp.float16)).dtype == jnp.float32
     moved = pullback.image.scale_and_translate(x.astype("float16"), (3, 4), (0,), jnp.ones(1), jnp.zeros(1), "linear")
     assert moved.dtype == jnp.float16
-    with pytest.raises(TypeError, match="argument 't' has type int32; expected floating"):
+    with pytest.raises(TypeError, match="argument 't' has type int64; expected floating"):
         pullback.experimental.ode.odeint(lambda y, t: -y, 1.0, jnp.array([0, 1]))
     for start, info in ((jnp.ones(2), 0), (jnp.array([jnp.nan, 1.0]), -1)):
         assert int(linalg.gmres(lambda v: 2 * v, jnp.ones(2), x0=start)[1]) == info

@@ -396,7 +396,7 @@ def test_eager_work_knows_the_width(dtype):
             np.asarray(found[8]).view(np.uint8), (signed >> 1).view(np.uint8) & (2**width - 1)
         )
         assert info.bits == width and int(np.asarray(found[10])[0]) in (width, width - 2**width)
-    with pytest.raises(ValueError, match=f"of size {width} bits"):
+    with pytest.raises(ValueError, match=f"only {width} bits each"):
         lax.bitcast_convert_type(jnp.zeros(17, dtype), jnp.uint16)
 
 

@@ -139,7 +139,7 @@ def test_powers_and_slopes_in_complex64():
 
 def test_bitcasts_that_do_not_fit_say_so_for_every_type():
     for old, new in (("bool", "int16"), ("float32", "complex64"), ("int8", "float32")):
-        with pytest.raises(ValueError, match="8 \\*"):
+        with pytest.raises(ValueError, match=r"only .* bits each"):
             lax.bitcast_convert_type(jnp.ones(8, old), jnp.dtype(new))
-    with pytest.raises(TypeError, match="bool or complex"):
+    with pytest.raises(TypeError, match=r"bool and complex"):
         lax.bitcast_convert_type(jnp.ones(8, "bool"), jnp.dtype("int8"))

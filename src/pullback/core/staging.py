@@ -396,8 +396,8 @@ def _returned_reference(outs: Sequence[Any], arguments: Sequence[Any], origin: O
     where = next((k for k, argument in enumerate(arguments) if argument is found), None)
     if where is not None and where < len(names):
         came = f"\n\nIt is the argument {names[where]}."
-    elif getattr(found, "source", None) is not None:
-        came = f"\n\nIt was made by {found.source}."  # type: ignore[attr-defined]
+    elif (source := getattr(found, "source", None)) is not None:
+        came = f"\n\nIt was made by {source}."
     else:
         came = ""
     return ValueError(

@@ -81,8 +81,8 @@ def subexpressions(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     return _core.post_order(tuple(roots), Op, Load)
 
 
-def outside_indices(roots: Sequence[Expr]) -> Iterator[Expr]:
-    """Every expression that `roots` are computed of, once each, but for what says where loads read."""
+def reached(roots: Sequence[Expr], next_of: Callable[[Expr], Sequence[Expr]]) -> Iterator[Expr]:
+    """Every expression that is reached from `roots`, once each, where `next_of` says what each leads to."""
     seen: set[Expr] = set()
     stack = list(roots)
     while stack:
@@ -90,8 +90,12 @@ def outside_indices(roots: Sequence[Expr]) -> Iterator[Expr]:
         if expr not in seen:
             seen.add(expr)
             yield expr
-            if isinstance(expr, Op):
-                stack += expr.args
+            stack += next_of(expr)
+
+
+def outside_indices(roots: Sequence[Expr]) -> Iterator[Expr]:
+    """Every expression that `roots` are computed of, once each, but for what says where loads read."""
+    return reached(roots, lambda expr: expr.args if isinstance(expr, Op) else ())
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:

@@ -17,13 +17,22 @@ the alignment of 100 with 120 letters in a table 46.8 and 20.5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pullback.loops.ir.affine import linear_form
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Buffer, Carried, Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Store, Var
-from pullback.loops.ir.visit import Rewriter, Substitute, expressions, statements, stores, subexpressions, with_blocks
+from pullback.loops.ir.visit import (
+    Rewriter,
+    Substitute,
+    expressions,
+    reached,
+    statements,
+    stores,
+    subexpressions,
+    with_blocks,
+)
 
 MOST_STEPS = 3  # that an element is kept for
 _SHORT = frozenset({"f16", "bf16"})  # rounded where they are stored
@@ -80,23 +89,16 @@ def _read(body: Sequence[Stmt], buffer: Buffer) -> list[Expr]:
         node.index
         for stmt in body
         if not isinstance(stmt, Loop)
-        for node in _evaluated(expressions(stmt))
+        for node in reached(expressions(stmt), _evaluated)
         if isinstance(node, Load) and node.buffer is buffer
     ]
 
 
-def _evaluated(roots: Sequence[Expr]) -> Iterator[Expr]:
-    seen: set[Expr] = set()
-    stack = list(roots)
-    while stack:
-        expr = stack.pop()
-        if expr not in seen:
-            seen.add(expr)
-            yield expr
-            if isinstance(expr, Op):
-                stack += expr.args[:1] if expr.name == "select" else expr.args
-            elif isinstance(expr, Load):
-                stack.append(expr.index)
+def _evaluated(expr: Expr) -> Sequence[Expr]:
+    """What is evaluated whenever an expression is: of choices the condition alone."""
+    if isinstance(expr, Op):
+        return expr.args[:1] if expr.name == "select" else expr.args
+    return (expr.index,) if isinstance(expr, Load) else ()
 
 
 class _Places:

@@ -139,11 +139,14 @@ def test_what_is_no_band_is_multiplied_by_itself():
     np.testing.assert_allclose(pb.jit(f)(a, b, dense, x), want, rtol=2e-5, atol=2e-5)
 
 
-def test_chains_of_matrices_are_looked_through_once(monkeypatch):
-    """What steps are made of was followed back to the first of them for each."""
-    looked = []
-    plain = bands._plain
-    monkeypatch.setattr(bands, "_plain", lambda *args: looked.append(1) or plain(*args))
+@pytest.mark.parametrize(
+    ("looks", "change", "few"),
+    [("_plain", lambda f: f, 20), ("_banded", lambda f: pb.grad(lambda *x: f(*x).sum()), 10)],
+)
+def test_chains_of_matrices_are_looked_through_once(monkeypatch, looks, change, few):
+    """What steps are made of, and the sums of their cotangents, were followed back to the first of them for each."""
+    looked, plain = [], getattr(bands, looks)
+    monkeypatch.setattr(bands, looks, lambda *args: looked.append(1) or plain(*args))
 
     def count(n):
         def f(a, x):
@@ -152,28 +155,8 @@ def test_chains_of_matrices_are_looked_through_once(monkeypatch):
             return x
 
         looked.clear()
-        optimize_jaxpr(pb.make_jaxpr(f)(np.ones((20, 20), "f4"), np.ones((20, 20), "f4")))
+        optimize_jaxpr(pb.make_jaxpr(change(f))(np.ones((20, 20), "f4"), np.ones((20, 20), "f4")))
         return len(looked)
 
-    few = count(20)
-    assert few and count(40) <= 2.1 * few
-
-
-def test_sums_of_matrices_are_gone_down_once(monkeypatch):
-    """The cotangents of a chain's matrix are added up; each sum is multiplied."""
-    looked = []
-    banded = bands._banded
-    monkeypatch.setattr(bands, "_banded", lambda *args: looked.append(1) or banded(*args))
-
-    def count(n):
-        def f(a, x):
-            for _ in range(n):
-                x = a @ x + x
-            return x.sum()
-
-        looked.clear()
-        optimize_jaxpr(pb.make_jaxpr(pb.grad(f))(np.ones((20, 20), "f4"), np.ones((20, 20), "f4")))
-        return len(looked)
-
-    few = count(10)
-    assert few and count(20) <= 2.2 * few
+    first = count(few)
+    assert first and count(2 * few) <= 2.2 * first

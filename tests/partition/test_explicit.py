@@ -671,7 +671,3 @@ def test_nothing_is_open_where_no_axis_is_auto():
         f = jax.jit(jax.shard_map(lambda v: v * 2, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}))
         y = f(x)
         assert y.sharding.spec == P("x", "y") and y.tolist() == (2 * x).tolist()
-
-
-def _ones(*shape):
-    return np.arange(1.0, 1 + np.prod(shape), dtype=np.float32).reshape(shape)

@@ -216,7 +216,8 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
     found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name, part)
     for _attempt in range(n + 1):
         jaxpr, consts, out_tree = found
-        promoted = promote_carry(init, jaxpr.out_avals[:n], varying) if place(out_tree) == n else None
+        is_carry = place(out_tree) == n
+        promoted = promote_carry(init, jaxpr.out_avals[:n], varying) if is_carry else None
         if promoted is None:
             break
         kind = types.type_of_operands()
@@ -224,8 +225,10 @@ def settle_carry(fun: Callable, in_tree, init: Sequence[Any], rest: Sequence[Sha
         init = promoted
         if not same:
             found = trace_body(fun, in_tree, [*map(types.type_of_operands(), init), *rest], name, part)
-    jaxpr, consts, out_tree = found
-    if place(out_tree) == n:
+    else:
+        jaxpr, consts, out_tree = found
+        is_carry = place(out_tree) == n
+    if is_carry:
         found = with_results_cut(jaxpr, [*map(types.type_of_operands(), init)]), consts, out_tree
     return found, init
 

@@ -12,7 +12,7 @@ from pullback.loops.ir.ops import result_dtype
 from pullback.loops.ir.types import BITS, DTYPES, NP_DTYPE, REAL_OF, is_int
 from pullback.util.switches import switches
 
-from .kit import both, same, sample
+from .kit import both, compiled, same, sample
 
 N = 141  # whole vectors and a rest for every number of lanes
 
@@ -172,3 +172,19 @@ def test_bitcast(source, target):
     function = elementwise("vector", (source,), target, lambda b, x: b.bitcast(x, target))
     ((got, want),) = both(function, [sample(source, N, edges=source not in ("f16", "bf16"))])
     same(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_nans_and_zeros_of_extremes_are_the_same_bits_on_every_cpu(name, dtype):
+    kind = NP_DTYPE[dtype]
+    bits = np.uint32 if dtype == "f32" else np.uint64
+    values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -np.nan, np.nan], kind)
+    values.view(bits)[-1] += 5  # a NaN with a payload
+    x, y = (np.resize(v.ravel(), N) for v in np.meshgrid(values, values))
+    x_first = np.isnan(x) | (~np.isnan(y) & ((x < y) if name == "min" else (x > y)))
+    function = elementwise("vector", (dtype, dtype), dtype, lambda b, p, q: b.op(name, p, q))
+    for cpu in cpus():
+        with switches.set(cpu=cpu):
+            (got,) = compiled(function, [x, y])
+        np.testing.assert_array_equal(got.view(bits), np.where(x_first, x, y).view(bits), cpu)

@@ -1,5 +1,5 @@
 """Emission of the ops that some CPUs have as one instruction: table lookups, rounding to integers, scaling by powers of
-two, products of pairs.
+two, NaNs of one operand in place of results, products of pairs.
 
 Such an instruction takes whole registers. Lanes are put into registers of its size, of which one may be filled up, and
 the results back together. A CPU without it takes several, or code for it never has the op.
@@ -105,6 +105,34 @@ def scale(a: Asm, op: Op, x: Value, y: Value) -> str:
     found = [
         a.code.intrinsic(name, kind, (kind, p), (kind, q), (kind, "zeroinitializer"), (mask, "-1"), ("i32", current))
         for p, q in pairs
+    ]
+    return _of_vectors(a, element, found, size)
+
+
+_NANS_BITS = {4: "128", 8: "256", 16: "512"}  # of vectors of 32-bit numbers
+
+
+def replaces_nans(a: Asm, element: str) -> bool:
+    """Whether `nans_of` is one instruction for each register of these lanes."""
+    return a.code.picks > 0 and a.lanes * (1 if element == "float" else 2) >= 4
+
+
+def nans_of(a: Asm, element: str, x: str, other: str) -> str:
+    """x where it is NaN, else `other`, in one instruction for a comparison and a selection.
+
+    Maxima of rows of 24 to 48 took 1.3 times as long with those two, of windows 1.4 times.
+    """
+    size, bits, letter = (16, "i32", "s") if element == "float" else (8, "i64", "d")
+    size = min(size, a.lanes)
+    kind, mask = f"<{size} x {element}>", f"i{max(size, 8)}"
+    width = _NANS_BITS[size if element == "float" else 2 * size]
+    name = f"llvm.x86.avx512.mask.fixupimm.p{letter}.{width}"
+    # Four bits for each of eight classes of numbers; 1, for quiet and signalling NaNs, is to take x.
+    table = Asm(a.code, size).imm(bits, 0x11)
+    rest = [("i32", "0"), (mask, "-1"), *([("i32", "4")] if width == "512" else [])]
+    found = [
+        a.code.intrinsic(name, kind, (kind, p), (kind, q), (f"<{size} x {bits}>", table), *rest)
+        for p, q in zip(_in_vectors(a, element, other, size), _in_vectors(a, element, x, size))
     ]
     return _of_vectors(a, element, found, size)
 

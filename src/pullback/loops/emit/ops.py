@@ -187,7 +187,7 @@ def _select_complex(a: Asm, op: Op, c: Value, x: Value, y: Value) -> Refs:
 
 @rule("min max", "float")
 def _minmax(a: Asm, op: Op, x: Value, y: Value) -> Refs:
-    """The compare-and-select is one maxps, which gives y if either is NaN; a NaN x is put back by the second.
+    """The compare-and-select is one maxps, which gives y if either is NaN; a NaN x is put back afterwards.
 
     So a constant goes first, where the second is not needed; but for zero, as y is given of zeros of either sign.
     """
@@ -197,6 +197,8 @@ def _minmax(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     chosen = a.select(a.cmp("olt" if op.name == "min" else "ogt", element, x.ref, y.ref), element, x.ref, y.ref)
     if _is_number(x):
         return chosen
+    if instructions.replaces_nans(a, element):
+        return instructions.nans_of(a, element, x.ref, chosen)
     return a.select(a.cmp("uno", element, x.ref, x.ref), element, x.ref, chosen)
 
 

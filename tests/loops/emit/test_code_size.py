@@ -333,3 +333,25 @@ def test_what_is_the_same_in_all_steps_does_not_count_as_work_of_each(terms):
         b.store(y, place, step.result)
     (loop,) = b.function("f").body[0].body
     assert lane_count(loop, host_target()) == 4 * register_lanes(loop, host_target())
+
+
+@pytest.mark.parametrize("count", [8, 80])
+def test_addresses_of_many_arrays_are_found_in_front_of_what_uses_them(count):
+    """Between two nests they would wait on the stack; those of a few have registers."""
+    b = Builder()
+    xs = [b.input(f"x{k}", "f32", 16) for k in range(count)]
+    ys = [b.output(f"y{k}", "f32", 16) for k in range(count)]
+    between = [b.temporary(f"t{k}", "f32", 16) for k in range(count)]
+    for x, t in zip(xs, between):
+        with b.loop(16, "vector") as i:
+            b.store(t, i, b.load(x, i) + 1.0)
+    for x, t, y in zip(xs, between, ys):
+        with b.loop(16, "vector") as i:
+            b.store(y, i, b.load(x, i) * b.load(t, i))
+    function = b.function("f")
+    data = [sample("f32", 16, seed) for seed in range(count)]
+    for got, want in both(function, data):
+        np.testing.assert_array_equal(got, want)
+    text = build_module(function, {t: 64 * k for k, t in enumerate(between)}, host_target()).text
+    found = len(re.findall(r"getelementptr i8, ptr %arena", text))
+    assert found == (count if count < 64 else 2 * count)

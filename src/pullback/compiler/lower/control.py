@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.compiler.lower.contexts import NestContext
 from pullback.compiler.lower.moves import swap_in
-from pullback.compiler.lower.storage import Storage
+from pullback.compiler.lower.storage import Storage, begin_at
 from pullback.loops.ir import ITEMSIZE
 from pullback.loops.ir.ir import STEPS, STEPS_EACH, STEPS_FROM
 from pullback.loops.schedule.machine import NOMINAL
@@ -79,7 +79,7 @@ def _other_places(
     zero = ctx.b.index(0)
     inputs = [*consts, *carry, *(x.at(zero) for x in xs)]
     copied = ctx.lowering.copied(closed, inputs, [*carry, *(y.at(zero) for y in ys)])
-    turns = [any(c.same_memory(x) for x in copied) for c in carry]
+    turns = list(map(begin_at(copied), carry))
     moved = [c for c, turned in zip(carry, turns) if turned]
     if _copied_ns(moved) * length * RUNS < COMPILED_NS * max(len(closed.eqns), 1):
         return None

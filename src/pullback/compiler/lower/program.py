@@ -26,7 +26,7 @@ from pullback.compiler.lower.nests import emit_row, without_elements
 from pullback.compiler.lower.placing import place
 from pullback.compiler.lower.repeats import Repeats
 from pullback.compiler.lower.rule_context import RuleContext
-from pullback.compiler.lower.storage import Storage, contiguous
+from pullback.compiler.lower.storage import Storage, begin_at, contiguous
 from pullback.compiler.lower.values import Region
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import HostCall as HostCallKind
@@ -107,7 +107,8 @@ def lower_program(
         else:
             written = outputs
         copied = lowering.subprogram(closed, inputs, written)
-    moved = frozenset(k for k, out in enumerate(outputs) if any(out.same_memory(storage) for storage in copied))
+    is_copied = begin_at(copied)
+    moved = frozenset(k for k, out in enumerate(outputs) if is_copied(out))
     return Lowered(b.function(name), lowering.host_calls, lowering.report, copied=moved)
 
 
@@ -140,8 +141,7 @@ class Lowering:
         computed elsewhere.
         """
         b, jaxpr = self.b, _with_copies(closed.jaxpr, inputs, outputs)
-        changing = {v for v, s in zip(jaxpr.invars, inputs) if any(s.same_memory(out) for out in outputs)}
-        fusion = fuse(jaxpr, b, self.intern, changing)
+        fusion = fuse(jaxpr, b, self.intern, _changing(jaxpr, inputs, outputs))
         arguments = dict(zip(jaxpr.invars, inputs))
         region = Region(b, self.intern, jaxpr.eqns, fusion, b._blocks[-1])
         for var, value in zip(jaxpr.constvars, closed.consts):
@@ -175,8 +175,7 @@ class Lowering:
     def copied(self, closed: ClosedJaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> list[Storage]:
         """The outputs that `subprogram` would compute elsewhere and copy; nothing is written for that."""
         jaxpr, b = _with_copies(closed.jaxpr, inputs, outputs), Builder()
-        changing = {v for v, s in zip(jaxpr.invars, inputs) if any(s.same_memory(out) for out in outputs)}
-        fusion = fuse(jaxpr, b, Interner(), changing)
+        fusion = fuse(jaxpr, b, Interner(), _changing(jaxpr, inputs, outputs))
         arguments = dict(zip(jaxpr.invars, inputs))
         for var, value in zip(jaxpr.constvars, closed.consts):
             arguments[var] = contiguous(self.constant(np.asarray(value), "c"), np.shape(value))
@@ -309,6 +308,12 @@ class Lowering:
                 self.repeats,
             )
         )
+
+
+def _changing(jaxpr: Jaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> set[Var]:
+    """The arguments in whose place results are computed."""
+    is_written = begin_at(outputs)
+    return {var for var, storage in zip(jaxpr.invars, inputs) if is_written(storage)}
 
 
 def _with_copies(jaxpr: Jaxpr, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> Jaxpr:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder, Const, Expr, Op
@@ -98,6 +98,14 @@ class Storage:
             return False
         a, b = self.offset, other.offset
         return a is b or _constant(a) == _constant(b) is not None
+
+
+def begin_at(storages: Iterable[Storage]) -> Callable[[Storage], bool]:
+    """Says of a storage whether it begins where one of `storages` does."""
+    inside: dict[Buffer, list[Storage]] = {}
+    for storage in storages:
+        inside.setdefault(storage.buffer, []).append(storage)
+    return lambda storage: any(storage.same_memory(other) for other in inside.get(storage.buffer, ()))
 
 
 def contiguous(buffer: Buffer, shape: Sequence[int], offset: Expr | int = 0) -> Storage:

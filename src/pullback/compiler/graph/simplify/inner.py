@@ -12,15 +12,17 @@ Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
 
 def has_inner(eqn: JaxprEqn) -> bool:
     """Whether there are closed jaxprs among an equation's parameters; most have none, and each pass asks."""
-    for value in eqn.params.values():
-        if isinstance(value, ClosedJaxpr) or (isinstance(value, tuple) and value and isinstance(value[0], ClosedJaxpr)):
-            return True
-    return False
+    if eqn.inner is None:
+        eqn.inner = any(
+            isinstance(value, ClosedJaxpr) or (isinstance(value, tuple) and value and isinstance(value[0], ClosedJaxpr))
+            for value in eqn.params.values()
+        )
+    return eqn.inner
 
 
 def map_inner(eqn: JaxprEqn, name: str, rewrite: Pass) -> JaxprEqn:
     """The equation with `rewrite`, the pass called `name`, applied to every closed jaxpr in its parameters."""
-    if not has_inner(eqn):
+    if eqn.inner is False or not has_inner(eqn):
         return eqn
     params = map_closed(eqn.params, lambda closed: closed.cached(("pass", name), lambda: rewrite(closed)))
     return eqn if params is eqn.params else eqn.replace(params=params)

@@ -289,6 +289,15 @@ int StoredKey::equal_objects(const CallKey& key) const {
     return 1;
 }
 
+int StoredKey::equal_metadata(const CallKey& key) const {
+    for (size_t i = 0; i < objects.size(); ++i)
+        if (objects[i].match != Match::equal && objects[i].object != key.objects[i].object) return 0;
+    const int same = equal_objects(key);
+    if (same >= 0 || !PyErr_ExceptionMatches(PyExc_Exception)) return same;
+    PyErr_Clear();  // asked again where hashes are equal, and reported there
+    return 0;
+}
+
 bool hash_key(const CallKey& key, uint64_t* result) {
     uint64_t h = 0x9e3779b97f4a7c15;
     auto mix = [&](uint64_t value) {

@@ -145,6 +145,8 @@ struct StoredKey {
     bool same_words(const CallKey& key) const;
     bool same_identities(const CallKey& key) const;  // implies equal keys if the words are the same
     int equal_objects(const CallKey& key) const;     // 1, 0, or -1 if an __eq__ raised; runs Python code
+    // 1 if what matches by == is equal and all else the same; 0 also if an __eq__ raised an Exception. Runs Python code.
+    int equal_metadata(const CallKey& key) const;
 };
 
 // False with an error set if an object's __hash__ fails.

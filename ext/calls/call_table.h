@@ -124,9 +124,19 @@ struct Table {
     // whether one can be made.
     SlotRef find(const CallKey& key, uint64_t* hash, bool* hashable) {
         Slot*& last = recent[place_of(key)];
-        if (last && last->key.same_words(key) && last->key.same_identities(key)) {
-            last->used = ++clock;
-            return SlotRef(last);
+        if (last && last->key.same_words(key)) {
+            if (last->key.same_identities(key)) {
+                last->used = ++clock;
+                return SlotRef(last);
+            }
+            // Metadata is most often equal to that of the call before, and one == is cheaper than its hash and an ==.
+            SlotRef lately(last);
+            const int same = lately.slot->key.equal_metadata(key);
+            if (same < 0) return SlotRef(nullptr);
+            if (same) {
+                lately.slot->used = ++clock;
+                return lately;
+            }
         }
         if (!hash_key(key, hash)) {
             if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();  // miss() reports it

@@ -165,6 +165,37 @@ def test_static_arguments_with_own_equality():
     with pytest.raises(LookupError, match="compared"):
         r(Mode("raise"))
 
+def test_metadata_is_compared_before_it_is_hashed():
+    hashed = []
+
+    class Label:
+        def __init__(self, n):
+            self.n = n
+
+        def __eq__(self, other):
+            if self.n == "raise" or other.n == "raise":
+                raise LookupError("compared")
+            return self.n == other.n
+
+        def __hash__(self):
+            hashed.append(self.n)
+            return 1
+
+    class Box:
+        def __init__(self, content, label):
+            self.content, self.label = content, label
+
+    _core.pytree.register_node(Box, lambda b: ((b.content,), b.label), lambda label, c: Box(c[0], label), None)
+    r = Recorder()
+    assert not r(Box(1.0, Label(1)))
+    hashed.clear()
+    assert r(Box(1.0, Label(1))) and not hashed
+    assert not r(Box(1.0, Label(2))) and hashed == [2]
+    assert r(Box(1.0, Label(1))) and r(Box(1.0, Label(1))) and hashed == [2, 1]
+    with pytest.raises(LookupError, match="compared"):
+        r(Box(1.0, Label("raise")))
+    assert r(Box(1.0, Label(1)))
+
 
 def test_registered_classes(array):
     class Box:

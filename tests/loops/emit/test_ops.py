@@ -188,3 +188,20 @@ def test_nans_and_zeros_of_extremes_are_the_same_bits_on_every_cpu(name, dtype):
         with switches.set(cpu=cpu):
             (got,) = compiled(function, [x, y])
         np.testing.assert_array_equal(got.view(bits), np.where(x_first, x, y).view(bits), cpu)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("lanes", [3, 5, 10, 24, 40])
+def test_extremes_and_exponents_in_any_number_of_lanes(lanes, dtype):
+    """Of as many lanes as an array is long, registers are filled up."""
+    b = Builder()
+    x, y, z = b.input("x", dtype, lanes), b.input("y", dtype, lanes), b.output("z", dtype, lanes)
+    with b.loop(lanes, "vector", attrs=(("lanes", lanes),)) as i:
+        most = b.op("max", b.load(x, i), b.load(y, i))
+        b.store(z, i, b.op("scale", most, b.const(dtype, 2.0)) if host_target().looks_up == 16 else most)
+    function = b.function("f")
+    first, second = sample(dtype, lanes), sample(dtype, lanes, 1)
+    (got,) = compiled(function, [first, second])
+    with np.errstate(all="ignore"):
+        want = np.where(np.isnan(first) | ~(np.isnan(second) | (first <= second)), first, second)
+        same(got, want * 4 if host_target().looks_up == 16 else want)

@@ -46,6 +46,7 @@ def _of_vectors(a: Asm, element: str, found: list[str], size: int) -> str:
     if a.lanes == 1:
         return a.code.inst(f"extractelement {kind} {found[0]}, i64 0", found[0])
     while len(found) > 1:
+        found += ["poison"] * (len(found) % 2)
         found = [shuffled(a.code, kind, x, y, range(2 * size)) for x, y in zip(found[::2], found[1::2])]
         size *= 2
         kind = f"<{size} x {element}>"
@@ -123,7 +124,7 @@ def nans_of(a: Asm, element: str, x: str, other: str) -> str:
     Maxima of rows of 24 to 48 took 1.3 times as long with those two, of windows 1.4 times.
     """
     size, bits, letter = (16, "i32", "s") if element == "float" else (8, "i64", "d")
-    size = min(size, a.lanes)
+    size = min(size, 1 << (a.lanes - 1).bit_length())  # of other lanes one is filled up
     kind, mask = f"<{size} x {element}>", f"i{max(size, 8)}"
     width = _NANS_BITS[size if element == "float" else 2 * size]
     name = f"llvm.x86.avx512.mask.fixupimm.p{letter}.{width}"

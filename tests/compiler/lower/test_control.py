@@ -8,7 +8,7 @@ from lowering_checks import check, lax, normal, pullback, spread, total
 
 from pullback.compiler.lower import control
 from pullback.compiler.pipelines import optimize_loops
-from pullback.loops.ir import Loop
+from pullback.loops.ir import If, Loop, While
 from pullback.loops.ir.visit import statements
 
 F, I = np.float32, np.int32
@@ -239,6 +239,40 @@ def test_large_carries_go_from_one_place_to_another_by_turns(length, reverse, mo
     r = check(fun, normal(20, 9), normal(20, 9, seed=1), normal(length, seed=2))
     loops = [s for s in statements(r.lowered.function.body) if isinstance(s, Loop) and s.var.name == "pair"]
     assert loops and all(loop.extent.value == length // 2 for loop in loops)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 7])
+def test_large_states_of_loops_of_unknown_length_go_by_turns(steps, monkeypatch):
+    """Steps write what the next ones read; after an odd number of them the state is copied to where results are."""
+    monkeypatch.setattr(control, "COMPILED_NS", 0)
+
+    def body(s):
+        n, u, v, _ = s
+        w = lax.add(lax.rev(u, (0,)), lax.mul(v, F(0.5)))
+        return lax.add(n, I(1)), w, u, total(lax.sub(w, u))
+
+    def fun(n, u, v):
+        more = lambda s: lax.bitwise_and(lax.lt(s[0], n), lax.lt(s[3], F(1e6)))
+        return lax.while_loop(more, body, (I(0), u, v, F(0)))
+
+    r = check(fun, I(steps), normal(20, 9), normal(20, 9, seed=1))
+    (loop,) = [s for s in r.lowered.function.body if isinstance(s, While)]
+    assert any(isinstance(s, If) for s in loop.body)
+
+
+def test_conditions_that_show_something_are_asked_once(monkeypatch, capfd):
+    monkeypatch.setattr(control, "COMPILED_NS", 0)
+
+    def more(s):
+        pullback.debug.print("asked {}", s[0])
+        return lax.lt(s[0], I(3))
+
+    def fun(u):
+        return lax.while_loop(more, lambda s: (lax.add(s[0], I(1)), lax.rev(s[1], (0,))), (I(0), u))
+
+    pullback.block_until_ready(pullback.jit(fun)(normal(20, 9)))
+    pullback.effects_barrier()
+    assert capfd.readouterr().out.split() == [word for n in range(4) for word in ("asked", str(n))]
 
 
 def test_carries_that_are_worth_no_second_step():

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.compiler.lower.contexts import NestContext
-from pullback.compiler.lower.moves import swap_in
+from pullback.compiler.lower.moves import copy, swap_in
 from pullback.compiler.lower.storage import Storage, begin_at
 from pullback.loops.ir import ITEMSIZE
 from pullback.loops.ir.ir import STEPS, STEPS_EACH, STEPS_FROM
 from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.price import source_ns
 
-RUNS = 10  # that a program is taken to be compiled for
-COMPILED_NS = 1_000_000  # that an equation of a loop takes to compile once more: 0.1 to 2 ms, as nests are alike or not
+RUNS = 100  # that a program is taken to be compiled for
+STEPS_OF_WHILE = 100  # that a loop is taken to have which ends when it finds that it is done
+COMPILED_NS = 200_000  # that an equation of a loop takes to compile once more, as equal nests are kernels
 
 
 def carry_loop(
@@ -44,7 +45,9 @@ def carry_loop(
         rows = [s.at(number if flag == reverse else other_end) for s, flag in zip((*xs, *ys), flags)]
         ctx.subprogram(closed, [*consts, *state, *rows[: len(xs)]], [*then, *rows[len(xs) :]])
 
-    other = _other_places(ctx, closed, length, consts, carry, xs, ys)
+    zero = b.index(0)
+    inputs = [*consts, *carry, *(x.at(zero) for x in xs)]
+    other = _other_places(ctx, closed, length, inputs, carry, [y.at(zero) for y in ys])
     if other is None:
         with b.loop(length, "sequential", "step", ((STEPS, length),)) as number:
             step(number, carry, carry)
@@ -62,26 +65,24 @@ def carry_loop(
 def _other_places(
     ctx: NestContext,
     closed: Any,
-    length: int,
-    consts: Sequence[Storage],
+    steps: int,
+    inputs: Sequence[Storage],
     carry: Sequence[Storage],
-    xs: Sequence[Storage],
-    ys: Sequence[Storage],
+    rows: Sequence[Storage] = (),
 ) -> list[Storage] | None:
     """Where every second step leaves the carry, if steps that go from there and back by turns are worth it; else None.
 
     A carry that is read at other places than it is written cannot be computed in place: it is made elsewhere and
     copied. Two steps in turns copy nothing, but are compiled both. Measured: 20 steps of the heat equation on 1000 x
-    1000 float32 took 6.0 ms, now 3.2; 51 of the wave equation on 600 x 600 took 7.1, now 4.8.
+    1000 float32 took 6.0 ms, now 3.2; 51 of the wave equation on 600 x 600 took 7.1, now 4.8; 64 of heat, life and
+    shortest paths on 128 x 128 took 211, 394 and 148 us, now 137, 168 and 77, and 2 to 5 ms more to compile.
     """
-    if length < 2 or _copied_ns(carry) * length * RUNS < COMPILED_NS:
+    if steps < 2 or _copied_ns(carry) * steps * RUNS < COMPILED_NS:
         return None
-    zero = ctx.b.index(0)
-    inputs = [*consts, *carry, *(x.at(zero) for x in xs)]
-    copied = ctx.lowering.copied(closed, inputs, [*carry, *(y.at(zero) for y in ys)])
+    copied = ctx.lowering.copied(closed, inputs, [*carry, *rows])
     turns = list(map(begin_at(copied), carry))
     moved = [c for c, turned in zip(carry, turns) if turned]
-    if _copied_ns(moved) * length * RUNS < COMPILED_NS * max(len(closed.eqns), 1):
+    if _copied_ns(moved) * steps * RUNS < COMPILED_NS * max(len(closed.eqns), 1):
         return None
     return [ctx.temporary(c.dtype, c.shape, "turn") if turned else c for c, turned in zip(carry, turns)]
 
@@ -89,7 +90,7 @@ def _other_places(
 def _copied_ns(storages: Sequence[Storage]) -> float:
     """What copying them takes at least, in ns: a line is read and one is written."""
     size = sum(2 * s.size * ITEMSIZE[s.dtype] for s in storages)
-    return size / NOMINAL.line * source_ns(size, NOMINAL)
+    return size / NOMINAL.line * max(source_ns(size, NOMINAL), NOMINAL.first.line_ns)
 
 
 def while_loop(
@@ -101,14 +102,26 @@ def while_loop(
     init: Sequence[Storage],
     results: Sequence[Storage],
 ) -> None:
-    """The state lives in the results' memory."""
+    """The state lives in the results' memory; where steps go by turns, at the end at the latest."""
     b = ctx.b
     swap_in(b, list(zip(results, init)))
     flag = ctx.temporary("bool", (), "flag")
+    other = None
+    if not cond.effects:  # it is asked once more after an odd number of steps
+        other = _other_places(ctx, body, STEPS_OF_WHILE, [*body_consts, *results], results)
     with b.while_() as scope:
         ctx.subprogram(cond, [*cond_consts, *results], [flag])
         scope.test(ctx.load(flag))
-        ctx.subprogram(body, [*body_consts, *results], list(results))
+        if other is None:
+            ctx.subprogram(body, [*body_consts, *results], list(results))
+            return
+        ctx.subprogram(body, [*body_consts, *results], other)
+        ctx.subprogram(cond, [*cond_consts, *other], [flag])
+        with b.if_(ctx.load(flag)) as more:
+            ctx.subprogram(body, [*body_consts, *other], list(results))
+        with more.otherwise():
+            for place, made in zip(results, other):
+                copy(b, place, made)
 
 
 def choose(

@@ -355,3 +355,25 @@ def test_addresses_of_many_arrays_are_found_in_front_of_what_uses_them(count):
     text = build_module(function, {t: 64 * k for k, t in enumerate(between)}, host_target()).text
     found = len(re.findall(r"getelementptr i8, ptr %arena", text))
     assert found == (count if count < 64 else 2 * count)
+
+
+@pytest.mark.parametrize("rows", [9, 100])
+def test_what_runs_a_few_times_in_a_call_is_counted(rows):
+    """The columns of a product of 9 rows are counted; of 100 rows they are straight code, which gains more there."""
+    columns, terms = 7, 8
+    b = Builder()
+    x, y = b.input("x", "f32", rows * terms), b.input("y", "f32", terms * columns)
+    z = b.output("z", "f32", rows * columns)
+    with b.loop(rows, "vector", attrs=(("lanes", 8),)) as i:
+        left = [b.let(b.load(x, i * terms + k), "t") for k in range(terms)]
+        with b.loop(columns, "parallel") as j:
+            total = left[0] * b.load(y, j)
+            for k in range(1, terms):
+                total = total + left[k] * b.load(y, j + k * columns)
+            b.store(z, i * columns + j, total)
+    function = b.function("f")
+    data = [sample("f32", size, edges=False) for size in (rows * terms, terms * columns)]
+    for got, want in both(function, data):
+        np.testing.assert_array_equal(got, want)
+    text = build_module(function, {}, host_target()).text
+    assert len(re.findall(r"^loop", text, re.M)) == (2 if rows == 9 else 1)

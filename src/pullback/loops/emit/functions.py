@@ -247,10 +247,7 @@ class FunctionEmitter:
             ev.begin(updates)
             return [broadcast(self.code, ev.value(update), lanes) for update in updates]
 
-        times = self.times
-        self.times *= loop.extent.value if isinstance(loop.extent, Const) else math.inf
         results = self.accumulate(loop, start, extent, inits, body, some)
-        self.times = times
         self._bind([v for group in loop.carried for v in group.results], results)
 
     def accumulate(
@@ -282,17 +279,27 @@ class FunctionEmitter:
         `some`: there is at least one iteration. All iterations of `loop`, of whatever role, are written here: in
         rounds, between which the program asks for Ctrl-C, where they may take long.
         """
+        known = start[0] != "%" and end[0] != "%"
+        turns = range(int(start), int(end), step) if known else range(0)
+        times = self.times
+        self.times *= len(turns) if known else math.inf
+        if len(self.code.scopes) > 1 and is_straight(loop, len(turns), self.module.target, times, self._aside):
+            for i in turns:
+                inits = body(str(i), inits)
+        else:
+            inits = self._in_rounds_of(loop, start, end, step, inits, body, some)
+        self.times = times
+        return inits
+
+    def _in_rounds_of(
+        self, loop: Loop, start: str, end: str, step: int, inits: list[Value], body: Body, some: bool
+    ) -> list[Value]:
+        """What `counted` says, of what is not straight code."""
         writes, every = self.writes(loop), 0
         if self.asks and loop not in self._in_rounds:
             bounds = self.eval.ranges.get(loop.var)
             if bounds is not None or self.eval.vector is None:
                 every = asks_every(loop, bounds and bounds[1] + 1)
-        known = start[0] != "%" and end[0] != "%"
-        turns = range(int(start), int(end), step) if known else range(0)
-        if len(self.code.scopes) > 1 and is_straight(loop, len(turns), self.module.target, self._aside):
-            for i in turns:
-                inits = body(str(i), inits)
-            return inits
         if not every:
             return self._counted(start, end, step, inits, writes, body, some)
         size = step
@@ -309,7 +316,7 @@ class FunctionEmitter:
             if size == step:
                 return body(i, values)
             stop = self.later(i, size)
-            if not known or (int(end) - int(start)) % size:
+            if "%" in (start[0], end[0]) or (int(end) - int(start)) % size:
                 stop = self.least(stop, end)
             return self._counted(i, stop, step, values, writes, body, some=True)
 

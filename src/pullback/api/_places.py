@@ -17,7 +17,7 @@ from pullback.core.tracer import Tracer
 from pullback.lax.collectives.sharding import constrain
 from pullback.runtime.arrays.devices import Device, default_device, devices
 from pullback.runtime.arrays.layouts import rows
-from pullback.runtime.arrays.placement import Placing, check_devices, devices_of, place_of, placement_of, says_where
+from pullback.runtime.arrays.placement import Placing, devices_of, place_of, says_where
 from pullback.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from pullback.sharding._current import current_mesh, on_current_mesh
 from pullback.sharding._layout import Format, Layout
@@ -309,7 +309,8 @@ def layout_at(closed: ClosedJaxpr, committed: Sequence[Any], said: Sequence[Any]
     places = [s or p for s, p in zip(said, committed, strict=True)]
     if closed.jaxpr.effects or not (says_where(closed) or any(isinstance(p, NamedSharding) for p in places)):
         return None
-    from pullback.runtime.programs.partitioned import layout_of  # with the compiler, not at start-up
+    from pullback.runtime.arrays.result_places import placement_of  # with meshes, not at start-up
+    from pullback.runtime.programs.partitioned import layout_of
 
     layout = layout_of(closed, places, committed)
     if layout is not None:
@@ -324,6 +325,8 @@ def check_places(closed: ClosedJaxpr, places: Sequence[Any], keep_unused: bool =
     """ValueError for arguments on incompatible devices, else where they lie, as arrays carry it. What nothing reads is
     not taken, and lies where it likes.
     """
+    from pullback.runtime.arrays.result_places import check_devices  # with programs made ahead, not at start-up
+
     taken = itertools.repeat(True) if keep_unused else used_inputs(dce_jaxpr(closed.jaxpr))
     carried = tuple(place_of(p) if p is not None and take else None for p, take in zip(places, taken))
     check_devices(Placing(closed), carried, closed.jaxpr.debug_info.func_name)
@@ -349,7 +352,7 @@ def _is_inspected(jaxpr: Any) -> bool:
 
 def partitioned_arguments(closed: ClosedJaxpr, layout: Any) -> list[Any]:
     """Where a partitioned program takes its arguments to lie."""
-    from pullback.runtime.arrays.placement import spec_of
+    from pullback.runtime.arrays.result_places import spec_of
     from pullback.runtime.programs.partitioned import partitioned
 
     cuts = partitioned(closed, layout).ins
@@ -451,6 +454,8 @@ def input_shardings(places: Sequence[Any], default: Any, shardings_said: Sequenc
 
 def output_shardings(closed: ClosedJaxpr, places: Sequence[Any], name: str, default: Any) -> list[Any]:
     """Where a program's results lie."""
+    from pullback.runtime.arrays.result_places import placement_of  # with programs made ahead, not at start-up
+
     carried = tuple(None if p is None else place_of(p) for p in places)
     found = placement_of(Placing(closed), carried, name, closed.out_avals)
     return [p if isinstance(p, Sharding) else SingleDeviceSharding(default if p is None else p) for p in found]

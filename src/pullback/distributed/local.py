@@ -31,7 +31,7 @@ from pullback.partition.by_user import devices
 from pullback.partition.factors import whole
 from pullback.partition.propagate import cut_by
 from pullback.partition.write import WATCHING
-from pullback.runtime.arrays.placement import spec_of
+from pullback.runtime.arrays.result_places import spec_of
 from pullback.runtime.programs.partitioned import Layout, arguments_read, result_shardings
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.sharding._specs import names_of

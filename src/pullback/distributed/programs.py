@@ -21,7 +21,8 @@ from pullback.distributed.compared import Compared
 from pullback.distributed.local import concerns, localized
 from pullback.lax.collectives.native import numbered, sites_of
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
-from pullback.runtime.arrays.placement import in_order, incompatible, place_of
+from pullback.runtime.arrays.placement import in_order, place_of
+from pullback.runtime.arrays.result_places import incompatible
 from pullback.runtime.eager import checks
 from pullback.runtime.programs.compiler import compile_jaxpr
 from pullback.sharding import NamedSharding

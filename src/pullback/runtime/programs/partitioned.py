@@ -18,13 +18,11 @@ from pullback.partition.factors import extent, whole
 from pullback.partition.propagate import cut_by, cut_or_whole, propagate
 from pullback.partition.report import Collective, collectives
 from pullback.runtime.arrays.arrays import dressed, is_plain, words_of
-from pullback.runtime.arrays.placement import (
-    Placing,
+from pullback.runtime.arrays.placement import Placing, is_placed, place_of
+from pullback.runtime.arrays.result_places import (
     check_meshes,
     in_memory,
     is_over_other_types,
-    is_placed,
-    place_of,
     shardings_said,
     spec_of,
     written_alike,

@@ -12,7 +12,8 @@ from typing import Any
 
 from pullback._ext import _core
 from pullback.runtime.arrays.arrays import asarray
-from pullback.runtime.arrays.placement import Placing, typed_for
+from pullback.runtime.arrays.placement import Placing
+from pullback.runtime.arrays.result_places import typed_for
 from pullback.runtime.arrays.terms import is_unreduced, terms_of, with_terms
 from pullback.runtime.programs.partitioned import compile_partitioned, layout_of
 

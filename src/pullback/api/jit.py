@@ -305,7 +305,7 @@ class Jit:
             return None
         numbers = [w for w, _ in statics if isinstance(w, int)]
         dynamic = tuple(a for i, a in enumerate(args) if i not in numbers)
-        names = functools.partial(arguments.leaf_paths, self.fun, args, kwargs, numbers)
+        names = functools.partial(self.leaf_paths, args, kwargs, statics)
         ins = self.wanted.layouts_of_arguments(dynamic, names) if not kwargs else [None] * len(leaves)
         check_layouts(leaves, ins)
         return ins, self.wanted.layouts_of_results(outs, out_tree)
@@ -321,13 +321,13 @@ class Jit:
 
     def check_references(self, leaves, consts, args, kwargs, statics) -> None:
         """ValueError if one reference is two of the arguments, or closed over, too."""
+        check_apart(leaves, consts, located(self.fun), lambda: self.leaf_paths(args, kwargs, statics))
 
-        def names():
-            fixed = [w for w, _ in statics]
-            dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
-            return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
-
-        check_apart(leaves, consts, located(self.fun), names)
+    def leaf_paths(self, args, kwargs, statics) -> list[str]:
+        """What errors call the leaves of the arguments that are not static."""
+        fixed = [w for w, _ in statics]
+        dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
+        return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
 
     @functools.cached_property
     def function_on_arrays(self) -> Any:
@@ -365,7 +365,7 @@ class Jit:
         return self.wanted.arguments(
             tuple(a for i, a in enumerate(args) if i not in numbers),
             dynamic,
-            lambda: arguments.leaf_paths(self.fun, args, dynamic, numbers),
+            lambda: self.leaf_paths(args, kwargs, statics),
         )
 
     def places_said(self, args, kwargs, statics, consts, closed, out_tree) -> dict[str, Any]:
@@ -408,9 +408,7 @@ class Jit:
                 aval = getattr(leaf, "aval", None)
                 aval = type_of_operand(leaf) if aval is None else aval
             except TypeError:
-                positions = [w for w in fixed if isinstance(w, int)]
-                paths = arguments.leaf_paths(self.fun, args, dynamic_kwargs, positions)
-                raise arguments.no_array(leaf, self.name, paths[i]) from None
+                raise arguments.no_array(leaf, self.name, self.leaf_paths(args, kwargs, statics)[i]) from None
             place = getattr(getattr(leaf, "_base_array", leaf), "_device", None)
             avals.append(aval if place is None or type(place) is Device else placed(aval, place))
         return leaves, in_tree, tuple(avals), tuple(statics)
@@ -451,10 +449,7 @@ class Jit:
                 out_leaves = constrained(out_leaves, self.wanted.results(out_leaves, tree), "out_shardings")
             return out_leaves
 
-        def paths():
-            dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
-            return arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
-
+        paths = functools.partial(self.leaf_paths, args, kwargs, statics)
         arguments.check_tracing(self.fun)
         if config.config.jax_explain_cache_misses:
             explain(self.name, self.fun, key, self.traces, paths)
@@ -542,8 +537,7 @@ class Jit:
                 f"{self.name}: can't be traced ahead of time while it closes over values of an enclosing transformation"
             )
         fixed = {w for w, _ in statics}
-        dynamic = {k: v for k, v in kwargs.items() if k not in fixed}
-        names = arguments.leaf_paths(self.fun, args, dynamic, [w for w in fixed if isinstance(w, int)])
+        names = self.leaf_paths(args, kwargs, statics)
         donated = self.donated(args, kwargs)
         said = self.places_of_arguments(args, kwargs, statics)
         check_arguments(leaves, said)

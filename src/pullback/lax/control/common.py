@@ -293,6 +293,21 @@ def carry_mismatch(name: str, fun, init_tree, out_tree, in_avals, out_avals, ini
     )
 
 
+def spread(carry: Sequence[bool], step: Callable[[list[bool]], tuple[Any, Sequence[bool]]]) -> tuple[list[bool], Any]:
+    """(flags, made): which parts of a carry have a property (a tangent, a batch axis, not being known) in some step,
+    and what `step` made for these. `step(flags)` gives (made, flags of the parts after one step).
+
+    A part that has it in one step gives it to others in the next, so steps are taken until none gets it any more.
+    """
+    flags = list(carry)
+    while True:
+        made, after = step(flags)
+        grown = [before or now for before, now in zip(flags, after)]
+        if grown == flags:
+            return flags, made
+        flags = grown
+
+
 def permute(
     closed: ClosedJaxpr, in_order: Sequence[int] | None = None, out_order: Sequence[int] | None = None
 ) -> ClosedJaxpr:
@@ -348,6 +363,7 @@ __all__ = [
     "run_as_program",
     "same_types",
     "settle_carry",
+    "spread",
     "trace_body",
     "tree_structure",
     "with_extra_inputs",

@@ -13,6 +13,7 @@ being stacked.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ from pullback.core import (
 )
 from pullback.core.dimensions import index as size_of
 from pullback.core.lowering import Nest
-from pullback.core.references import Reference, has_references_among
+from pullback.core.references import has_references_among
 from pullback.core.source import located
 from pullback.core.typechecks import check_scan
 from pullback.core.types import type_of_operands
@@ -77,70 +78,19 @@ def scan(
     its structure, shapes or dtypes; ValueError if the leading sizes of xs disagree or, without xs, `length` is missing.
     """
     if high.has_high((init, xs)):
-        f, init, xs = _by_arrays(f, init, xs, length)
+        from pullback.lax.control.scan_objects import by_arrays  # which few programs have
+
+        f, init, xs = by_arrays(f, init, xs, length)
     given, tree = tree_flatten(xs)
     if has_references_among(given):
-        f, xs, length = _by_rows(f, given, tree, length)
+        from pullback.lax.control.scan_objects import by_rows
+
+        f, xs, length = by_rows(f, given, tree, length)
     if not high.types_of:
         return _scan(f, init, xs, length, reverse, unroll)
-    if control.python_control_flow():
-        return _of_objects(*_scan(f, init, xs, length, reverse, unroll))
-    with high.Captured() as captured:
-        carry, ys = _scan(f, init, xs, length, reverse, unroll)
-    if objects := captured.changed:
-        both = init, [high.Lowered.of(x) for x in objects]
-        (carry, after), ys = _scan(high.carrying(f, objects), both, xs, length, reverse, unroll)
-        for x, value in zip(objects, after, strict=True):
-            value.update(x)
-    return _of_objects(carry, ys)
+    from pullback.lax.control.scan_objects import with_objects
 
-
-def _by_arrays(f, init, xs, length):
-    """(f, init, xs) where objects of types above arrays are their arrays, and f gets objects of the leading axes."""
-
-    def element(x):
-        if not high.is_high(x):
-            return x
-        whole = high.Lowered.of(x)
-        size = typeof(whole.arrays[0]).shape[0] if length is None else length
-        kind = whole.kind.dec_rank(size, whole.kind.leading_axis_spec())
-        return high.Lowered(whole.arrays, kind, whole.state, whole.carrier)
-
-    def of_arrays(carry, x):
-        return high.lowered(f(high.raised(carry), high.raised(x)))
-
-    of_arrays.__wrapped__ = f  # type: ignore[attr-defined]
-    return of_arrays, high.lowered(init), tree_map(element, xs)
-
-
-def _of_objects(carry, ys):
-    """The results with objects again."""
-    return high.raised(carry), tree_map(_stacked, ys, is_leaf=lambda y: type(y) is high.Lowered)
-
-
-def _stacked(y):
-    """An object among the results that is traced, which has the arrays of all iterations, with the type of all."""
-    if type(y) not in (high.Held, high.Lowered) or y.kind.has_qdd:
-        return y
-    kind = y.kind.inc_rank(typeof(y.arrays[0]).shape[0], y.kind.leading_axis_spec())
-    return high.Held(y.arrays, kind, y.carrier) if type(y) is high.Held else kind.raise_val(*y.arrays)
-
-
-def _by_rows(f, given, tree, length):
-    """(f, xs, length) where xs has the number of the iteration in place of references, and f gets their rows."""
-    arrays = [x for x in given if not isinstance(x, Reference)]
-    sizes = [x.ref_aval.shape[:1] for x in given if isinstance(x, Reference)]
-    if any(size != sizes[0] or not size for size in sizes):
-        raise ValueError(f"scan: the references in xs have leading sizes {sizes}, which must be one")
-    (size,) = sizes[0]
-
-    def of_rows(carry, x):
-        number, rest = x[0], iter(x[1])
-        values = [hooks.row(leaf, number) if isinstance(leaf, Reference) else next(rest) for leaf in given]
-        return f(carry, tree_unflatten(tree, values))
-
-    of_rows.__wrapped__ = f  # type: ignore[attr-defined]
-    return of_rows, (np.arange(size, dtype=np.int32), arrays), size if length is None else length
+    return with_objects(functools.partial(_scan, length=length, reverse=reverse, unroll=unroll), f, init, xs)
 
 
 def _scan(f, init, xs, length, reverse, unroll):
@@ -296,11 +246,12 @@ def _jvp(primals, tangents, *, jaxpr, **params):
     nonzero = [type(t) is not Zero for t in tangents]
     consts_nz, carry_nz, xs_nz = split_list(nonzero, [n_consts, n_carry])
     n_ys = len(jaxpr.out_avals) - n_carry
-    while True:
-        body, nz_out = jvp_jaxpr(jaxpr, consts_nz + carry_nz + xs_nz, carry_nz + [False] * n_ys)
-        if list(nz_out[:n_carry]) == carry_nz:
-            break
-        carry_nz = [a or b for a, b in zip(carry_nz, nz_out)]
+
+    def step(carry_nz):
+        made = jvp_jaxpr(jaxpr, consts_nz + carry_nz + xs_nz, carry_nz + [False] * n_ys)
+        return made, made[1][:n_carry]
+
+    carry_nz, (body, nz_out) = control.spread(carry_nz, step)
     tangents = [instantiate(t) if nz else t for t, nz in zip(tangents, consts_nz + carry_nz + xs_nz)]
     groups = split_list(range(len(primals)), [n_consts, n_carry])
     position = iter(range(len(primals), len(primals) + sum(consts_nz + carry_nz + xs_nz)))
@@ -334,11 +285,12 @@ def _batch_axis(axis, args, dims, *, jaxpr, **params):
     n_consts, n_carry = _sizes(params)
     consts_b, carry_b, xs_b = split_list([d is not None for d in dims], [n_consts, n_carry])
     n_ys = len(jaxpr.out_avals) - n_carry
-    while True:
-        body, b_out = batch_jaxpr(jaxpr, axis, consts_b + carry_b + xs_b, carry_b + [False] * n_ys)
-        if list(b_out[:n_carry]) == carry_b:
-            break
-        carry_b = [a or b for a, b in zip(carry_b, b_out)]
+
+    def step(carry_b):
+        made = batch_jaxpr(jaxpr, axis, consts_b + carry_b + xs_b, carry_b + [False] * n_ys)
+        return made, made[1][:n_carry]
+
+    carry_b, (body, b_out) = control.spread(carry_b, step)
     operands = []
     for k, (value, dim, batched) in enumerate(zip(args, dims, consts_b + carry_b + xs_b)):
         to = 1 if k >= n_consts + n_carry else 0
@@ -356,11 +308,12 @@ def _partial_eval(interpreter, args, params):
     unknown = [interpreter.is_unknown(a) for a in args]
     consts_u, carry_u, xs_u = split_list(unknown, [n_consts, n_carry])
     n_ys = len(jaxpr.out_avals) - n_carry
-    while True:
-        known, rest, u_out, res_avals = partial_eval_jaxpr(jaxpr, consts_u + carry_u + xs_u, carry_u + [False] * n_ys)
-        if list(u_out[:n_carry]) == carry_u:
-            break
-        carry_u = [a or b for a, b in zip(carry_u, u_out)]
+
+    def step(carry_u):
+        made = partial_eval_jaxpr(jaxpr, consts_u + carry_u + xs_u, carry_u + [False] * n_ys)
+        return made, made[2][:n_carry]
+
+    carry_u, (known, rest, u_out, res_avals) = control.spread(carry_u, step)
     unknown = consts_u + carry_u + xs_u
     n_res, n_known_out = len(res_avals), len(u_out) - sum(u_out)
     known_args = [a for a, u in zip(args, unknown) if not u]
@@ -532,15 +485,15 @@ def _dce(eqn, used):
 
 
 def _dce_body(jaxpr, n_consts, n_carry, used):
-    carry_used, ys_used = list(used[:n_carry]), list(used[n_carry:])
-    while True:
+    ys_used = list(used[n_carry:])
+
+    def step(carry_used):
         inner = dce_jaxpr(jaxpr.jaxpr, carry_used + ys_used)
         mentioned = {a for e in inner.eqns for a in e.invars if type(a) is not Literal}
         mentioned.update(a for a in inner.outvars if type(a) is not Literal)
-        needed = [u or v in mentioned for u, v in zip(carry_used, inner.invars[n_consts : n_consts + n_carry])]
-        if needed == carry_used:
-            break
-        carry_used = needed
+        return (inner, mentioned), [v in mentioned for v in inner.invars[n_consts : n_consts + n_carry]]
+
+    carry_used, (inner, mentioned) = control.spread(used[:n_carry], step)
     kept_in = (
         [v in mentioned for v in inner.invars[:n_consts]]
         + carry_used

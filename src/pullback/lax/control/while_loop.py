@@ -249,11 +249,11 @@ def _evaluate(*args, **params):
 def _jvp(primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
     nonzero = [type(t) is not Zero for t in tangents]
     _, consts_nz, carry_nz = split_list(nonzero, [cond_nconsts, body_nconsts])
-    while True:
-        body, nz_out = jvp_jaxpr(body_jaxpr, consts_nz + carry_nz, carry_nz)
-        if list(nz_out) == carry_nz:
-            break
-        carry_nz = [a or b for a, b in zip(carry_nz, nz_out)]
+
+    def step(carry_nz):
+        return jvp_jaxpr(body_jaxpr, consts_nz + carry_nz, carry_nz)
+
+    carry_nz, body = control.spread(carry_nz, step)
     n_carry, n_consts = len(carry_nz), body_nconsts
     n_dot = sum(consts_nz)
     first = n_consts + n_carry
@@ -289,14 +289,14 @@ def _jvp(primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconst
 def _batch_axis(axis, args, dims, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
     cond_b, body_b, carry_b = split_list([d is not None for d in dims], [cond_nconsts, body_nconsts])
     is_mapped = has_mapped_condition(cond_jaxpr)
-    while True:
+
+    def step(carry_b):
         _, b_out = batch_jaxpr(body_jaxpr, axis, body_b + carry_b, carry_b)
         # The axes of a predicate are the first of the carry: with one more there, it has one more.
         cond, (pred_b,) = batch_jaxpr(cond_jaxpr, axis, cond_b + carry_b, is_mapped)
-        new = [True] * len(carry_b) if pred_b else [a or b for a, b in zip(carry_b, b_out)]
-        if new == carry_b:
-            break
-        carry_b = new
+        return (cond, pred_b), [True] * len(carry_b) if pred_b else b_out
+
+    carry_b, (cond, pred_b) = control.spread(carry_b, step)
     body, _ = batch_jaxpr(body_jaxpr, axis, body_b + carry_b, carry_b)
     operands = []
     for value, dim, batched in zip(args, dims, cond_b + body_b + carry_b):
@@ -363,11 +363,12 @@ def _partial_eval(interpreter, args, params):
     cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
     n_cond, n_body = params["cond_nconsts"], params["body_nconsts"]
     cond_u, body_u, carry_u = split_list([interpreter.is_unknown(a) for a in args], [n_cond, n_body])
-    while True:
+
+    def step(carry_u):
         known, _, u_out, _ = partial_eval_jaxpr(body_jaxpr, body_u + carry_u, carry_u)
-        if list(u_out) == carry_u:
-            break
-        carry_u = [a or b for a, b in zip(carry_u, u_out)]
+        return known, u_out
+
+    carry_u, known = control.spread(carry_u, step)
     _, _, (pred_u,), _ = partial_eval_jaxpr(cond_jaxpr, cond_u + carry_u)
     if pred_u or all(carry_u):
         return interpreter.default(while_p, args, params)

@@ -12,7 +12,6 @@ from pullback import lax
 FLAG = jnp.array(1)  # that programs do not know
 
 X = np.arange(3, dtype=np.float32)
-FLOAT0 = np.zeros((), jax.float0)
 
 
 def test_aux_can_be_anything():

@@ -61,7 +61,6 @@ def frames(call):
 
 
 X = jnp.ones(3)
-TREE = {"a": X}
 custom = jax.custom_jvp(lambda x: fails(x))
 custom.defjvp(lambda p, t: (p[0], t[0]))
 backwards = jax.custom_vjp(lambda x: x)

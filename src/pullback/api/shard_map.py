@@ -171,7 +171,7 @@ def _run(
 
     said_ins = specs
     specs = [_without_state(spec) for spec in specs]
-    leaves = [_in_state(x, spec) for x, spec in zip(leaves, specs, strict=True)]
+    leaves = [_in_state(x) for x in leaves]
 
     def shown(tracer: Any) -> str | None:
         """What a value is on each device, where the function is not compiled with others: for print()."""
@@ -279,7 +279,7 @@ def _on_devices(
     )
 
 
-def _in_state(x: Any, spec: PartitionSpec) -> Any:
+def _in_state(x: Any) -> Any:
     """x, whose type says nothing of sums over axes: inside types say it of its parts."""
     placing = getattr(type_on_mesh(x), "placing", None)
     if placing is None or placing.spec == _without_state(placing.spec):

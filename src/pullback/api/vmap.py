@@ -56,7 +56,7 @@ def vmap(
         axes = _axes_of_leaves("vmap in_axes", tree if in_axes == 0 else tree.children()[0], in_axes)
         return axes + [0] * (tree.num_leaves - len(axes))
 
-    def _with_references(references, fun, tree, axes, args, kwargs):
+    def _with_references(references, fun, tree, axes):
         """The call with the references' values as arguments; what they are afterwards is a result."""
         through = references.through(lambda *leaves: (lambda a, k: fun(*a, **k))(*tree_unflatten(tree, leaves)))
         mapped = [axes[n] for n in references.cells]
@@ -88,7 +88,7 @@ def vmap(
             axes = axes_of(tree)
             references = Entrance(given, [n for n, a in enumerate(axes) if a is None])
             if references.cells:
-                return _with_references(references, fun, tree, axes, args, kwargs)
+                return _with_references(references, fun, tree, axes)
             if None not in axes:
                 raise
             mapped = tree_unflatten(tree, [0 if a is None else leaf for leaf, a in zip(given, axes)])

@@ -162,7 +162,7 @@ class VJPHiPrimitive:
             out, dots = self._differentiated(given, [symbolic(tangents[n]) for n in slots])
             outs = flattened(out)
             found: list[Any] = [Zero(tangent_aval(typeof(x))) for x in outs]
-            for n, dot in zip(self._slots(out, self.out_tree), dots, strict=True):
+            for n, dot in zip(self._slots(out), dots, strict=True):
                 if dot is not None and type(dot) is not Zero:
                     found[n] = dot
             return outs, found
@@ -170,7 +170,7 @@ class VJPHiPrimitive:
         outs = current_interpreter().process_custom_jvp(CustomJVP, fun, jvp, low)
         return high.raised(tree_unflatten(out_trees[0], outs))
 
-    def _slots(self, values: Any, tree: Any = None) -> list[int]:
+    def _slots(self, values: Any) -> list[int]:
         """For each leaf of values, the number of the flat array whose tangent is the leaf's."""
         slots, count = [], 0
         for leaf in tree_flatten(values)[0]:

@@ -298,7 +298,7 @@ class _Functionalizer:
     def _higher_order(self, eqn: Any, state: _State, values: list[Any]) -> tuple[_State, list[Any]]:
         name, params = eqn.primitive.name, eqn.params
         if name == "cond":
-            branches = [self._with_state(b, typed=[typeof(x) for x in values[1:]]) for b in params["branches"]]
+            branches = [self._with_state(b) for b in params["branches"]]
             return self._split(lax.switch(values[0], branches, state.flat(), values[1:]))
         if name == "scan":
             return self._scan(params, state, values)
@@ -311,7 +311,7 @@ class _Functionalizer:
         state, _ = self.run(closed.jaxpr, closed.consts, state, [lax.stop_gradient(x) for x in values])
         return state, list(outs)
 
-    def _with_state(self, closed: ClosedJaxpr, typed: Sequence[ShapedArray]) -> Callable[..., Any]:
+    def _with_state(self, closed: ClosedJaxpr) -> Callable[..., Any]:
         def call(flat: Sequence[Any], args: Sequence[Any]) -> Any:
             state, outs = self.run(closed.jaxpr, closed.consts, _State.of(flat, self.sites), args)
             return state.flat(), outs

@@ -110,7 +110,7 @@ def _results_of_implementation(prim: Primitive, args: Sequence[Any], params: dic
     return pure_callback(implementation, avals, *args, vmap_method="sequential")
 
 
-def _results_of_rule(prim: Primitive, rule: Any, ctx: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+def _results_of_rule(rule: Any, ctx: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """What a rule returns. NotImplementedError if those are no arrays, or it asks for what only MLIR has."""
     if isinstance(rule, LoweredFunction | ForeignLowering):
         return rule(ctx, *args, **params)
@@ -153,7 +153,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None, *
         outs = prim.abstract_eval(*ins, **params)
         outs = list(outs) if prim.multiple_results else [outs]
         try:
-            return _results_of_rule(prim, rule, LoweringRuleContext(prim, ins, outs), args, params)
+            return _results_of_rule(rule, LoweringRuleContext(prim, ins, outs), args, params)
         except NotImplementedError as error:
             if isinstance(rule, LoweredFunction | ForeignLowering):
                 raise

@@ -85,7 +85,7 @@ def dot_product_attention(
     logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide).reshape(b, n, t, s) * scale
     if bias is not None:
         logits = logits + _four("bias", bias)
-    allowed = _allowed(b, t, s, mask, is_causal, local_window_size, query_seq_lengths, key_value_seq_lengths)
+    allowed = _allowed(t, s, mask, is_causal, local_window_size, query_seq_lengths, key_value_seq_lengths)
     if allowed is not None:
         logits = jnp.where(allowed, logits, -0.7 * float(np.finfo(np.float32).max))
     weights = softmax(logits, axis=-1).astype(key.dtype)
@@ -107,7 +107,7 @@ def _four(name: str, x: Any) -> Any:
     return x.reshape((1,) * (4 - x.ndim) + x.shape)
 
 
-def _allowed(b: int, t: int, s: int, mask: Any, causal: bool, window: Any, q_len: Any, kv_len: Any) -> Any:
+def _allowed(t: int, s: int, mask: Any, causal: bool, window: Any, q_len: Any, kv_len: Any) -> Any:
     """bool[1 or b, 1 or n, t, s], or None where everything is allowed."""
     parts = []
     if mask is not None:

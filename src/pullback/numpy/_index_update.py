@@ -160,7 +160,7 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
                 if op in ("add", "subtract", "multiply") and x.dtype == np.bool_:
                     return None  # as a scatter, which refuses booleans
                 if how is Mode.FILL_OR_DROP:
-                    _fitted(y, _result_shape(x, entries))
+                    _fitted(y, _result_shape(entries))
                     return x
                 if x.shape[e.axis] == 0:
                     raise IndexError(f"index {e.index} is out of bounds: axis {e.axis} has no elements")
@@ -191,7 +191,7 @@ def _update_static(x: Any, entries: list[Entry], y: Any, op: str, how: Any, wrap
         ) from error
 
 
-def _result_shape(x: Any, entries: list[Entry]) -> tuple[int, ...]:
+def _result_shape(entries: list[Entry]) -> tuple[int, ...]:
     return tuple(e.size if isinstance(e, Slice) else 1 for e in entries if not isinstance(e, At))
 
 

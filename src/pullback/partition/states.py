@@ -47,12 +47,10 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
     shown = ", ".join(aval.short() for aval in in_avals)
     if name == "dot_general":
         if any(unreduced for unreduced, _ in states):
-            raise ShardingTypeError(
-                f"dot_general: operands must not be unreduced, got {shown}; use reshard on them"
-            )
+            raise ShardingTypeError(f"dot_general: operands must not be unreduced, got {shown}; use reshard on them")
         return _NONE
     if name == "mul" and any(unreduced for unreduced, _ in states):
-        return _of_product(in_avals, states, shown)
+        return _of_product(states, shown)
     unreduced = {state[0] for state in states if state[0]}
     if unreduced:
         if name not in _LINEAR:
@@ -60,7 +58,7 @@ def result_state(primitive: Any, in_avals: Sequence[Any]) -> State:
                 f"unreduced rule for {name} is not implemented: {shown} is still to be summed over mesh axes; use "
                 "jax.sharding.reshard first"
             )
-        _check_terms(name, in_avals, states, shown)
+        _check_terms(name, states, shown)
     reduced = {state[1] for state in states if state[1]}
     if len(reduced) > 1:
         raise ShardingTypeError(f"{name} got operands that are reduced over different axes: {shown}")
@@ -91,7 +89,7 @@ def _holds(wide: Any, dtype: Any) -> bool:
     return np.promote_types(wide, dtype) == wide
 
 
-def _of_product(in_avals: Sequence[Any], states: Sequence[State], shown: str) -> State:
+def _of_product(states: Sequence[State], shown: str) -> State:
     (left, left_reduced), (right, right_reduced) = states
     if left and right:
         raise ShardingTypeError(f"mul: one operand at most may be unreduced, got {shown}")
@@ -104,7 +102,7 @@ def _of_product(in_avals: Sequence[Any], states: Sequence[State], shown: str) ->
     return terms, frozenset()
 
 
-def _check_terms(name: str, in_avals: Sequence[Any], states: Sequence[State], shown: str) -> None:
+def _check_terms(name: str, states: Sequence[State], shown: str) -> None:
     """ShardingTypeError unless all operands that count are unreduced over the same axes."""
     counted = _COUNTED.get(name, slice(None))
     found = [unreduced for unreduced, _ in states[counted]]

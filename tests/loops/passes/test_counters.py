@@ -35,10 +35,6 @@ def counting(dtype="i32", start=5, by=3, steps=10, later=False, known=True, spac
     return b.function("counting")
 
 
-def t_of(function):
-    return next(buffer for buffer in function.buffers if buffer.name == "t")
-
-
 @pytest.mark.parametrize("space", ["temporary", "output"])
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("later", [True, False])

@@ -56,7 +56,7 @@ def test_complex_products_are_several_real_ones():
     assert product > total > taken("f32", lambda b, x, y: b.op("add", x, y))[0]
 
 
-def testeven_pieces_of_a_nest_are_shared_evenly():
+def test_even_pieces_of_a_nest_are_shared_evenly():
     from pullback.loops.schedule.apply.parallelize import even_pieces
 
     counts = {even_pieces(task * NOMINAL.task_ns, 1000) for task in range(3, 200)}

@@ -179,7 +179,7 @@ class _Placer:
             memory.members.append(var)
             self.memories[var] = memory
         if group.call is not None:
-            self._call_in_place(position, group)
+            self._call_in_place(group)
 
     def _may_be_in_place(self, var: Var, window: Window, position: Position, group: Group) -> bool:
         """Whether a window may be written into the memory of its array here, before the array is one with it."""
@@ -327,7 +327,7 @@ class _Placer:
                 return True
         return False
 
-    def _call_in_place(self, position: Position, group: Group) -> None:
+    def _call_in_place(self, group: Group) -> None:
         eqn = self.eqns[group.call]  # type: ignore[index]
         k = getattr(eqn.primitive.lower, "in_place", None)
         if k is None or isinstance(eqn.invars[k], Literal):

@@ -79,7 +79,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
     panel_bytes = 4 * words * columns
     full = max(1, n // columns)  # panels, the last of which may be followed by a part of one
     shared = not alone and prices.threads_pay(m * n * k * MULTIPLY_ADD_NS, out, x, y)
-    down, across = _cut(m, n, k * ITEMSIZE[x.dtype], full, panel_bytes) if shared else (1, 1)
+    down, across = _cut(m, k * ITEMSIZE[x.dtype], full, panel_bytes) if shared else (1, 1)
     most = -(-full // across) + (n % columns > 0)
     own = down == 1 and most * panel_bytes <= SCRATCH_BYTES
     packed: Storage | None = None
@@ -134,7 +134,7 @@ def _by_rows(
             ctx.store(out, (top + r, left + j), b.convert(ctx.load(tile, (r, j)), out.dtype))
 
 
-def _cut(m: int, n: int, row_bytes: int, full: int, panel_bytes: int) -> tuple[int, int]:
+def _cut(m: int, row_bytes: int, full: int, panel_bytes: int) -> tuple[int, int]:
     """(blocks of rows, blocks of panels) that threads share.
 
     Where rows of x stay in half of the second cache, so many blocks of panels that each has its panels to itself; else

@@ -227,7 +227,7 @@ def _of_matrix(name: str, mat: Any, kind: type) -> None:
         raise TypeError(f"{name}: argument 'mat' must be a {kind.__name__}, got {mat!r}")
 
 
-def _fit(name: str, mat: Any, other: Any, ndim: int) -> None:
+def _fit(name: str, other: Any, ndim: int) -> None:
     if jnp.ndim(other) != ndim:
         raise ValueError(f"{name}: the second argument must have {ndim} dimensions, got shape {jnp.shape(other)}")
 
@@ -253,14 +253,14 @@ def coo_todense(mat: COO) -> Any:
 def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
     """The product of the matrix, or of its transpose, and a vector."""
     _of_matrix("coo_matvec", mat, COO)
-    _fit("coo_matvec", mat, v, 1)
+    _fit("coo_matvec", v, 1)
     return product(mat, v, transpose)
 
 
 def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
     """The product of the matrix, or of its transpose, and a matrix."""
     _of_matrix("coo_matmat", mat, COO)
-    _fit("coo_matmat", mat, B, 2)
+    _fit("coo_matmat", B, 2)
     return product(mat, B, transpose)
 
 
@@ -279,14 +279,14 @@ def csr_todense(mat: CSR) -> Any:
 def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
     """The product of the matrix, or of its transpose, and a vector."""
     _of_matrix("csr_matvec", mat, CSR)
-    _fit("csr_matvec", mat, v, 1)
+    _fit("csr_matvec", v, 1)
     return product(mat, v, transpose)
 
 
 def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
     """The product of the matrix, or of its transpose, and a matrix."""
     _of_matrix("csr_matmat", mat, CSR)
-    _fit("csr_matmat", mat, B, 2)
+    _fit("csr_matmat", B, 2)
     return product(mat, B, transpose)
 
 

@@ -192,12 +192,12 @@ def _split(params: dict[str, Any], unknown: tuple[bool, ...]) -> tuple[Any, ...]
             numbers.append(not is_argument and not atom.aval.shape and specs[-1] != PartitionSpec())
         known = known.replace(jaxpr=known.jaxpr.replace(outvars=[*known.jaxpr.outvars[:count], *kept]))
         if any(numbers):
-            known, rest = _with_numbers(known, rest, count, places, numbers)
+            known, rest = _with_numbers(known, rest, places, numbers)
     return known, rest, unknown_out, places, specs
 
 
 def _with_numbers(
-    known: ClosedJaxpr, rest: ClosedJaxpr, count: int, places: Sequence[int], numbers: Sequence[bool]
+    known: ClosedJaxpr, rest: ClosedJaxpr, places: Sequence[int], numbers: Sequence[bool]
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
     """The halves, where residuals that are numbers go from one to the other as arrays of one element."""
     raised = {place for place, number in zip(places, numbers) if number}

@@ -104,7 +104,7 @@ def _scan(f, init, xs, length, reverse, unroll):
     length = common_length(xs, xs_leaves, length)
 
     if control.python_control_flow():
-        return _scan_in_python(f, init, xs, xs_leaves, xs_tree, length, reverse)
+        return _scan_in_python(f, init, xs_leaves, xs_tree, length, reverse)
 
     x_avals = [control.row_type(a) for a in map(type_of_operands(), xs_leaves)]
     in_tree = treedef_tuple((init_tree, xs_tree))
@@ -194,7 +194,7 @@ def common_length(xs, xs_leaves, length) -> int:
     return sizes.pop()
 
 
-def _scan_in_python(f, init, xs, xs_leaves, xs_tree, length, reverse):
+def _scan_in_python(f, init, xs_leaves, xs_tree, length, reverse):
     if length == 0:
         raise ValueError("scan with zero-length xs is not supported while jit is disabled (the shape of ys is unknown)")
     carry, ys = init, []

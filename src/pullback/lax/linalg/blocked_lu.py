@@ -72,7 +72,7 @@ def lu(ctx: Any, a: Any, dtype: np.dtype, swaps: Any) -> None:
                 columns = b.let(b.op("min", most, b.index(n) - first))
                 ctx.call_fortran(kind + "laswp", columns, at(start, first), m, 1, width, own, 1)
                 with b.if_(is_right):
-                    _substitute(ctx, flat, m, n, start, width, first, columns, size, dtype)
+                    _substitute(ctx, flat, m, start, width, first, columns, size, dtype)
                     rest = b.let(b.index(m) - right)
                     here = b.let(b.op("min", right, b.index(m - 1)))  # without rows that are left: inside of the matrix
                     ctx.call_fortran(
@@ -88,7 +88,7 @@ def lu(ctx: Any, a: Any, dtype: np.dtype, swaps: Any) -> None:
 
 
 def _substitute(
-    ctx: Any, flat: Any, m: int, n: int, start: Any, width: Any, first: Any, columns: Any, size: int, dtype: np.dtype
+    ctx: Any, flat: Any, m: int, start: Any, width: Any, first: Any, columns: Any, size: int, dtype: np.dtype
 ) -> None:
     """Rows from `start` on of the columns from `first` on become L^-1 times them, L the unit triangle at `start`."""
     b = ctx.b

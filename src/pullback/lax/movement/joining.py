@@ -87,7 +87,7 @@ def _pad_jvp(primals, tangents, padding_config):
 def _pad_transpose(y_bar, x, padding, padding_config):
     if is_zero(y_bar):
         return [tangent_zero(a) if is_linear(a) else None for a in (x, padding)]
-    x_bar = _unpad(y_bar, aval_of(x).shape, padding_config)
+    x_bar = _unpad(y_bar, padding_config)
     if not is_linear(padding):
         return [x_bar, None]
     everything = tuple(range(y_bar.ndim))
@@ -96,7 +96,7 @@ def _pad_transpose(y_bar, x, padding, padding_config):
     return [x_bar if is_linear(x) else None, padding_bar]
 
 
-def _unpad(y, shape, padding_config):
+def _unpad(y, padding_config):
     y = pad_p.bind(y, constant(y, 0), padding_config=tuple([(-lo, -hi, 0) for lo, hi, _ in padding_config]))
     if any(interior for _, _, interior in padding_config):
         y = lax.slice_p.bind(

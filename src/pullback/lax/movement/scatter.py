@@ -127,7 +127,7 @@ def _scatter_shape(
     return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 
 
-def _apply_by_rounds(out, index, updates, update_jaxpr, update_consts):
+def _apply_by_rounds(out, index, updates, update_jaxpr):
     """One update per place at a time, in order, by the computation."""
     from pullback.lax.reductions.computations import evaluate_reference
 
@@ -179,9 +179,9 @@ def _scatter_reference_of(name, ufunc):
         if name == "scatter" and update_jaxpr is not None:
             if operand.ndim == 0:
                 out = out.reshape(1)
-                _apply_by_rounds(out, (np.zeros(values.size, int),), values, update_jaxpr, update_consts)
+                _apply_by_rounds(out, (np.zeros(values.size, int),), values, update_jaxpr)
                 return out.reshape(())
-            _apply_by_rounds(out, index, values, update_jaxpr, update_consts)
+            _apply_by_rounds(out, index, values, update_jaxpr)
         elif ufunc is None:
             if operand.ndim:
                 out[index] = values

@@ -214,7 +214,7 @@ def common_shape(name: str, operands: Sequence[Any]) -> tuple[int, ...]:
     return shape
 
 
-def _unary_jvp(bind, rule, name):
+def _unary_jvp(bind, rule):
     if rule is ZERO or isinstance(rule, NoRule):
         return rule
 
@@ -287,7 +287,7 @@ def unary(
         samples=samples,
         traits={"elementwise", *traits} | ({"linear"} if jvp is LINEAR else set()),
     )
-    p.jvp = _unary_jvp(p.bind, jvp, name)
+    p.jvp = _unary_jvp(p.bind, jvp)
     p.batch = batch_unary(p.bind)
     p.accepts = (accepts,)
     return p
@@ -504,7 +504,7 @@ def reduction(
         transpose=_unary_transpose(transpose),
         traits={"reduction", *traits},
     )
-    p.jvp = _unary_jvp(p.bind, jvp, name)
+    p.jvp = _unary_jvp(p.bind, jvp)
     p.batch = batch_reduction(p.bind)
     return p
 
@@ -546,5 +546,5 @@ def movement(
         samples=samples,
         traits={"movement", "linear", *traits},
     )
-    p.jvp = _unary_jvp(p.bind, LINEAR, name)
+    p.jvp = _unary_jvp(p.bind, LINEAR)
     return p

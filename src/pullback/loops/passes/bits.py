@@ -322,7 +322,7 @@ def best_plan(groups: dict[int, int], width: int, result: int) -> Plan:
         for bit, place in pairs:
             moved[place - place_of(bit)] |= 1 << place
         found.append(Plan(cost + _cost(moved, width, result), order, dict(moved)))
-    steps = [plan for up in (False, True) if (plan := _stepwise(pairs, max(width, result), up)) is not None]
+    steps = [plan for up in (False, True) if (plan := _stepwise(pairs, up)) is not None]
     return min([*found, *steps], key=lambda plan: plan.cost)
 
 
@@ -339,7 +339,7 @@ def _all_at(distance: int, width: int, result: int) -> int:
     return _shifted((1 << width) - 1, distance) & ((1 << result) - 1)
 
 
-def _stepwise(pairs: list[tuple[int, int]], width: int, up: bool) -> Plan | None:
+def _stepwise(pairs: list[tuple[int, int]], up: bool) -> Plan | None:
     """Bits that all go the same way, by steps of powers of two, the shortest first if `up`; None if two would meet."""
     lengths = [place - bit for bit, place in pairs]
     if not (min(lengths) >= 0 or max(lengths) <= 0):

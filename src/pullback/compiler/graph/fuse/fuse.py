@@ -160,12 +160,11 @@ class _Fuser:
         group = self._new_group((), height, number, number)
         self.calls[number] = group
         self.makers.update(dict.fromkeys(eqn.outvars, group))
-        strided = getattr(eqn.primitive.lower, "strided", False)
         for var in eqn.outvars:
             self.stored.add(var)
             self._settle(var)
         for var in dict.fromkeys(v for v in eqn.invars if not isinstance(v, Literal)):
-            self._want_whole(var, group, strided)
+            self._want_whole(var, group)
         return height if eqn.effects else effect_height
 
     def _visit_reduction(self, number: int, eqn: JaxprEqn) -> None:
@@ -195,14 +194,14 @@ class _Fuser:
         if out in self.whole and out not in self.outputs and memory_view(eqn) is not None and self._can_alias(eqn, out):
             self.aliases[out] = number
             for group in self.whole.pop(out):
-                self._want_whole(source, group, True)
+                self._want_whole(source, group)
         elif out in self.outputs and memory_view(eqn) and self._can_forward(source, out):
             self.aliases[out] = number
             self.forwarded[source] = out
             self.outputs.discard(out)
             self.outputs.add(source)
             for group in self.whole.pop(out, ()):
-                self._want_whole(source, group, True)
+                self._want_whole(source, group)
         wants = self.wants.get(out)
         if out in self.outputs or out in self.whole:
             if out.aval.size == 1 and wants:  # others compute it again, instead of waiting for what is stored with it
@@ -524,7 +523,7 @@ class _Fuser:
         if atom not in self.producer:
             self._note(atom, group, index, lazy)
 
-    def _want_whole(self, var: Var, group: Group, strided: bool) -> None:
+    def _want_whole(self, var: Var, group: Group) -> None:
         number = self.producer.get(var)
         if number is None:
             self._note(var, group, (), False)

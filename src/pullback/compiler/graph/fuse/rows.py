@@ -175,7 +175,7 @@ def _shared_extents(group: Group, row: Row, eqns) -> Shape:
     for other in row.groups:
         for var, reduced in produced.items():
             for index in other.reads.get(var, ()):
-                depth = min(depth, _row_depth(other, index, var, group, reduced))
+                depth = min(depth, _row_depth(other, index, group, reduced))
     while depth and extents[depth - 1] == 1:
         depth -= 1
     if row.extents and depth < len(row.extents) and math.prod(extents[:depth]) * 4 < math.prod(row.extents):
@@ -190,7 +190,7 @@ def _common(left: Shape, right: Shape) -> int:
     return depth
 
 
-def _row_depth(other: Group, index: Index, var: Var, group: Group, reduced: bool) -> int:
+def _row_depth(other: Group, index: Index, group: Group, reduced: bool) -> int:
     """How many outer loops agree between the index at which `other` reads `var` and the one where `group` makes it."""
     made = [group.axes[a] for a in group.kept] if reduced else list(group.axes)
     loops = [group.axes[a] for a in group.order]

@@ -21,13 +21,13 @@ def python(code, *options, cwd=None):
     return done.stdout.split("\n")[:-1]
 
 
-def pullback(*arguments, cwd=None):
+def pullback(*arguments, **options):
     return subprocess.run(
         [sys.executable, "-m", "pullback", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
-        cwd=cwd,
+        **options,
     )
 
 
@@ -180,7 +180,10 @@ def test_run_a_module_and_code(tmp_path):
     )
     done = pullback("run", "-m", "program", "a", cwd=tmp_path)
     assert done.stdout == "__main__ ['a'] pullback program.py\n", done.stderr
-    done = pullback("run", "-c", "import sys, jax; print(__name__, sys.argv, jax.__spec__.name)", "b")
+    code = "import sys, jax; print(__name__, sys.argv, jax.__spec__.name)"
+    done = pullback("run", "-", "b", input=code)
+    assert done.stdout == "__main__ ['-', 'b'] pullback\n", done.stderr
+    done = pullback("run", "-c", code, "b")
     assert done.stdout == "__main__ ['-c', 'b'] pullback\n", done.stderr
 
 
@@ -189,6 +192,7 @@ def test_run_a_module_and_code(tmp_path):
     (["run"], 2, "no program is given"), (["run", "-m"], 2, "argument expected for the -m option"),
     (["run", "no_such_file.py"], 2, "can't open file"), (["doctor", "all"], 2, "takes no arguments, got all"),
     (["explain", "a", "b"], 2, "takes one name, got a b"), (["--help"], 0, "launch:"), (["tune", "-h"], 0, "measure"),
+    (["explain", "leaked"], 2, "did you mean UnexpectedTracerError?"), (["launch", "a.py"], 2, "of processes, -n N,"),
     (["launch", "--help"], 0, "example: python -m pullback launch -n 4"),
     (["--version"], 0, "API of JAX"),
 ])  # fmt: skip

@@ -14,7 +14,7 @@ import types
 COMMANDS = {  # name -> (what may follow, what it does)
     "run": (
         ("FILE [args...]", "-m MODULE [args...]", "-c CODE [args...]"),
-        "a program whose imports of jax get pullback",
+        "a program whose imports of jax get pullback; FILE may be -, the standard input",
     ),
     "launch": (
         ("-n N [options of mpiexec] FILE | -m MODULE [args...]",),
@@ -57,7 +57,7 @@ def run(arguments: list[str]) -> int:
     first, rest = arguments[0], arguments[1:]
     if first in ("-m", "-c") and not rest:
         return _mistake("run", f"argument expected for the {first} option")
-    if first not in ("-m", "-c") and not os.path.exists(first):
+    if first not in ("-m", "-c", "-") and not os.path.exists(first):
         print(f"pullback run: can't open file {os.path.abspath(first)!r}: no such file", file=sys.stderr)
         return 2
     from pullback.jax_names.install import install_as_jax
@@ -97,13 +97,21 @@ def _run(first: str, rest: list[str]) -> None:
         what, rest = rest[0], rest[1:]
         sys.path[0] = ""
         sys.argv = [first, *rest]
-        main = types.ModuleType("__main__")
-        sys.modules["__main__"] = main
-        exec(compile(what, "<string>", "exec"), main.__dict__)
+        _run_text(what, "<string>")
+    elif first == "-":
+        sys.path[0] = ""
+        sys.argv = [first, *rest]
+        _run_text(sys.stdin.read(), "<stdin>")
     else:
         sys.argv = [first, *rest]
         sys.path[0] = os.path.dirname(os.path.abspath(first))
         runpy.run_path(first, run_name="__main__")
+
+
+def _run_text(code: str, name: str) -> None:
+    main = types.ModuleType("__main__")
+    sys.modules["__main__"] = main
+    exec(compile(code, name, "exec"), main.__dict__)
 
 
 def main(arguments: list[str]) -> int:

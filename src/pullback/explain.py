@@ -52,6 +52,12 @@ def text_of(name: str) -> str:
     return "\n\n".join(parts)
 
 
+def _about(word: str, known: dict[str, list[type[Explained]]]) -> list[str]:
+    """The errors in whose explanation a word stands, first those where it stands early; five at most."""
+    places = {name: (inspect.getdoc(kinds[0]) or "").lower().find(word.lower()) for name, kinds in known.items()}
+    return sorted((name for name, place in places.items() if place >= 0), key=places.__getitem__)[:5]
+
+
 def main(arguments: list[str]) -> int:
     """The command: prints, and gives the exit status."""
     known = explained()
@@ -63,7 +69,7 @@ def main(arguments: list[str]) -> int:
     alike = [each for each in known if name.lower() in each.lower()]
     name = next((each for each in alike if each.lower() == name.lower()), name)
     if name not in known:
-        close = alike[:5] or difflib.get_close_matches(name, known, 3)
+        close = alike[:5] or difflib.get_close_matches(name, known, 3) or _about(name, known)
         hint = f"; did you mean {', '.join(close)}?" if close else "; without a name all are listed"
         print(f"pullback explain: no error of this package is called {name!r}{hint}", file=sys.stderr)
         return 2

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -217,6 +220,16 @@ def test_none_in_cotangents_of_trees():
     f.defvjp(fwd, lambda tree, g: ({"a": g, "b": (g,), "c": None},))
     with pytest.raises(TypeError, match="the bwd rule of f returned the structure"):
         jax.grad(f)(given)
+
+
+def test_errors_of_rules_say_where_the_rule_is():
+    f, g = jax.custom_jvp(lambda x: x), jax.custom_vjp(lambda x: x)
+    f.defjvp(lambda x, x_dot: x[0])
+    g.defvjp(lambda x: (x, None), lambda kept, g: g)
+    here = rf"\nThe rule is <lambda> at .*{re.escape(Path(__file__).name)}:\d+\.$"
+    for function, what in ((f, "custom_jvp"), (g, "custom_vjp")):
+        with pytest.raises(TypeError, match=f"{what}: the .*rule of <lambda> must return[^\n]*{here}"):
+            jax.grad(function)(1.0)
 
 
 def test_zero_from_primal():

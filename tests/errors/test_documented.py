@@ -173,8 +173,11 @@ TABLE = [
     (lambda: jax.jit(lambda m: m.w)(Model(X)), TypeError, ["at path m", "static_argnums", *CLASS]),
     (lambda: jax.jit(lambda p: p)({"a": [Model(X)]}), TypeError, ["at path p['a'][0]", *CLASS]),
     (lambda: jax.jit(lambda s: s)("text"), TypeError, ["'text'", "<class 'str'>", "is not a valid JAX type"]),
-    (lambda: jax.grad(lambda m: m.w)(Model(1.0)), TypeError, ["grad: argument [0]", *CLASS]),
+    (lambda: jax.grad(lambda m: m.w)(Model(1.0)), TypeError, ["grad: argument m is", *CLASS]),
+    (lambda: jax.grad(lambda a, b: a, argnums=(1, 0))(1.0, {"m": "text"}), TypeError, ["grad: argument b['m'] is"]),
     (lambda: jax.vmap(lambda m: m.w)(Model(X)), TypeError, ["vmap: argument m", *CLASS]),
+    (lambda: jax.checkpoint(lambda a, m: m.w)(1.0, Model(1.0)), TypeError, ["checkpoint: argument m is", *CLASS]),
+    (lambda: jax.device_put({"m": Model(1.0)}), TypeError, ["device_put: argument x['m'] is", *CLASS]),
     (lambda: jax.jit(Model)(1.0), TypeError, ["jit: the result of Model", "Model(w)", "is not a valid JAX type"]),
     (lambda: Method().scaled(1.0), TypeError, ["argument to scaled", "at path self", "is not a valid JAX type"]),
     # bool of a tracer

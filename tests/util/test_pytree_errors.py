@@ -108,7 +108,13 @@ def test_a_leaf_is_a_prefix_of_anything():
 PREFIX = [
     ((1, 2), (1,), "different lengths of tuple", "in_axes", ["length 2", "length 1"]),
     ((1, 2), [1, 2], "different types", "in_axes", ["<class 'tuple'>", "<class 'list'>"]),
-    ({"a": 1}, {"b": 1}, "different pytree metadata", "in_axes", ["('a',)", "('b',)"]),
+    (
+        {"a": 1, "c": 2},
+        {"b": 1, "c": 2},
+        "different pytree metadata",
+        "in_axes",
+        ["keys\n    'a' 'c'\n", "one with\n    'b' 'c'\n", "Only in the prefix: 'a'; only in the tree: 'b'"],
+    ),
     (
         OrderedDict(a=1, b=2),
         OrderedDict(a=1),

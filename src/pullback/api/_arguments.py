@@ -346,7 +346,7 @@ def _refusal(name, dtype, holomorphic, allow_int) -> str | None:
         if not allow_int:
             float0 = "" if name == "jacfwd" else ", or let its gradient be float0 with allow_int=True"
             return (
-                f"{name} requires real- or complex-valued inputs, of floating point; a {dtype} has no gradient. "
+                f"{name} requires real- or complex-valued inputs, of floating point; {dtype} has no gradient. "
                 f"Convert it, or leave it out of argnums{float0}."
             )
     elif name == "jacfwd" and not holomorphic and not dtypes.issubdtype(dtype, np.floating):

@@ -106,7 +106,8 @@ def checkpoint(  # type: ignore[misc]
         fixed_names = {k: kwargs.pop(k) for k in names if k in kwargs}
         given, tree = tree_flatten((tuple(a for i, a in enumerate(args) if i not in fixed), kwargs))
         arrays = [0 if isinstance(x, Reference) else x for x in given]
-        leaves, _ = arguments.checked_leaves("checkpoint", "argument ", tree_unflatten(tree, arrays))
+        paths = functools.partial(arguments.leaf_paths, fun, args, kwargs, tuple(fixed))
+        leaves, _ = arguments.checked_leaves("checkpoint", "argument ", tree_unflatten(tree, arrays), paths)
         leaves = [x if isinstance(x, Reference) else leaf for x, leaf in zip(given, leaves)]
         avals = tuple([type_of_operand(x) for x in leaves])
 
@@ -120,10 +121,6 @@ def checkpoint(  # type: ignore[misc]
                 outs, found = arguments.flatten_result(fun(*given, **named, **fixed_names), fun, "checkpoint")
                 out_tree[:] = [found]
                 return outs
-
-            def paths():
-                skipped = [i for i in fixed if isinstance(i, int)]
-                return arguments.leaf_paths(fun, args, kwargs, skipped)
 
             origin = Origin(fun, "checkpoint", paths)
             names = arguments.lasting_names(fun, tree, len(args), list(fixed))

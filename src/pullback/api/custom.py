@@ -21,6 +21,7 @@ from pullback.core import (
 from pullback.core.asked import unasked
 from pullback.core.literals import TypedComplex, TypedFloat, TypedInt
 from pullback.core.references import Reference
+from pullback.core.source import located
 from pullback.core.tracer import OfType, Tracer
 from pullback.core.types import lie_alike
 from pullback.transforms.custom import CustomJVP, CustomVJP
@@ -55,16 +56,17 @@ _NO_NAMED = tree_structure({})
 class _Split:
     """The arguments of a call, cut into differentiable trees and fixed Python values."""
 
-    def __init__(self, args: tuple, nondiff: tuple[int, ...], name: str):
+    def __init__(self, args: tuple, nondiff: tuple[int, ...], name: str, fun: Callable):
         self.count = len(args)
         self.fixed = {i % len(args): args[i % len(args)] for i in nondiff if -len(args) <= i < len(args)}
         dynamic = tuple(a for i, a in enumerate(args) if i not in self.fixed)
         given, self.tree = tree_flatten(dynamic)
         self.references = {n: leaf for n, leaf in enumerate(given) if isinstance(leaf, Reference)}
-        checked = dynamic
+        checked: Any = dynamic
+        names = None if self.references else functools.partial(arguments.leaf_paths, fun, args, {}, tuple(self.fixed))
         if self.references:
             checked = tree_unflatten(self.tree, [None if isinstance(leaf, Reference) else leaf for leaf in given])
-        leaves, _ = arguments.checked_leaves(name, "argument ", checked)
+        leaves, _ = arguments.checked_leaves(name, "argument ", checked, names)
         self.avals = [typeof(leaf) for leaf in leaves]
         self._given = leaves
         self._numbers = self._found_numbers(given, leaves)
@@ -262,7 +264,7 @@ class custom_jvp(_Custom[P, R]):
             raise AttributeError(
                 f"No JVP defined for {self._name}: give its rule to defjvp before the function is called"
             )
-        split = _Split(self._positions.of(args, kwargs), self.nondiff_argnums, self._name)
+        split = _Split(self._positions.of(args, kwargs), self.nondiff_argnums, self._name, self.fun)
         interpreter = current_interpreter()
         if interpreter is eval_interpreter():
             return self._evaluated(split)
@@ -283,28 +285,29 @@ class custom_jvp(_Custom[P, R]):
             else:
                 ts = [instantiate(t) for t in tangents]
             pair = jvp(*split.fixed_values, tuple(xs), tuple(split.whole(ts)))
-            return _checked_pair(pair, self._name, out_tree)
+            return _checked_pair(pair, self._name, jvp, out_tree)
 
         return self._marked([_named(flat_jvp, jvp, self.symbolic_zeros)], (jvp,), split, out_tree)
 
 
-def _checked_pair(pair, name, out_tree):
+def _checked_pair(pair, name, rule, out_tree):
     """(outs, outs_dot) of a user's jvp rule; TypeError where structure, shapes or dtypes of the two disagree."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(
             f"custom_jvp: the rule of {name} must return two things, (outputs, their tangents), got {pair!r}"
+            f"{_rule_at(rule)}"
         )
     outs, tree = tree_flatten(pair[0])
     dots, dot_tree = tree_flatten(pair[1])
     if tree != dot_tree:
         raise TypeError(
             f"custom_jvp: the rule of {name} returned outputs of structure {tree}, and tangents of another, "
-            f"{dot_tree}; give one tangent for each output, arranged alike"
+            f"{dot_tree}; give one tangent for each output, arranged alike{_rule_at(rule)}"
         )
     if out_tree and out_tree[0] != tree:
         raise TypeError(
             f"custom_jvp: {name} itself returns {out_tree[0]}, but the outputs that its rule returned, first of the "
-            f"two, are {tree}; the structures must be the same"
+            f"two, are {tree}; the structures must be the same{_rule_at(rule)}"
         )
     out_tree[:] = [tree]
     new_dots = []
@@ -317,10 +320,15 @@ def _checked_pair(pair, name, out_tree):
         if have.shape != want.shape or (have.dtype != want.dtype and not (have.weak_type and isinstance(dot, float))):
             raise TypeError(
                 f"custom_jvp: the rule of {name} returned an output {typeof(out).short()} with a tangent "
-                f"{have.short()}; its tangent must be {want.short()}"
+                f"{have.short()}; its tangent must be {want.short()}{_rule_at(rule)}"
             )
         new_dots.append(dot if have.dtype == want.dtype else hooks.convert(dot, want.dtype, False))
     return _arrays(outs), _arrays(new_dots)
+
+
+def _rule_at(rule: Callable) -> str:
+    """A line that says where a rule is written: users' frames are those of the call that needed it."""
+    return f"\nThe rule is {located(rule)}."
 
 
 def _arrays(values: list[Any]) -> list[Any]:
@@ -373,7 +381,7 @@ class custom_vjp(_Custom[P, R]):
             raise AttributeError(
                 f"No VJP defined for {self._name}: give its rules to defvjp before the function is called"
             )
-        split = _Split(self._positions.of(args, kwargs), self.nondiff_argnums, self._name)
+        split = _Split(self._positions.of(args, kwargs), self.nondiff_argnums, self._name, self.fun)
         split.check_fixed(self._name)
         interpreter = current_interpreter()
         if interpreter is eval_interpreter():
@@ -397,13 +405,13 @@ class custom_vjp(_Custom[P, R]):
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"custom_vjp: {arguments.function_name(fwd)}, the fwd rule of {self._name}, must return two "
-                    f"things, (outputs, residuals for bwd), got {pair!r}"
+                    f"things, (outputs, residuals for bwd), got {pair!r}{_rule_at(fwd)}"
                 )
             outs, tree = tree_flatten(pair[0])
             if out_tree and out_tree[0] != tree:
                 raise TypeError(
                     f"custom_vjp: {self._name} itself returns {out_tree[0]}, but the outputs that its fwd rule "
-                    f"returned, first of the two, are {tree}; the structures must be the same"
+                    f"returned, first of the two, are {tree}; the structures must be the same{_rule_at(fwd)}"
                 )
             out_tree[:] = [tree]
             kept[:] = [_Residuals(pair[1])]
@@ -413,7 +421,7 @@ class custom_vjp(_Custom[P, R]):
             outs_bar = [SymbolicZero(bar.aval) if type(bar) is Zero else bar for bar in outs_bar]
             with unasked():
                 bars = bwd(*split.fixed_values, kept[0].restored(residuals), tree_unflatten(out_tree[0], outs_bar))
-            return _argument_cotangents(bars, split, self._name)
+            return _argument_cotangents(bars, split, self._name, bwd)
 
         flat = [_named(flat_fwd, fwd, self.symbolic_zeros), _named(flat_bwd, bwd, self.symbolic_zeros)]
         return self._marked(flat, (fwd, bwd), split, out_tree)
@@ -473,7 +481,7 @@ class _Residuals:
         return tree_unflatten(self.tree, leaves)
 
 
-def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
+def _argument_cotangents(bars, split: _Split, name: str, bwd: Callable) -> list[Any]:
     """One cotangent a leaf; TypeError/ValueError where the user's bwd gives the wrong structure, shape or dtype."""
     if isinstance(bars, list):
         bars = tuple(bars)
@@ -482,11 +490,11 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
         got = f"a tuple of length {len(bars)}" if isinstance(bars, tuple) else f"{bars!r}"
         raise TypeError(
             f"custom_vjp: the bwd rule of {name} must return a tuple of length {len(children)}, a cotangent for each "
-            f"argument, got {got}"
+            f"argument, got {got}{_rule_at(bwd)}"
         )
     flat: list[Any] = []
     for number, (bar, child) in enumerate(zip(bars, children)):
-        flat.extend(_leaf_cotangents(bar, child, f"[{number}]", name))
+        flat.extend(_leaf_cotangents(bar, child, f"[{number}]", name, bwd))
     out: list[Any] = []
     paths = [keystr(p) for p, _ in tree_flatten_with_path(split.whole(split.avals))[0]]
     flat = [bar for n, bar in enumerate(flat) if n not in split.references]
@@ -503,24 +511,24 @@ def _argument_cotangents(bars, split: _Split, name: str) -> list[Any]:
         if have.shape != want.shape:
             raise ValueError(
                 f"custom_vjp: the bwd rule of {name} returned {have.short()} at output{path}, where the argument's "
-                f"cotangent is {want.short()}; the shapes must be the same"
+                f"cotangent is {want.short()}; the shapes must be the same{_rule_at(bwd)}"
             )
         if have.vma != want.vma:
             raise ValueError(
                 f"custom_vjp: the bwd rule of {name} returned {have} at output{path}, where the argument's cotangent "
                 f"is {want}, so the manual axis types do not match; sum it over the axes along which the input is the "
-                "same (lax.psum), or say that it varies (lax.pcast)"
+                f"same (lax.psum), or say that it varies (lax.pcast){_rule_at(bwd)}"
             )
         if have.placing is not want.placing and isinstance(bar, Tracer) and not lie_alike(have, want):
             raise ValueError(
                 f"custom_vjp: the bwd rule of {name} returned {have} at output{path}, where the argument's cotangent "
-                f"is {want}, which is cut otherwise; use jax.sharding.reshard"
+                f"is {want}, which is cut otherwise; use jax.sharding.reshard{_rule_at(bwd)}"
             )
         out.append(bar)  # of another dtype, as in JAX: backward_pass converts it for rules that are not users'
     return out
 
 
-def _leaf_cotangents(bar, child, path, name):
+def _leaf_cotangents(bar, child, path, name, bwd):
     """The cotangents of one argument's leaves; None stands for zeros of a whole subtree."""
     if bar is None:
         return [None] * child.num_leaves
@@ -537,5 +545,5 @@ def _leaf_cotangents(bar, child, path, name):
         return [leaf for leaf, count in zip(leaves, counts) for _ in range(count)]
     raise TypeError(
         f"custom_vjp: the bwd rule of {name} returned the structure {tree} at output{path}, but the argument there is "
-        f"{child}; give a cotangent for each of its leaves, or None for zeros"
+        f"{child}; give a cotangent for each of its leaves, or None for zeros{_rule_at(bwd)}"
     )

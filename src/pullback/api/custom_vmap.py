@@ -70,7 +70,8 @@ class custom_vmap:
         if current_interpreter() is eval_interpreter():
             outs, tree = arguments.flatten_result(self.fun(*args), self.fun, "custom_vmap")
             return tree_unflatten(tree, [out if hasattr(out, "aval") else hooks.asarray(out) for out in outs])
-        leaves, in_tree = arguments.checked_leaves(name, "argument ", args)
+        paths = functools.partial(arguments.leaf_paths, self.fun, args, {})
+        leaves, in_tree = arguments.checked_leaves(name, "argument ", args, paths)
         out_tree: list[Any] = []
 
         def flat(*values: Any) -> list[Any]:

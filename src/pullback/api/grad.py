@@ -21,6 +21,7 @@ from pullback.api._arguments import (
     checked_leaves,
     flatten_result,
     function_name,
+    leaf_paths,
 )
 from pullback.api.jit import jit
 from pullback.api.pullbacks import VJP, Pullback, VJPOfReferences
@@ -530,7 +531,12 @@ def dynamic_arguments(name, fun, argnums, args, kwargs, has_aux):
         raised, chosen = high.by_carriers(chosen)
     else:
         raised = None
-    leaves, tree = checked_leaves(name, "argument ", chosen)
+
+    def paths():
+        others = [[k for k in range(len(args)) if k != n] for n in nums]
+        return [path for skipped in others for path in leaf_paths(fun, args, {}, skipped)]
+
+    leaves, tree = checked_leaves(name, "argument ", chosen, paths)
 
     def rebuild(values):
         new = list(args)

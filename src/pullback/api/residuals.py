@@ -21,8 +21,8 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     [(ShapedArray(float32[], weak_type=True), 'from the argument x')]
     """
     arguments.check_callable("saved_residuals", f)
-    leaves, tree = arguments.checked_leaves("saved_residuals", "argument ", (args, kwargs))
     paths = arguments.leaf_paths(f, args, kwargs)
+    leaves, tree = arguments.checked_leaves("saved_residuals", "argument ", (args, kwargs), lambda: paths)
 
     def flat(*values: Any) -> list[Any]:
         given, named = tree_unflatten(tree, values)

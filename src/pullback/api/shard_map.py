@@ -154,7 +154,8 @@ def _run(
     manual = chosen or frozenset(mesh.axis_names)
     axes = axes_of(mesh, manual)
     function, args, in_specs = _without_objects(function, args, in_specs)
-    leaves, tree = arguments.checked_leaves("shard_map", "argument ", args)
+    paths = functools.partial(arguments.leaf_paths, function, args, {})
+    leaves, tree = arguments.checked_leaves("shard_map", "argument ", args, paths)
     specs = _specs("shard_map in_specs", in_specs, args, axes)
     if not hasattr(out_specs, "made"):
         for spec in tree_leaves(out_specs, is_leaf=_is_spec):  # before the function runs

@@ -55,7 +55,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     """
     asked = contextlib.nullcontext if hooks.transfers is None else hooks.transfers.explicit
     with asked():
-        leaves, tree = arguments.checked_leaves("device_put", "argument ", x)
+        leaves, tree = arguments.checked_leaves("device_put", "argument x", x)
     if (struct := next((x for x in leaves if getattr(x, "is_only_a_type", False)), None)) is not None:
         raise TypeError(f"device_put: {struct} is not a valid JAX type to move: a {type(struct)} has no elements")
     places = _per_leaf("device_put device", tree, device, _PLACES)

@@ -423,7 +423,7 @@ def typeof(x) -> ShapedArray:
                 if not limits.min <= x <= limits.max:
                     raise OverflowError(
                         f"Python int {x} too large to convert to {dtype}, the default integer; make it an array of "
-                        "another dtype first"
+                        f"another dtype first{dtypes.hint_of_64_bits(x, dtype)}"
                     )
             return ShapedArray((), dtype, True)
         return _python_scalar_aval(kind)

@@ -51,6 +51,7 @@ def launch(arguments: list[str]) -> int:
         return 1
     line = command(arguments, found)
     if line is None:
+        print("pullback launch: the number of processes, -n N, and a program after it are needed", file=sys.stderr)
         print(USAGE, file=sys.stderr)
         return 2
     line[1:1] = _options(found)

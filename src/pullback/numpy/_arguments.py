@@ -150,7 +150,7 @@ def _check_int(x: int) -> None:
     """OverflowError if the default integer does not hold a Python integer."""
     dtype = dtypes.dtype_of(x)
     if not dtypes.iinfo(dtype).min <= x <= dtypes.iinfo(dtype).max:
-        raise OverflowError(f"Python int {x} too large to convert to {dtype}")
+        raise OverflowError(f"Python int {x} too large to convert to {dtype}{dtypes.hint_of_64_bits(x, dtype)}")
 
 
 def _scalar(x: Any, dtype: np.dtype, weak: bool) -> Any:

@@ -81,6 +81,17 @@ def find_prefix_errors(
         )
         return
     if not _same(data, full_data):
+        if kind is dict:
+            keys, full_keys = (list(map(repr, names)) for names in (data, full_data))
+            yield _error(
+                "different pytree metadata",
+                path,
+                f"{{name}}, the prefix, has there a dict with the keys\n    {' '.join(keys)}",
+                f"and the tree that it belongs to one with\n    {' '.join(full_keys)}",
+                f"Only in the prefix: {' '.join(k for k in keys if k not in full_keys)}; only in the tree: "
+                f"{' '.join(k for k in full_keys if k not in keys)}",
+            )
+            return
         import difflib  # only here: its import takes a while
 
         diff = "\n    ".join(line.rstrip("\n") for line in difflib.ndiff([str(data)], [str(full_data)]))

@@ -542,6 +542,12 @@ def wrapped_integer(value: int, dtype: Any) -> int:
     return (value - low) % (1 << limits.bits) + low
 
 
+def hint_of_64_bits(x: int, dtype: Any) -> str:
+    """What to add to the error for an integer that integers of 64 bits would hold."""
+    fits = itemsize_bits(dtype) < 64 and -(2**63) <= x < 2**63
+    return "; integers of 64 bits are enabled by jax.config.update('jax_enable_x64', True)" if fits else ""
+
+
 def python_scalar_to_numpy(x: Any, dtype: Any = None) -> np.ndarray:
     """A Python (or NumPy) scalar as a 0-d array of `dtype` (default: the canonical type of its kind).
 
@@ -555,7 +561,7 @@ def python_scalar_to_numpy(x: Any, dtype: Any = None) -> np.ndarray:
         limits = iinfo(target)
         if not int(limits.min) <= x <= int(limits.max):
             raise OverflowError(
-                f"Python int {x} too large to convert to {target.name}"
+                f"Python int {x} too large to convert to {target.name}{hint_of_64_bits(x, target)}"
                 if dtype is None
                 else f"Python integer {x} out of bounds for {target.name}"
             )

@@ -182,7 +182,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A traced value outlived its trace: a function under transformation stored it in a global, list or attribute.
+    """A traced value leaked from its trace: a function under transformation stored it in a global, list or attribute.
 
         seen = []
 

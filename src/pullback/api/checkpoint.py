@@ -69,25 +69,8 @@ def checkpoint(  # type: ignore[misc]
             static_argnames=static_argnames,
         )  # fmt: skip
     arguments.check_callable("checkpoint", fun)
-    if not all(
-        isinstance(p, bool) for p in (prevent_cse if isinstance(prevent_cse, (tuple, list)) else (prevent_cse,))
-    ):
-        raise TypeError(f"checkpoint: argument 'prevent_cse' must be a bool or a tuple of bools, got {prevent_cse!r}")
-    if policy is not None and not callable(policy):
-        raise TypeError(f"checkpoint: argument 'policy' must be a function or None, got {policy!r}")
-    nums = static_argnums if isinstance(static_argnums, tuple) else (static_argnums,)
-    if not all(isinstance(n, int) for n in nums):
-        raise TypeError(
-            f"checkpoint: argument 'static_argnums' must be an int or a tuple of ints, got {static_argnums!r}"
-        )
-    if concrete is not _unspecified:
-        raise NotImplementedError(
-            "checkpoint: argument 'concrete' is no longer there; name the arguments that are to stay as they are in "
-            "'static_argnums' or 'static_argnames'"
-        )
+    _check_options(prevent_cse, policy, static_argnums, static_argnames, concrete)
     nums, names = arguments.as_tuple(static_argnums), frozenset(arguments.as_tuple(static_argnames))
-    if not all(isinstance(n, str) for n in names):
-        raise TypeError(f"checkpoint: argument 'static_argnames' must be a string or strings, got {static_argnames!r}")
     signature = arguments.signature_of(fun) if names else None
     if signature is not None:  # those named may come as positional arguments, too
         by_position = arguments.completed(signature, None, tuple(names))[0]
@@ -139,6 +122,28 @@ def checkpoint(  # type: ignore[misc]
         return tree_unflatten(out_tree, outs)
 
     return arguments.named_after(checkpointed, fun)
+
+
+def _check_options(prevent_cse: Any, policy: Any, static_argnums: Any, static_argnames: Any, concrete: Any) -> None:
+    """TypeError for options of `checkpoint` of other kinds than it takes."""
+    if not all(
+        isinstance(p, bool) for p in (prevent_cse if isinstance(prevent_cse, (tuple, list)) else (prevent_cse,))
+    ):
+        raise TypeError(f"checkpoint: argument 'prevent_cse' must be a bool or a tuple of bools, got {prevent_cse!r}")
+    if policy is not None and not callable(policy):
+        raise TypeError(f"checkpoint: argument 'policy' must be a function or None, got {policy!r}")
+    nums = static_argnums if isinstance(static_argnums, tuple) else (static_argnums,)
+    if not all(isinstance(n, int) for n in nums):
+        raise TypeError(
+            f"checkpoint: argument 'static_argnums' must be an int or a tuple of ints, got {static_argnums!r}"
+        )
+    if concrete is not _unspecified:
+        raise NotImplementedError(
+            "checkpoint: argument 'concrete' is no longer there; name the arguments that are to stay as they are in "
+            "'static_argnums' or 'static_argnames'"
+        )
+    if not all(isinstance(n, str) for n in arguments.as_tuple(static_argnames)):
+        raise TypeError(f"checkpoint: argument 'static_argnames' must be a string or strings, got {static_argnames!r}")
 
 
 remat = checkpoint

@@ -112,32 +112,38 @@ def vmap(
         data = AxisData(axis_name, size, spmd_axis_name, placing=_mapped_placing(leaves, dims, spmd_axis_name))
         outs, found = run_batched(flat, data, leaves, dims)
         wanted = _axes_of_leaves("vmap out_axes", out_tree, out_axes)
-        results = []
-        for k, (out, dim, axis) in enumerate(zip(outs, found, wanted)):
-            if dim is not None and axis == dim:
-                results.append(out)
-                continue
-            if axis is None:
-                if dim is not None and sum_match:
-                    out = out.sum(dim)
-                elif dim is not None:
-                    path = keystr(tree_flatten_with_path(tree_unflatten(out_tree, outs))[0][k][0])
-                    raise ValueError(
-                        f"at vmap out_axes{path}, got axis spec None but output was batched on axis {dim}: it depends "
-                        "on mapped arguments. Give it an axis in out_axes, or reduce it in the function."
-                    )
-                results.append(out)
-                continue
-            ndim = typeof(out).ndim + (dim is None)
-            if not -ndim <= axis < ndim:
-                raise ValueError(f"vmap out_axes is {axis}, but the output has {ndim} dimensions (with the mapped one)")
-            moved = move_batch_axis(out, dim, axis % ndim, size)
-            if dim is None and data.placing is not None and ndim > 1:  # JAX repeats scalars, and cuts the rest
-                moved = _cut(moved, axis % ndim, data.placing)
-            results.append(moved)
-        return tree_unflatten(out_tree, results)
+        placed = _along_out_axes(outs, found, wanted, data, sum_match, out_tree)
+        return tree_unflatten(out_tree, placed)
 
     return named_after(vmap_f, fun)
+
+
+def _along_out_axes(outs, found, wanted, data: AxisData, sum_match: bool, out_tree) -> list[Any]:
+    """The results, whose mapped axes (None: not mapped) are `found`, with these where out_axes want them."""
+    results = []
+    for k, (out, dim, axis) in enumerate(zip(outs, found, wanted)):
+        if dim is not None and axis == dim:
+            results.append(out)
+            continue
+        if axis is None:
+            if dim is not None and sum_match:
+                out = out.sum(dim)
+            elif dim is not None:
+                path = keystr(tree_flatten_with_path(tree_unflatten(out_tree, outs))[0][k][0])
+                raise ValueError(
+                    f"at vmap out_axes{path}, got axis spec None but output was batched on axis {dim}: it depends "
+                    "on mapped arguments. Give it an axis in out_axes, or reduce it in the function."
+                )
+            results.append(out)
+            continue
+        ndim = typeof(out).ndim + (dim is None)
+        if not -ndim <= axis < ndim:
+            raise ValueError(f"vmap out_axes is {axis}, but the output has {ndim} dimensions (with the mapped one)")
+        moved = move_batch_axis(out, dim, axis % ndim, data.size)
+        if dim is None and data.placing is not None and ndim > 1:  # JAX repeats scalars, and cuts the rest
+            moved = _cut(moved, axis % ndim, data.placing)
+        results.append(moved)
+    return results
 
 
 def _axes_of_leaves(name, tree, axes):

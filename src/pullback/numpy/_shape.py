@@ -422,18 +422,7 @@ def repeat(
                 f"repeat: axis {axis} is divided between devices; say by 'out_sharding' how the result is to be divided"
             )
     if equal:
-        count = int(np.asarray(repeats))
-        if count < 0:
-            raise TypeError(f"repeat: argument 'repeats' is {count}; expected at least 0")
-        spread_shape = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
-        kept = tuple(k for k in range(len(spread_shape)) if k != axis + 1)
-        return out_placed(
-            "jnp.repeat",
-            lax.reshape(
-                lax.broadcast_in_dim(a, spread_shape, kept), (*a.shape[:axis], n * count, *a.shape[axis + 1 :])
-            ),
-            out_sharding,
-        )
+        return out_placed("jnp.repeat", _repeated_alike(a, int(np.asarray(repeats)), axis), out_sharding)
     if traced and total_repeat_length is None:
         raise ConcretizationTypeError(
             repeats,
@@ -456,7 +445,22 @@ def repeat(
             source = np.concatenate([source, np.full(max(0, total - source.size), n - 1)])[:total]
         return out_placed("jnp.repeat", _take_static(a, source, axis), out_sharding)
     total = static_int(total_repeat_length, "repeat: argument 'total_repeat_length'")
-    repeats = as_array(repeats)
+    index = (slice(None),) * axis + (_sources(as_array(repeats), n, total),)
+    return out_placed("jnp.repeat", rewriting_take(a, index), out_sharding)
+
+
+def _repeated_alike(a: Any, count: int, axis: int) -> Any:
+    """a with each element along the axis so many times."""
+    if count < 0:
+        raise TypeError(f"repeat: argument 'repeats' is {count}; expected at least 0")
+    spread_shape = (*a.shape[: axis + 1], count, *a.shape[axis + 1 :])
+    kept = tuple(k for k in range(len(spread_shape)) if k != axis + 1)
+    spread = lax.broadcast_in_dim(a, spread_shape, kept)
+    return lax.reshape(spread, (*a.shape[:axis], a.shape[axis] * count, *a.shape[axis + 1 :]))
+
+
+def _sources(repeats: Any, n: Any, total: Any) -> Any:
+    """The number of the element that is at each of `total` places, where n elements are repeated so many times."""
     counts = _broadcast_to(lax.reshape(repeats, (repeats.size,)), (n,))
     if counts.dtype.itemsize < 4:
         counts = convert(counts, np.dtype(np.int32))  # sums of numbers of 8 bits do not fit into 8 bits
@@ -471,9 +475,8 @@ def repeat(
         indices_are_sorted=True,
         mode="drop",
     )
-    source_traced = lax.cumsum(marks, axis=0)
-    source_traced = lax.min(source_traced, lax.full_like(source_traced, max(n - 1, 0)))
-    return out_placed("jnp.repeat", rewriting_take(a, (slice(None),) * axis + (source_traced,)), out_sharding)
+    sources = lax.cumsum(marks, axis=0)
+    return lax.min(sources, lax.full_like(sources, max(n - 1, 0)))
 
 
 def _take_static(a: Any, source: np.ndarray, axis: int) -> Any:

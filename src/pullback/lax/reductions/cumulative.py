@@ -30,26 +30,8 @@ __all__ = [
 Array = Any
 
 
-def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, combine: Any, identity: Any) -> Primitive:
-    """`accumulate(x, axis)` is the meaning, in the dtype of x (narrow floats are made wider before), `step` a loop IR
-    operation or one step `step(b, *state, x)`, which gives a value and the next state, of three scalars that start as
-    (identity, 0, 0); `combine(x, y)` is the same by lax functions.
-    """
-
-    def abstract_eval(aval, *, axis, **_direction):
-        check_kind(name, aval.dtype, accepts)
-        if axis < 0:
-            raise ValueError(f"{name}: axis {axis} must not be negative")
-        if axis >= aval.ndim:
-            raise ValueError(f"{name}: axis {axis} is out of bounds for shape {aval.shape}")
-        return aval
-
-    def reference(x, axis, reverse):
-        if reverse:
-            return np.flip(reference(np.flip(x, axis), axis, False), axis)
-        if x.dtype.itemsize <= 2 and dtypes.kind_of(x.dtype) == "f":
-            return accumulate(x.astype(np.float32), axis).astype(x.dtype)
-        return accumulate(x, axis)
+def _emitted(step: Any, identity: Any) -> Any:
+    """How a running combination becomes a loop; the arguments are those of `_running`."""
 
     def emit(ctx):
         b, axis, reverse = ctx.b, ctx.params["axis"], ctx.params["reverse"]
@@ -82,12 +64,36 @@ def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, comb
 
         loops(b, shape[:axis] + shape[axis + 1 :], row)
 
+    return emit
+
+
+def _running(name: str, doc: str, accepts: str, accumulate: Any, step: Any, combine: Any, identity: Any) -> Primitive:
+    """`accumulate(x, axis)` is the meaning, in the dtype of x (narrow floats are made wider before), `step` a loop IR
+    operation or one step `step(b, *state, x)`, which gives a value and the next state, of three scalars that start as
+    (identity, 0, 0); `combine(x, y)` is the same by lax functions.
+    """
+
+    def abstract_eval(aval, *, axis, **_direction):
+        check_kind(name, aval.dtype, accepts)
+        if axis < 0:
+            raise ValueError(f"{name}: axis {axis} must not be negative")
+        if axis >= aval.ndim:
+            raise ValueError(f"{name}: axis {axis} is out of bounds for shape {aval.shape}")
+        return aval
+
+    def reference(x, axis, reverse):
+        if reverse:
+            return np.flip(reference(np.flip(x, axis), axis, False), axis)
+        if x.dtype.itemsize <= 2 and dtypes.kind_of(x.dtype) == "f":
+            return accumulate(x.astype(np.float32), axis).astype(x.dtype)
+        return accumulate(x, axis)
+
     p = Primitive(
         name,
         doc=doc,
         abstract_eval=abstract_eval,
         reference=reference,
-        lower=Nest(emit, strided=True),
+        lower=Nest(_emitted(step, identity), strided=True),
         traits={"stacked", "exact" if step in ("min", "max") else "quicker compiled"},
         transpose=NOT_LINEAR,
         samples=Samples(

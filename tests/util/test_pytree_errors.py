@@ -113,7 +113,7 @@ PREFIX = [
         {"b": 1, "c": 2},
         "different pytree metadata",
         "in_axes",
-        ["keys\n    'a' 'c'\n", "one with\n    'b' 'c'\n", "Only in the prefix: 'a'; only in the tree: 'b'"],
+        ["keys\n    a c\n", "one with\n    b c\n", "Only in the prefix: a; only in the tree: b"],
     ),
     (
         OrderedDict(a=1, b=2),

@@ -82,7 +82,7 @@ def find_prefix_errors(
         return
     if not _same(data, full_data):
         if kind is dict:
-            keys, full_keys = [repr(k) for k in data], [repr(k) for k in full_data]
+            keys, full_keys = _child_names(prefix_tree), _child_names(full_tree)
             yield _error(
                 "different pytree metadata",
                 path,

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+from pullback.core.jaxpr import ElementJaxpr, JaxprEqn, Var
 from pullback.core.lowering import Pointwise
 from pullback.lax.movement.broadcast import canonical_shape
-from pullback.lax.movement.joins import update_jaxpr_of
 from pullback.lax.records.families import *
 from pullback.util import config
 from pullback.util.record import NamedTuple
@@ -318,6 +319,18 @@ def _gather_jvp(primals, tangents, **params):
     if is_zero(tangents[0]):
         return out, tangent_zero(out)
     return out, gather_p.bind(tangents[0], indices, **(params | {"fill_value": 0}))
+
+
+@functools.cache
+def update_jaxpr_of(name: str, dtype: Any) -> ElementJaxpr | None:
+    """What the scatter of a name, such as "scatter-add", does to an element and its update; None for "scatter", which
+    overwrites. Libraries read it among the parameters of equations; the compiler goes by the primitive's name.
+    """
+    if name == "scatter":
+        return None
+    join = getattr(lax, name.removeprefix("scatter-") + "_p")
+    x, y, out = (Var(ShapedArray((), dtype)) for _ in range(3))
+    return ElementJaxpr((), (x, y), (out,), (JaxprEqn((x, y), (out,), join, {}),))
 
 
 def _gather_transpose(

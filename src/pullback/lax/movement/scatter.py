@@ -18,8 +18,8 @@ from pullback.lax.movement.gather import (
     check_batching,
     gather_p,
     places,
+    update_jaxpr_of,
 )
-from pullback.lax.movement.joins import update_jaxpr_of
 from pullback.lax.movement.scatter_sums import emit_shares, shares, wide_dtype
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import trace
-from pullback.lax.movement.gather import GatherScatterMode, canonical_numbers
-from pullback.lax.movement.joins import update_jaxpr_of
+from pullback.lax.movement.gather import GatherScatterMode, canonical_numbers, update_jaxpr_of
 from pullback.lax.movement.scatter import *
 from pullback.lax.movement.scatter import bind_scatter
 from pullback.lax.records.families import *

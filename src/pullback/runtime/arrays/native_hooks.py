@@ -16,7 +16,8 @@ from pullback.manual.pullback.late import PAGES
 from pullback.runtime.arrays.arrays import asarray
 from pullback.runtime.arrays.devices import Device
 from pullback.runtime.arrays.layouts import format_of, layout_of, with_layout
-from pullback.runtime.arrays.placement import place_of, placement_with_terms
+from pullback.runtime.arrays.placed_results import placement_with_terms
+from pullback.runtime.arrays.placement import place_of
 from pullback.runtime.arrays.terms import along, is_unreduced, terms_of, without_terms
 from pullback.sharding import Sharding, SingleDeviceSharding
 from pullback.sharding._mesh import is_local

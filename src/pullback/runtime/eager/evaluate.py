@@ -19,7 +19,8 @@ from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction
 from pullback.core.primitive import NoRule, Primitive
 from pullback.core.source import user_source
-from pullback.runtime.arrays.placement import SAYS, Placing, place_results
+from pullback.runtime.arrays.placed_results import place_results
+from pullback.runtime.arrays.placement import SAYS, Placing
 from pullback.runtime.eager import blocks, checks
 from pullback.runtime.eager.bits import COMPILED, EITHER, UNCOMPILED, kind_of
 from pullback.runtime.eager.blocks import LARGE

@@ -35,7 +35,8 @@ from pullback.loops.emit.load import link
 from pullback.loops.emit.symbols import HOST_SLOT, INTERRUPT, STEP
 from pullback.loops.emit.writer import finish_writing
 from pullback.runtime.arrays.arrays import dressed, is_plain, physical, words_of
-from pullback.runtime.arrays.placement import Placing, place_results, says_where
+from pullback.runtime.arrays.placed_results import place_results
+from pullback.runtime.arrays.placement import Placing, says_where
 from pullback.runtime.eager import checks
 from pullback.runtime.programs import spans
 from pullback.runtime.programs.canonical import holds_functions, jaxpr_key

@@ -149,9 +149,8 @@ def _scatter_reference_of(name, ufunc):
         *,
         dimension_numbers,
         update_jaxpr=None,
-        update_consts=(),
         mode=None,
-        **_promises,
+        **_others,
     ):
         n = dimension_numbers
         out = np.array(operand)

@@ -404,7 +404,7 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
         if target == dtypes.float0:
             return _fill(tuple(shape), value, target)
         filled = _fill(tuple(shape), convert(value, target, weak), None)
-    if device is None and out_sharding is None:
+    if device is None and out_sharding is None and np.ndim(value) == 0:  # an array lies where it does itself
         device = sharding_said(a, tuple(shape))
         filled = cut_like(filled, a)
     return place(filled, device, out_sharding, name)

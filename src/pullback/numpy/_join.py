@@ -43,12 +43,7 @@ def _check_axis(name: str, axis: Any) -> None:
 
 
 def _parts(name: str, given: Any) -> list[Any]:
-    """The arrays to be joined; an array stands for its slices along the first axis."""
-    if isinstance(given, (AnyArray, np.ndarray)):
-        (given,) = arrays(name, given)
-        if given.ndim == 0:
-            raise ValueError("Zero-dimensional arrays cannot be concatenated.")
-        return [lax.index_in_dim(given, k, 0, keepdims=False) for k in range(given.shape[0])]
+    """The arrays to be joined."""
     try:
         parts = [*given]
     except TypeError:
@@ -60,12 +55,49 @@ def _parts(name: str, given: Any) -> list[Any]:
     return parts
 
 
+def _join_slices(
+    name: str, given: Any, dtype: Any, axis_of: Callable[[int], int | None], ranks: tuple[int, int] = (0, 0)
+) -> Any:
+    """The slices of an array along its first axis, joined: a reshape, after which it lies as it did along other axes.
+
+    Slices get a first axis until they have `ranks[0]`, and then a last one until they have `ranks[1]`; `axis_of` their
+    rank is where they are joined.
+    """
+    (x,) = arrays(name, given)
+    if x.ndim == 0:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    if x.shape[0] == 0:
+        raise ValueError(f"{name}: Need at least one array to concatenate.")
+    if dtype is not None:
+        x = convert(x, dtypes.check_user_dtype_supported(dtype, name))
+    count, *sizes = x.shape
+    sizes = [1] * (ranks[0] - len(sizes)) + sizes
+    sizes += [1] * (ranks[1] - len(sizes))
+    axis = axis_of(len(sizes))
+    if axis is None:
+        return lax.reshape(x, (x.size,))
+    if not sizes:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    axis = canonical_axis(name, axis, len(sizes))
+    if x.ndim != len(sizes) + 1:
+        x = lax.reshape(x, (count, *sizes))
+    if axis:
+        x = lax.transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
+    return lax.reshape(x, (*sizes[:axis], count * sizes[axis], *sizes[axis + 1 :]))
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (AnyArray, np.ndarray))
+
+
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Arrays of equal rank joined along an axis, or all their elements in C order if the axis is None.
 
     Raises ValueError without arrays and for scalars, TypeError if ranks or the other lengths differ.
     """
     _check_axis("concatenate", axis)
+    if _is_array(arrays):
+        return _join_slices("concatenate", arrays, dtype, lambda rank: axis)
     parts = _parts("concatenate", arrays)
     if not parts:
         raise ValueError("Need at least one array to concatenate.")
@@ -104,7 +136,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     """Arrays of equal shape joined along a new axis; ValueError without arrays or if shapes differ."""
     refuse_out("stack", out)
     _check_axis("stack", axis)
-    if isinstance(arrays, (AnyArray, np.ndarray)):
+    if _is_array(arrays):
         (arrays,) = _checked("stack", arrays)
         if arrays.ndim and not arrays.shape[0]:
             raise ValueError("Need at least one array to stack.")
@@ -143,13 +175,17 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return lax.unstack(x, axis)
 
 
-def _stacker(name: str, prepare: Callable[[Any], Any], axis_of: Callable[[Any], int], doc: str) -> Callable[..., Any]:
+def _stacker(
+    name: str, prepare: Callable[[Any], Any], axis_of: Callable[[int], int], ranks: tuple[int, int], doc: str
+) -> Callable[..., Any]:
     def fn(tup: Any, dtype: Any = None) -> Any:
+        if _is_array(tup):
+            return _join_slices(name, tup, dtype, axis_of, ranks)
         parts = [prepare(as_array(p)) for p in _parts(name, tup)]
         if not parts:
             error = IndexError if name == "hstack" else ValueError  # which asks the first for its rank
             raise error(f"{name}: Need at least one array to concatenate.")
-        return _concatenate(name, parts, axis_of(parts[0]), dtype)
+        return _concatenate(name, parts, axis_of(parts[0].ndim), dtype)
 
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = doc
@@ -157,16 +193,22 @@ def _stacker(name: str, prepare: Callable[[Any], Any], axis_of: Callable[[Any], 
 
 
 vstack = _stacker(
-    "vstack", atleast_2d, lambda first: 0, "Arrays joined as rows: along axis 0, vectors made matrices of a row."
+    "vstack", atleast_2d, lambda rank: 0, (2, 2), "Arrays joined as rows: along axis 0, vectors made matrices of a row."
 )
 hstack = _stacker(
-    "hstack", atleast_1d, lambda first: 0 if first.ndim == 1 else 1, "Arrays joined along axis 1, vectors along axis 0."
+    "hstack",
+    atleast_1d,
+    lambda rank: 0 if rank == 1 else 1,
+    (1, 1),
+    "Arrays joined along axis 1, vectors along axis 0.",
 )
-dstack = _stacker("dstack", atleast_3d, lambda first: 2, "Arrays joined along a third axis.")
+dstack = _stacker("dstack", atleast_3d, lambda rank: 2, (2, 3), "Arrays joined along a third axis.")
 
 
 def column_stack(tup: Any) -> Any:
     """Vectors as the columns of a matrix; matrices joined along axis 1."""
+    if _is_array(tup):
+        return _join_slices("column_stack", tup, None, lambda rank: 1, (0, 2))
     parts = [as_array(p) for p in _parts("column_stack", tup)]
     if not parts:
         raise ValueError("column_stack: Need at least one array to concatenate.")

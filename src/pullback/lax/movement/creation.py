@@ -22,6 +22,7 @@ from pullback.lax.records.families import *
 from pullback.lax.records.operands import check_kind
 from pullback.lax.records.rules import batch_unary
 from pullback.sharding import AbstractMesh, Sharding
+from pullback.util.pytree import tree_flatten
 from pullback.util.tracebacks import api_boundary
 from pullback.util.warning import warn_if_real
 
@@ -356,5 +357,6 @@ dce_sink_p = Primitive(
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Marks a value as used."""
-    dce_sink_p.bind(as_array(val, "dce_sink"), prevent_mlir_dce=prevent_mlir_dce)
+    """Marks the values of a tree as used."""
+    for leaf in tree_flatten(val)[0]:
+        dce_sink_p.bind(as_array(leaf, "dce_sink"), prevent_mlir_dce=prevent_mlir_dce)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pullback._ext import _core
-from pullback.core.avals import typeof
+from pullback.core.avals import typed, typeof
 from pullback.core.dimensions import is_symbolic_type
 from pullback.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var
 from pullback.core.lowering import Elementwise, HostCall, Inline, InlineFunction
@@ -259,9 +259,17 @@ def _compile(primitive: Primitive, record: _Record, params: dict[str, Any]) -> A
 
 
 def _as_jaxpr(primitive: Primitive, record: _Record, params: dict[str, Any]) -> ClosedJaxpr:
-    invars, outvars = [Var(a) for a in record.avals], [Var(a) for a in record.outs]
+    invars, outvars = [Var(_without_mesh(a)) for a in record.avals], [Var(_without_mesh(a)) for a in record.outs]
     eqn = JaxprEqn(invars, outvars, primitive, params)
     return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name)), [])
+
+
+def _without_mesh(aval: Any) -> Any:
+    """The type of an operand whose own says, once a program has made it, how explicit axes cut it: with that the
+    operation would pass for one whose result the user has laid out. Its place says the same."""
+    if getattr(aval, "placing", None) is None:
+        return aval
+    return typed(aval, None, aval.vma, aval.memory_space)
 
 
 def clear_caches() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pullback.numpy as jnp
 from pullback import lax
 from pullback.core.dimensions import is_symbolic
+from pullback.core.types import resharded, type_on_mesh
 from pullback.numpy._arguments import check_arraylike, check_rank_promotion, promote_dtypes, static_int
 from pullback.util import dtypes
 from pullback.util.errors import ArgumentError
@@ -28,6 +29,8 @@ def block_diag(*arrs: Any) -> Any:
             raise ValueError(f"block_diag: argument {i} is {block.aval.short()}; expected one or two axes")
     dtype = dtypes.result_type(*blocks)
     whole = jnp.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), dtype)
+    if (placing := type_on_mesh(blocks[0]).placing) is not None:
+        whole = resharded(whole, placing)
     above = left = 0
     for block in blocks:
         if block.size:

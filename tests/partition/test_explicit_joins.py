@@ -47,7 +47,7 @@ def test_blocks_along_a_diagonal_are_cut_as_they_are():
     x = jax.device_put(X, NamedSharding(MESH, P("x", "y")))
     with jax.set_mesh(MESH):
         out = linalg.block_diag(x, x)
-        with pytest.raises(ShardingTypeError, match="block_diag|alike"):
+        with pytest.raises(ShardingTypeError, match="alike"):
             linalg.block_diag(x, jax.device_put(V, P("x")))
     assert str(jax.typeof(out)) == "float32[8@x,16@y]"
     np.testing.assert_array_equal(out[:4, :8], X)

@@ -104,9 +104,32 @@ def test_one_process():
         multihost_utils.global_array_to_host_local_array(placed, mesh, None)
 
 
+def test_results_lie_in_the_memories_that_are_said():
+    host, device = jax.memory.Space.Host, jax.memory.Space.Device
+
+    def spaces(f):
+        return [jax.typeof(x).memory_space for x in jax.tree.leaves(f(jnp.arange(4.0)))]
+
+    def computed(f, said):
+        return compute_on.compute_on2(f, compute_type="device_host", out_memory_spaces=said)
+
+    assert spaces(computed(lambda x: x * 2, host)) == spaces(jax.jit(computed(lambda x: x * 2, host))) == [host]
+    assert spaces(computed(lambda x: (x * 2, x), host)) == [host, host]
+    assert spaces(jax.jit(computed(lambda x: (x * 2, x), (host, device)))) == [host, device]
+    assert spaces(computed(lambda x: {"a": x}, None)) == [device]
+    with pytest.raises(ValueError, match="compute_on2 out_memory_spaces"):
+        computed(lambda x: {"a": x}, {"b": host})(1.0)
+    with pytest.raises(TypeError, match="must hold MemorySpaces"):
+        computed(jnp.sin, "pinned_host")
+    assert spaces(fused.fused(out_spaces=(host, device))(lambda x: {"a": x * 2, "b": x})) == [host, device]
+    with pytest.raises(ValueError, match="2 memories for 1 results"):
+        fused.fused(out_spaces=(host, device))(jnp.sin)(1.0)
+    with pytest.raises(TypeError, match="must be a tuple of MemorySpaces"):
+        fused.fused(out_spaces=host)
+
+
 def test_words_for_other_machines():
     assert float(pjit(lambda x, n: x * n, static_argnums=1)(2.0, 3)) == 6
-    assert float(fused.fused(out_spaces=())(lambda x: x + 1)(1.0)) == 2
     with compute_on.compute_on("device_host"), xla_metadata.set_xla_metadata(a=1):
         assert float(compute_on.compute_on2(jnp.sin, compute_type="device", out_memory_spaces=None)(0.0)) == 0
     with pytest.raises(ValueError, match="argument 'compute_type' is 'zoo'"), compute_on.compute_on("zoo"):

@@ -54,6 +54,18 @@ def test_an_exception_on_one_process_reaches_all():
     assert found[0] == found[1] == "RuntimeError: distributed: process 2 ended with ArithmeticError: the loss is nan"
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("after another hook", "ArithmeticError: the loss is nan"),
+        ("whose text raises", "NoText: (its text raised KeyError)"),
+        ("whose text no file takes", r"ArithmeticError: \ud800 \0"),
+    ],
+)
+def test_unusual_exceptions_are_told(kind, text):
+    assert errors(f"exception {kind}")[0] == f"RuntimeError: distributed: process 1 ended with {text}"
+
+
 def test_after_shutdown_nothing_is_sent():
     done = launch(2, "faults.py", "after shutdown")
     assert done.returncode != 0 and done.stdout.count("again: distributed.initialize: after distributed.shutdown") == 2

@@ -1,8 +1,9 @@
 """The end of a process among several: what fails on one is told to all, so that none waits for ever.
 
-A process that an exception ends says so (`sys.excepthook`); the others raise it where they wait next. It then waits a
-little for them to end, too, since launchers kill all processes when one has ended badly, and the others would not get
-to say why. MPI is not finalized after a failure: that could wait for ever.
+A process that an exception ends says so (`sys.excepthook`, or at the end where another hook has taken its place, as
+those of libraries that print tracebacks do); the others raise it where they wait next. It then waits a little for them
+to end, too, since launchers kill all processes when one has ended badly, and the others would not get to say why. MPI
+is not finalized after a failure: that could wait for ever.
 """
 
 from __future__ import annotations
@@ -29,11 +30,22 @@ def watch(rank: int, leave: Callable[[], Any], fail: Callable[[str], Any]) -> No
     regular end.
     """
     inner, inner_thread = sys.excepthook, threading.excepthook
+    before = _uncaught()
 
     def hook(kind: Any, value: Any, traceback: Any) -> None:
         inner(kind, value, traceback)
+        tell_uncaught(kind, value)
+
+    def tell_uncaught(kind: Any, value: Any) -> None:
         _tell(rank, kind, value, fail)
         _status[:] = [130 if issubclass(kind, KeyboardInterrupt) else 1]
+
+    def tell_at_end() -> None:
+        value = _uncaught()
+        if not _status and value is not None and value is not before:
+            tell_uncaught(type(value), value)
+        elif _asked:
+            fail(f"process {rank} ended with status {_asked[0]}")
 
     def thread_hook(given: Any) -> None:
         inner_thread(given)
@@ -48,16 +60,25 @@ def watch(rank: int, leave: Callable[[], Any], fail: Callable[[str], Any]) -> No
     if not _watched:
         inner_exit, sys.exit = sys.exit, asked_exit
         atexit.register(_at_exit)
-    _watched[:] = [leave, lambda: fail(f"process {rank} ended with status {_asked[0]}") if _asked else None]
+    _watched[:] = [leave, tell_at_end]
 
 
 def _tell(rank: int, kind: Any, value: Any, fail: Callable[[str], Any]) -> None:
     if not _watched:
         return
-    reason = f"process {rank} ended with {kind.__name__}: {str(value)[:400]}"
+    try:
+        said = str(value)[:400].encode(errors="backslashreplace").decode().replace("\0", "\\0")
+    except Exception as error:
+        said = f"(its text raised {type(error).__name__})"
+    reason = f"process {rank} ended with {kind.__name__}: {said}"
     fail(reason)
     if _core.process_failure() is None:
         _core.fail_processes(reason)
+
+
+def _uncaught() -> Any:
+    """The last exception that nobody caught, which ends the program unless there is a prompt."""
+    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
 
 
 def forget() -> None:
@@ -68,8 +89,8 @@ def forget() -> None:
 def _at_exit() -> None:
     if not _watched:
         return
-    leave, tell_status = _watched
-    tell_status()
+    leave, tell_at_end = _watched
+    tell_at_end()
     if _status or _core.process_failure() is not None:
         end_after_failure(None)
     leave()

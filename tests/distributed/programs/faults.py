@@ -42,6 +42,11 @@ last = rank == count - 1
 sign = Path(*sys.argv[2:3])
 
 
+class NoText(Exception):
+    def __str__(self):
+        raise KeyError("text")
+
+
 def wait_for(file):
     while not file.exists():
         time.sleep(0.01)
@@ -51,6 +56,13 @@ started = time.perf_counter()
 try:
     if what == "exception" and last:
         raise ArithmeticError("the loss is nan")
+    if what == "exception after another hook" and last:
+        sys.excepthook = lambda kind, *_: print(kind.__name__, file=sys.stderr)
+        raise ArithmeticError("the loss is nan")
+    if what == "exception whose text raises" and last:
+        raise NoText
+    if what == "exception whose text no file takes" and last:
+        raise ArithmeticError("\ud800 \0")
     if what == "killed" and last:
         os.kill(os.getpid(), signal.SIGKILL)
     if what == "gone" and last:
@@ -126,9 +138,10 @@ try:
     for _ in range(3):
         step()
 except BaseException as error:
-    text = f"process {rank} after {time.perf_counter() - started:.1f} s: {type(error).__name__}: {error}\n"
-    sys.stdout.write(text)  # in one piece: the others write, too
-    sys.stdout.flush()
+    if "text" not in what or not last:  # which cannot be written
+        text = f"process {rank} after {time.perf_counter() - started:.1f} s: {type(error).__name__}: {error}\n"
+        sys.stdout.write(text)  # in one piece: the others write, too
+        sys.stdout.flush()
     if what == "late":
         sign.touch()
     raise

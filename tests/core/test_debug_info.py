@@ -122,3 +122,45 @@ def test_functions_with_rules_say_what_their_arguments_are():
     for fun in (functools.partial(scaled, 3), jax.vmap(functools.partial(scaled, 3), (0, None))):
         (eqn,) = jax.make_jaxpr(fun)(np.ones(2, np.float32), given).eqns
         assert said(eqn.params["call_jaxpr"]) == ("custom_jvp fun", "scaled", ("x", "given['by'][0]"), None)
+
+
+def test_bodies_of_counted_loops_name_the_users_function_and_arguments():
+    def body(i, c):
+        return c * 2.0
+
+    counted = jax.make_jaxpr(lambda x: lax.fori_loop(0, 3, body, x))(1.0)
+    assert bodies(counted) == [("fori_loop", "body", ("i", "c"), ("result[0][0]", "result[0][1]"))]
+    traced = jax.make_jaxpr(lambda x, n: lax.fori_loop(0, n, body, x))(1.0, 3)
+    carry = ("loop_carry[0]", "loop_carry[1]", "loop_carry[2]")
+    assert bodies(traced) == [
+        ("while_cond", "_fori_cond_fun", carry, ("result",)),
+        ("fori_loop", "body", ("i", "", "c"), ("result[0]", "result[1]", "result[2]")),
+    ]
+
+
+def test_transformed_programs_keep_the_functions_name_but_not_names_that_are_no_longer_true():
+    def name_and_names(fun, *args):
+        return [said(eqn.params["jaxpr"])[1:] for eqn in jax.make_jaxpr(fun)(*args).eqns if eqn.primitive.name == "jit"]
+
+    x = np.ones(3, np.float32)
+
+    @jax.jit
+    def inner(c):
+        return jnp.exp(c)
+
+    assert name_and_names(jax.vmap(inner), x) == [("inner", ("c",), None)]
+    assert name_and_names(lambda x: jax.jvp(inner, (x,), (x,)), x) == [("inner", None, None)]
+    assert name_and_names(lambda x: jax.vjp(inner, x)[1](x), x) == [("inner", None, None)] * 2
+
+
+def test_functions_of_linear_solves_have_names():
+    def turned(v):
+        return v * 2
+
+    fun = jax.make_jaxpr(lambda x: lax.custom_linear_solve(turned, x, lambda _, b: b / 2, symmetric=True))
+    (eqn,) = fun(np.ones(3, np.float32)).eqns
+    assert list(eqn.params["const_lengths"]) == [0, 0, 0, 0]
+    matvec, vecmat, solve, transpose_solve = eqn.params["jaxprs"]
+    assert said(matvec) == said(vecmat) == ("custom_linear_solve", "turned", ("v",), ("result",))
+    assert said(solve) == ("custom_linear_solve solve", "<lambda>", ("b",), ("result",))
+    assert said(transpose_solve)[0] == "custom_linear_solve transpose_solve"

@@ -571,3 +571,21 @@ def test_scans_leave_out_what_their_bodies_pass_on():
     assert (jax.vmap(f)(jnp.stack([X, 2 * X]))[0][0] == jnp.array([2, 4]) * X.sum()).all()
     (eqn,) = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, y: (c, y), 1.0, x))(X).jaxpr.eqns  # readers see it
     assert eqn.outvars == [] and not eqn.params["jaxpr"].eqns
+
+
+def test_names_of_what_stands_in_front_are_names_of_nothing_else():
+    @jax.jit
+    def b(x):
+        return jnp.sin(x) * 2.0
+
+    text = str(jax.make_jaxpr(lambda x: b(b(x)))(1.0))
+    assert text.startswith("let b = { lambda ; a:f32[]. let") and "c:f32[] = sin a" in text
+    assert " b:f32" not in text
+
+
+def test_functions_among_parameters_are_shown_as_such():
+    everything = jax.checkpoint_policies.everything_saveable
+    text = str(jax.make_jaxpr(jax.checkpoint(jnp.sin, policy=everything))(1.0))
+    assert "policy=<function everything_saveable at 0xXXXXXXXXXXXX>" in text
+    (eqn,) = jax.make_jaxpr(lambda x: x + 2.0)(1.0).eqns
+    assert (repr(eqn.invars[1]), str(eqn.invars[1])) == ("Literal(2.0)", "2.0:f32[]")

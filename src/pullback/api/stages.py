@@ -31,6 +31,7 @@ from pullback.api.compiler_options import CompilerOptions, autotunes, check_opti
 from pullback.api.shapes import ShapeDtypeStruct, said_of_results
 from pullback.core import ClosedJaxpr, Tracer, eval_interpreter, hooks
 from pullback.core.avals import AbstractRef, Reference
+from pullback.lax.control.closed_over import with_operands
 from pullback.runtime.arrays.devices import default_device
 from pullback.runtime.arrays.layouts import laid_out, rows
 from pullback.runtime.programs.canonical import without_rules
@@ -122,7 +123,7 @@ class Traced:
     @property
     def jaxpr(self) -> ClosedJaxpr:
         """The program."""
-        return as_shown(self._program)
+        return with_operands(as_shown(self._program))
 
     @property
     def out_info(self):

@@ -63,8 +63,11 @@ class Literal:
         """Hash of value and type, for common-subexpression elimination."""
         return hash((np.asarray(self.val).tobytes(), self.aval))
 
-    def __repr__(self):
+    def __str__(self):
         return f"{_literal_text(self.val)}:{self.aval.short()}"
+
+    def __repr__(self):
+        return f"Literal({_literal_text(self.val)})"
 
 
 Atom = Var | Literal

@@ -153,6 +153,14 @@ class DebugInfo:
             self._result_paths = self._result_paths()
         return None if self._result_paths is None else tuple(self._result_paths)
 
+    def without_results(self) -> DebugInfo:
+        """What is said of a program whose results may be others than the function's."""
+        return DebugInfo(self.traced_for, self.func_src_info, self._arg_names)
+
+    def without_names(self) -> DebugInfo:
+        """What is said of a derivative, or a part, whose arguments and results are others than the function's."""
+        return DebugInfo(self.traced_for, self.func_src_info)
+
     def __reduce__(self) -> Any:
         return DebugInfo, (self.traced_for, self.func_src_info, self.arg_names, self.result_paths)
 

@@ -10,6 +10,7 @@ have the names that they have outside; one that is called several times is print
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ _HIDDEN: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("donated_invars", "in_layouts", "out_layouts", "in_shardings", "out_shardings", "ctx_mesh")),
     },
     "all_to_all": {"axis_size": None},
-    "custom_jvp_call": {"num_consts": None},
-    "custom_vjp_call": {"num_consts": None},
+    "custom_jvp_call": {"num_consts": (0,)},
+    "custom_vjp_call": {"num_consts": (0,)},
 }
 # Parameters that JAX shows and that have only this value here.
 _SHOWN = {
@@ -185,18 +186,23 @@ class _Printer:
             return "_"
         found = self.names.get(var)
         if found is None:
-            n, found = self.count, ""
-            self.count += 1
-            while True:
-                n, digit = divmod(n, 26)
-                found = chr(97 + digit) + found
-                if n == 0:
-                    break
+            found = self.next_name()
+            while found in self.shared.values():  # what is printed in front has it
+                found = self.next_name()
             self.names[var] = found
         return found
 
+    def next_name(self) -> str:
+        n, found = self.count, ""
+        self.count += 1
+        while True:
+            n, digit = divmod(n, 26)
+            found = chr(97 + digit) + found
+            if n == 0:
+                return found
+
     def atom(self, atom) -> str:
-        return repr(atom) if isinstance(atom, Literal) else self.name(atom)
+        return str(atom) if isinstance(atom, Literal) else self.name(atom)
 
     def binders(self, variables) -> list:
         """The variables with their types; each blank may be a newline."""
@@ -328,7 +334,7 @@ class _Printer:
         if isinstance(value, Program):
             value = getattr(value, "jaxpr", value)
             return self.shared.get(id(value)) or self.jaxpr(value)
-        if isinstance(value, tuple) and value and all(isinstance(v, Program) for v in value):
+        if type(value) is tuple and value and all(isinstance(v, Program) for v in value):
             inner = tuple(
                 part
                 for number, v in enumerate(value)
@@ -343,7 +349,9 @@ class _Printer:
         if isinstance(value, np.dtype):
             return value.name
         if callable(value) and hasattr(value, "__name__"):
-            return value.__name__
+            shown = primitive in ("custom_jvp_call", "custom_vjp_call") or type(value) is not types.FunctionType
+            inner = value.__qualname__ if not shown and "<locals>" in value.__qualname__ else value.__name__
+            return value.__name__ if shown else f"<function {inner} at 0xXXXXXXXXXXXX>"
         return str(value)
 
 

@@ -566,6 +566,7 @@ def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_chec
         work.collect(closed.jaxpr)
         blank = [tuple(jnp.zeros(a.shape, a.dtype) for a in site.avals) for site in work.sites]
         state, outs = work.run(closed.jaxpr, closed.consts, _State(jnp.zeros((), np.int32), blank), given)
+        outs = [jnp.asarray(x) if isinstance(x, np.generic) else x for x in outs]  # constants of the program
         error = Error(state.code, tuple(state.payload), tuple(site.message for site in work.sites))
         return error, tree_util.tree_unflatten(out_trees[0], outs)
 

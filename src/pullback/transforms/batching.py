@@ -305,7 +305,7 @@ def _mapped(
         return outs
 
     avals = [a if d is None else axis.at(a, d) for a, d in zip(closed.in_avals, dims)]
-    jaxpr = trace(fun, avals, closed.jaxpr.debug_info)
+    jaxpr = trace(fun, avals, closed.jaxpr.debug_info.without_results())
     return jaxpr, [(k, d, closed.jaxpr.outvars[k].aval) for k, d in enumerate(dims_out) if d is not None]
 
 
@@ -362,7 +362,7 @@ def batch_jaxpr(
             return [move_batch_axis(v, d, 0, axis.size) if b else v for v, d, b in zip(outs, dims, batched_out)]
 
         avals = [axis.at(a, 0) if b else a for a, b in zip(closed.in_avals, batched)]
-        return trace(fun, avals, closed.jaxpr.debug_info), tuple(batched_out)
+        return trace(fun, avals, closed.jaxpr.debug_info.without_results()), tuple(batched_out)
 
     return closed.cached(("batch", axis, batched, wanted), make)
 

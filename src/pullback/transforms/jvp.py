@@ -204,6 +204,6 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiated: bool 
 
         in_avals = closed.in_avals
         avals = in_avals + [a.to_tangent_aval() for a, nz in zip(in_avals, nonzeros) if nz]
-        return trace(fun, avals, closed.jaxpr.debug_info), tuple(nonzeros_out)
+        return trace(fun, avals, closed.jaxpr.debug_info.without_names()), tuple(nonzeros_out)
 
     return closed.cached(("jvp", nonzeros, wanted), make)

@@ -230,10 +230,11 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate
 
     def make():
         found: list[Any] = []
+        info = closed.jaxpr.debug_info.without_names()
 
         def fun(*known_args):
             staging = current_interpreter()
-            partial = PartialInterpreter(staging, closed.jaxpr.debug_info.func_name)
+            partial = PartialInterpreter(staging, info.func_name)
             known = iter(known_args)
             unknown_args = []
             with using(partial):
@@ -247,7 +248,7 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate
                 outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
             unknown_out = [w or partial.is_unknown(out) for w, out in zip(wanted, outs)]
             jaxpr, consts = partial.finish(
-                [t.jaxpr_var for t in unknown_args], [out for out, unk in zip(outs, unknown_out) if unk]
+                [t.jaxpr_var for t in unknown_args], [out for out, unk in zip(outs, unknown_out) if unk], info
             )
             jaxpr = dce_jaxpr(jaxpr)  # what no tangent needs is no residual
             needed = _mentioned(jaxpr)
@@ -258,7 +259,7 @@ def partial_eval_jaxpr(closed: ClosedJaxpr, unknown: Sequence[bool], instantiate
             found[:] = [ClosedJaxpr(rest, [c for _, c in fixed]), tuple(unknown_out), [v.aval for v, _ in staged]]
             return [out for out, unk in zip(outs, unknown_out) if not unk] + [c for _, c in staged]
 
-        known = trace(fun, [a for a, unk in zip(closed.in_avals, unknown) if not unk], closed.jaxpr.debug_info)
+        known = trace(fun, [a for a, unk in zip(closed.in_avals, unknown) if not unk], info)
         return known, found[0], found[1], found[2]
 
     return closed.cached(("partial_eval", unknown, wanted), make)

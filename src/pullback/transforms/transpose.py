@@ -241,7 +241,7 @@ def transpose_jaxpr(
         avals = [a for a, lin in zip(closed.in_avals, linear) if not lin]
         bars = [a.strip_weak_type() if s else a for a, s in zip(closed.out_avals, strong)]
         avals += [as_cotangent(a) for a, nz in zip(bars, nonzero) if nz]
-        return trace(fun, avals, closed.jaxpr.debug_info), tuple(nonzero_out)
+        return trace(fun, avals, closed.jaxpr.debug_info.without_names()), tuple(nonzero_out)
 
     return closed.cached(("transpose", linear, nonzero, strong, with_residuals, integers), make)
 

@@ -319,7 +319,10 @@ def _join(mode: str, nodes: frozenset[Any], order: tuple[Any, ...]) -> Any:
     above = _ABOVE[mode]
     for node in nodes:
         if node not in above:
-            raise ValueError(f"dtype={node!r} is not a valid dtype for type promotion: {_where(order)}")
+            extended = not isinstance(node, (np.dtype, type))  # keys
+            raise (TypeError if extended else ValueError)(
+                f"dtype={node!r} is not a valid dtype for type promotion: {_where(order)}"
+            )
     common = frozenset.intersection(*[above[n] for n in nodes])
     for node in common:
         if above[node] == common:

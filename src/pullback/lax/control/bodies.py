@@ -169,8 +169,9 @@ def wrapping(wrapper: Any, fun: Any) -> Any:
 
 def carrying(wrapper: Any, fun: Any, name: str, number: int) -> Any:
     """`wrapping` for the body of a loop written with another one: messages about its carry are about the loop `name`,
-    whose value is component `number` of the wrapper's carry."""
+    whose value is component `number` of the wrapper's carry; component 0 is its counter."""
     wrapper.carries = (f"{name} body", f"[{number}]")
+    wrapper.counts = (name, number)
     return wrapping(wrapper, fun)
 
 

@@ -109,15 +109,27 @@ def _trace_body(fun: Callable, in_tree, avals: Sequence[ShapedArray], name: str,
     def paths():
         return _leaf_paths(fun, tree_unflatten(in_tree, range(len(avals))))
 
+    loop, number = getattr(fun, "counts", (part or name, None))
+    of = fun if number is None else fun.__wrapped__  # type: ignore[attr-defined]
     info = DebugInfo(
-        part or name,
-        named_at(getattr(fun, "__name__", str(fun)), fun),
-        lasting(fun, lambda fun: _leaf_paths(fun, with_marks(in_tree))),
+        loop,
+        named_at(getattr(of, "__name__", str(of)), of),
+        lasting(fun, lambda fun: _names_of_leaves(fun, with_marks(in_tree), number)),
         result_names(out_trees),
     )
     closed = trace(flat, avals, info, Origin(fun, name, paths))
     closed, consts = hoist_tracers(closed)
     return closed, consts, out_trees[0]
+
+
+def _names_of_leaves(fun: Callable, args: Sequence[Any], number: int | None) -> list[str]:
+    """The names of a body's arguments. `number`: its own are components 0 and `number` of the first, a carry; what is
+    between them has none.
+    """
+    if number is None:
+        return _leaf_paths(fun, args)
+    counter, *names = _leaf_paths(fun, (args[0][0], args[0][number])) or [""]
+    return [counter, *[""] * (number - 1), *names]
 
 
 def _leaf_paths(fun: Callable, args: Sequence[Any]) -> list[str]:

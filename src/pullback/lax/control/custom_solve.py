@@ -6,18 +6,21 @@ differentiated. f(x, t) = 0 gives x_dot = -(df/dx)^-1 df/dt t_dot.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pullback.core import ClosedJaxpr, current_interpreter, eval_interpreter, eval_jaxpr, hoist_tracers, trace
+from pullback.core.jaxpr import DebugInfo
 from pullback.core.lowering import Inline
+from pullback.core.source import lasting, named_at, with_marks
 from pullback.lax.records.families import *
 from pullback.transforms.batching import batch_jaxpr
 from pullback.transforms.custom import CustomJVP
 from pullback.transforms.discharge import reading
 from pullback.transforms.jvp import jvp_flat
 from pullback.transforms.transpose import backward_pass
-from pullback.util.pytree import tree_flatten, tree_unflatten
+from pullback.util.pytree import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 from pullback.util.record import NamedTuple
 
 __all__ = ["custom_linear_solve", "custom_root", "linear_solve_p"]
@@ -28,6 +31,15 @@ class _Part(NamedTuple):
 
     jaxpr: ClosedJaxpr
     consts: int
+
+
+class _LinearSolveTuple(NamedTuple):
+    """Something of each function of a linear solve, as parameters have it."""
+
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
 
 
 class _Parts(NamedTuple):
@@ -41,6 +53,10 @@ class _Parts(NamedTuple):
     def counts(self) -> list[int]:
         return [part.consts if part is not None else 0 for part in self]
 
+    def params(self) -> dict[str, Any]:
+        jaxprs = [None if part is None else part.jaxpr for part in self]
+        return {"const_lengths": _LinearSolveTuple(*self.counts()), "jaxprs": _LinearSolveTuple(*jaxprs)}
+
     def transposed(self) -> _Parts:
         if self.vecmat is None or self.transpose_solve is None:
             raise TypeError(
@@ -48,6 +64,11 @@ class _Parts(NamedTuple):
                 "jax.vjp) solve the transposed system"
             )
         return _Parts(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+
+def _parts(const_lengths: Sequence[int], jaxprs: Sequence[ClosedJaxpr | None]) -> _Parts:
+    """The functions that parameters say."""
+    return _Parts(*[None if j is None else _Part(j, n) for j, n in zip(jaxprs, const_lengths)])  # type: ignore[arg-type]
 
 
 def _split(parts: _Parts, args: Sequence[Any]) -> tuple[list[list[Any]], list[Any]]:
@@ -63,24 +84,46 @@ def _run(part: _Part, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
     return eval_jaxpr(part.jaxpr.jaxpr, part.jaxpr.consts, *consts, *args)
 
 
-def _part(fun: Callable, avals: Sequence[Any]) -> tuple[_Part, list[Any]]:
-    """A flat function as a part, and the values of its constants."""
-    closed, consts = reading("custom_linear_solve", *hoist_tracers(trace(fun, avals)))
+def _part(
+    fun: Callable, avals: Sequence[Any], of: Callable | None = None, tree: Any = None, traced_for: str = ""
+) -> tuple[_Part, list[Any]]:
+    """A flat function as a part, and the values of its constants. `of`: that of the user's, of a tree and after
+    functions of ours.
+    """
+    info = None if of is None else _info(traced_for, of, tree)
+    closed, consts = reading("custom_linear_solve", *hoist_tracers(trace(fun, avals, info)))
     return _Part(closed, len(consts)), consts
 
 
-def _solve_values(*args, parts):
+def _info(traced_for: str, of: Callable, tree: Any) -> DebugInfo:
+    def names(of: Callable) -> list[str]:
+        name = ([*inspect.signature(of).parameters] or ["args[0]"])[-1]
+        paths = tree_flatten_with_path(with_marks(tree))[0]
+        return [name + keystr(path) for path, _ in paths]
+
+    def results() -> list[str]:
+        return ["result" + keystr(path) for path, _ in tree_flatten_with_path(with_marks(tree))[0]]
+
+    try:
+        arguments = lasting(of, names)
+    except (TypeError, ValueError):  # it has no signature
+        arguments = None
+    return DebugInfo(traced_for, named_at(getattr(of, "__name__", str(of)), of), arguments, results)
+
+
+def _solve_values(*args, const_lengths, jaxprs):
+    parts = _parts(const_lengths, jaxprs)
     consts, b = _split(parts, args)
     return _run(parts.solve, consts[2], b)
 
 
-def _solve_avals(*avals, parts):
-    return list(parts.solve.jaxpr.out_avals)
+def _solve_avals(*avals, const_lengths, jaxprs):
+    return list(jaxprs.solve.out_avals)
 
 
 def _whole(params):
     """The jaxpr of the solution, of all operands."""
-    parts = params["parts"]
+    parts = _parts(**params)
     before = [
         a for part in (parts.matvec, parts.vecmat) if part is not None for a in part.jaxpr.in_avals[: part.consts]
     ]
@@ -89,11 +132,12 @@ def _whole(params):
     )
     solve, count = parts.solve.jaxpr.in_avals, parts.solve.consts
     avals = [*before, *solve[:count], *after, *solve[count:]]
-    return trace(lambda *args: _solve_values(*args, parts=parts), avals)
+    return trace(lambda *args: _solve_values(*args, **params), avals)
 
 
-def _solve_jvp(primals, tangents, *, parts):
-    outs = linear_solve_p.bind(*primals, parts=parts)
+def _solve_jvp(primals, tangents, *, const_lengths, jaxprs):
+    parts = _parts(const_lengths, jaxprs)
+    outs = linear_solve_p.bind(*primals, **parts.params())
     consts, b = _split(parts, primals)
     consts_dot, b_dot = _split(parts, tangents)
     n = len(b)
@@ -106,10 +150,11 @@ def _solve_jvp(primals, tangents, *, parts):
         return outs, [tangent_zero(out) for out in outs]
     right = [lax.full_like(v, 0) if r is None else r for r, v in zip(right, b)]
     args = [c for part in consts for c in part]
-    return outs, [*linear_solve_p.bind(*args, *right, parts=parts)[:n], *[tangent_zero(a) for a in aux]]
+    return outs, [*linear_solve_p.bind(*args, *right, **parts.params())[:n], *[tangent_zero(a) for a in aux]]
 
 
-def _solve_transpose(bars, *args, parts):
+def _solve_transpose(bars, *args, const_lengths, jaxprs):
+    parts = _parts(const_lengths, jaxprs)
     consts, b = _split(parts, args)
     if any(is_linear(c) for part in consts for c in part):
         raise NotImplementedError(
@@ -122,12 +167,13 @@ def _solve_transpose(bars, *args, parts):
         return [*none, *[tangent_zero(x) for x in b]]
     bars = [instantiate(bar) for bar in bars]
     turned = parts.transposed()
-    found = linear_solve_p.bind(*consts[1], *consts[0], *consts[3], *consts[2], *bars, parts=turned)
+    found = linear_solve_p.bind(*consts[1], *consts[0], *consts[3], *consts[2], *bars, **turned.params())
     return [*none, *found[: len(b)]]
 
 
-def _solve_batch(axis, args, dims, *, parts):
+def _solve_batch(axis, args, dims, *, const_lengths, jaxprs):
     """The right-hand side is batched, and so is each function whose constants are, or whose solution is."""
+    parts = _parts(const_lengths, jaxprs)
     consts, b = _split(parts, args)
     consts_dims, b_dims = _split(parts, dims)
     b = [batch_front(x, d, axis.size) for x, d in zip(b, b_dims)]
@@ -141,7 +187,7 @@ def _solve_batch(axis, args, dims, *, parts):
         closed, _ = batch_jaxpr(part.jaxpr, axis, [d is not None for d in ds] + [True] * rest, True)
         new.append(_Part(closed, part.consts))
         values += [c if d is None else move_batch_axis(c, d, 0) for c, d in zip(cs, ds)]
-    outs = linear_solve_p.bind(*values, *b, parts=_Parts(*new))
+    outs = linear_solve_p.bind(*values, *b, **_Parts(*new).params())
     return outs, [0] * len(outs)
 
 
@@ -211,7 +257,9 @@ def custom_linear_solve(
     leaves, tree = tree_flatten(b)
     leaves = as_arrays("custom_linear_solve", *leaves)
     avals = [typeof(x) for x in leaves]
-    matvec_part, matvec_consts = _part(_flat(matvec, tree, "custom_linear_solve: matvec", avals), avals)
+    matvec_part, matvec_consts = _part(
+        _flat(matvec, tree, "custom_linear_solve: matvec", avals), avals, matvec, tree, "custom_linear_solve"
+    )
 
     def as_function(part, consts):
         return lambda x: tree_unflatten(tree, _run(part, consts, as_arrays("custom_linear_solve", *tree_flatten(x)[0])))
@@ -231,7 +279,9 @@ def custom_linear_solve(
 
         return flat
 
-    solve_part, solve_consts = _part(solver(solve, as_function(matvec_part, matvec_consts)), avals)
+    solve_part, solve_consts = _part(
+        solver(solve, as_function(matvec_part, matvec_consts)), avals, solve, tree, "custom_linear_solve solve"
+    )
     aux_tree = aux_trees[0]
     vecmat_part = transpose_part = None
     vecmat_consts: list[Any] = []
@@ -249,10 +299,16 @@ def custom_linear_solve(
 
             vecmat_part, vecmat_consts = _part(vecmat, avals)
         transpose_part, transpose_consts = _part(
-            solver(transpose_solve, as_function(vecmat_part, vecmat_consts)), avals
+            solver(transpose_solve, as_function(vecmat_part, vecmat_consts)),
+            avals,
+            transpose_solve,
+            tree,
+            "custom_linear_solve transpose_solve",
         )
     parts = _Parts(matvec_part, vecmat_part, solve_part, transpose_part)
-    outs = linear_solve_p.bind(*matvec_consts, *vecmat_consts, *solve_consts, *transpose_consts, *leaves, parts=parts)
+    outs = linear_solve_p.bind(
+        *matvec_consts, *vecmat_consts, *solve_consts, *transpose_consts, *leaves, **parts.params()
+    )
     n = len(leaves)
     x = tree_unflatten(tree, outs[:n])
     return (x, tree_unflatten(aux_tree, outs[n:])) if has_aux else x
@@ -304,11 +360,11 @@ def custom_root(
     solve_part, solve_consts = _part(solved, avals)
     aux_tree, n, m = aux_trees[0], len(leaves), len(solve_consts)
 
-    def run(*args):
+    def _custom_root(*args):  # these two are named as jaxprs name them
         return _run(solve_part, args[part.consts : part.consts + m], args[part.consts + m :])
 
-    def jvp(primals, tangents):
-        outs = current_interpreter().process_custom_jvp(CustomJVP, run, jvp, tuple(primals))
+    def _root_jvp(primals, tangents):
+        outs = current_interpreter().process_custom_jvp(CustomJVP, _custom_root, _root_jvp, tuple(primals))
         x, values = list(outs[:n]), list(primals[: part.consts])
         if all(map(is_zero, tangents[: part.consts])):
             return list(outs), [tangent_zero(out) for out in outs]
@@ -322,6 +378,8 @@ def custom_root(
         x_dot = custom_linear_solve(linear, tree_unflatten(tree, right), tangent_solve, tangent_solve)
         return list(outs), [*tree_flatten(x_dot)[0], *[tangent_zero(a) for a in outs[n:]]]
 
-    outs = current_interpreter().process_custom_jvp(CustomJVP, run, jvp, (*consts, *solve_consts, *leaves))
+    outs = current_interpreter().process_custom_jvp(
+        CustomJVP, _custom_root, _root_jvp, (*consts, *solve_consts, *leaves)
+    )
     x = tree_unflatten(tree, outs[:n])
     return (x, tree_unflatten(aux_tree, outs[n:])) if has_aux else x

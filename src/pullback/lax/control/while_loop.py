@@ -202,12 +202,12 @@ def fori_loop(lower, upper, body_fun: Callable[[Any, C], C], init_val: C, *, unr
         i, stop, value = carry
         return i + 1, stop, body_fun(i, value)
 
-    _, _, result = while_loop(_is_below, carrying(body, body_fun, "fori_loop", 2), (start, stop, init_val))
+    _, _, result = while_loop(_fori_cond_fun, carrying(body, body_fun, "fori_loop", 2), (start, stop, init_val))
     return result
 
 
-def _is_below(carry: Any) -> Any:
-    return hooks.less(carry[0], carry[1])
+def _fori_cond_fun(loop_carry: Any) -> Any:  # named as jaxprs name it
+    return hooks.less(loop_carry[0], loop_carry[1])
 
 
 def _counter_type(lower, upper, known):

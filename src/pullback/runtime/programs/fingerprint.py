@@ -166,7 +166,7 @@ def _check_named(primitive: Primitive) -> None:
     if (
         registry.get(primitive.name) is not primitive
         or (isinstance(primitive.lower, InlineFunction) and not _found(primitive.lower.trace))
-        or not getattr(rule, "__module__", "").startswith("pullback.")
+        or not _own(rule)
     ):
         raise _Unnamed
 

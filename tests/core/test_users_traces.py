@@ -360,3 +360,10 @@ def test_what_is_concrete():
     seen.clear()
     jax.jit(f)(x), jax.vmap(f)(jnp.ones((3, 2))), jax.grad(jax.jit(f))(x), jax.vmap(jax.grad(f))(jnp.ones((3, 2)))
     assert set(seen) == {(False, False)}
+
+
+def test_primitives_of_code_that_belongs_to_no_module():
+    names = {"Primitive": jax.extend.core.Primitive}
+    exec("p = Primitive('of_no_module')\np.def_impl(lambda x: x)\np.def_abstract_eval(lambda x: x)", names)
+    with pytest.raises(NotImplementedError, match="of_no_module"):
+        jax.jit(names["p"].bind)(1.0)

@@ -203,3 +203,12 @@ def test_rules_of_users_are_without_checks_where_others_are_asked_for():
         lambda x: checkify.checkify(g, errors=checkify.nan_checks)(x)[::-1], has_aux=True
     )(jnp.float32(2))
     assert error[1].get() is None and float(slope) == 7
+
+
+def test_results_that_do_not_depend_on_arguments_are_arrays():
+    def fun(x):
+        checkify.check(x > 3, "small")
+        return x
+
+    error, got = checkify.checkify(jax.jit(jax.grad(fun)))(jnp.float32(2.0))
+    assert "small" in error.get() and isinstance(got, jax.Array) and got == 1

@@ -347,3 +347,9 @@ def test_keys_are_not_compared_with_numbers():
         with pytest.raises(TypeError, match="equal does not accept dtypes"):
             key == other  # noqa: B015
     assert key != "a" and key != None and key.on_device_size_in_bytes() == 8  # noqa: E711
+
+
+def test_keys_are_of_no_type_that_numbers_promote_with(keys):
+    for call in (lambda: keys.at[0].set(1), lambda: jnp.promote_types(keys.dtype, int)):
+        with pytest.raises(TypeError, match="not a valid dtype for type promotion"):
+            call()

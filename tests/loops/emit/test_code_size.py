@@ -377,3 +377,16 @@ def test_what_runs_a_few_times_in_a_call_is_counted(rows):
         np.testing.assert_array_equal(got, want)
     text = build_module(function, {}, host_target()).text
     assert len(re.findall(r"^loop", text, re.M)) == (2 if rows == 9 else 1)
+
+
+@pytest.mark.parametrize("rows", [200, 256, 1000])
+def test_chains_of_a_sum_are_counted(rows):
+    """A sum down a few columns is made of chains in blocks, which are loops themselves: no turn is short."""
+    b = Builder()
+    x, y = b.input("x", "f32", rows * 16), b.output("y", "f32", 16)
+    with b.loop(16, "vector", attrs=(("lanes", 16),)) as i:
+        with b.carried_loop(rows, [((b.const("f32", 0.0),), "add")], "reduce") as r:
+            r.update(r.var + b.load(x, r.i * 16 + i))
+        b.store(y, i, r.result)
+    text = build_module(b.function("f"), {}, host_target()).text
+    assert len(re.findall(r"^loop", text, re.M)) == 3

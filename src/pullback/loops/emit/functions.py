@@ -273,17 +273,20 @@ class FunctionEmitter:
         inits: list[Value],
         body: Body,
         some: bool = False,
+        chains: bool = False,
     ) -> list[Value]:
         """for i = start; i < end; i += step, carrying values; `body` gives the next ones. Returns the last ones.
 
-        `some`: there is at least one iteration. All iterations of `loop`, of whatever role, are written here: in
-        rounds, between which the program asks for Ctrl-C, where they may take long.
+        `some`: there is at least one iteration. `chains`: each turn is a loop of many iterations. All iterations of
+        `loop`, of whatever role, are written here: in rounds, between which the program asks for Ctrl-C, where they
+        may take long.
         """
         known = start[0] != "%" and end[0] != "%"
         turns = range(int(start), int(end), step) if known else range(0)
         times = self.times
         self.times *= len(turns) if known else math.inf
-        if len(self.code.scopes) > 1 and is_straight(loop, len(turns), self.module.target, times, self._aside):
+        nested = len(self.code.scopes) > 1 and not chains
+        if nested and is_straight(loop, len(turns), self.module.target, times, self._aside):
             for i in turns:
                 inits = body(str(i), inits)
         else:

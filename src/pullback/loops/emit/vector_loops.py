@@ -431,7 +431,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             return self._kept(sums, steps(i, stop, runs, bases), flags)
 
         none = [zero(code, v.dtype, v.lanes) for v, flag in zip(starts, flags) if flag]
-        values = self.counted(loop, "0", end, CHAIN * step, starts + none, block)
+        values = self.counted(loop, "0", end, CHAIN * step, starts + none, block, chains=True)
         return settled(code, Sums.of(values, k), flags)
 
     def _scanned_singly(self, loop: Loop, end: str, inits: list[Value]) -> list[Value]:
@@ -491,7 +491,7 @@ class VectorFunctionEmitter(FunctionEmitter):
             sums = self._add(loop, Sums.of(values, k), self._tree(loop, inner, count, lanes), lanes)
             return sums.totals + sums.errors
 
-        return end, Sums.of(self.counted(loop, "0", end, size, start + errors, body), k)
+        return end, Sums.of(self.counted(loop, "0", end, size, start + errors, body, chains=True), k)
 
     def accumulate(
         self, loop: Loop, start: str, end: str, inits: list[Value], body: Body, some: bool = False
@@ -523,17 +523,17 @@ class VectorFunctionEmitter(FunctionEmitter):
             return [plus(code, v, x) if flag else x for v, x, flag in zip(values, inner, flags)]
 
         if most <= STEPS:
-            return self.counted(loop, "0", end, CHAIN, inits, lambda i, values: chain(i, values, end), some)
+            return self.counted(loop, "0", end, CHAIN, inits, lambda i, values: chain(i, values, end), some, True)
 
         def block(i: str, values: list[Value]) -> list[Value]:
             sums, stop = Sums.of(values, k), until(i, STEPS, end)
             inner = self.counted(
-                loop, i, stop, CHAIN, fresh(sums.totals), lambda i, values: chain(i, values, stop), some=True
+                loop, i, stop, CHAIN, fresh(sums.totals), lambda i, values: chain(i, values, stop), True, True
             )
             return self._kept(sums, inner, flags)
 
         none = [zero(code, v.dtype, v.lanes) for v, flag in zip(inits, flags) if flag]
-        return settled(code, Sums.of(self.counted(loop, "0", end, STEPS, inits + none, block, some), k), flags)
+        return settled(code, Sums.of(self.counted(loop, "0", end, STEPS, inits + none, block, some, True), k), flags)
 
     def _add(self, loop: Loop, sums: Sums, values: list[Value], lanes: int) -> Sums:
         """sums + values; what else the loop carries is combined."""

@@ -11,10 +11,11 @@ y is packed along its rows, eight at a time: panel by panel, a line of the cache
 one. A product of 512 x 512 spent 0.5 of 3.3 ms of one core on it, now 0.1; of 1024 x 1024 float32 it takes 24.5 ms,
 before 27.6.
 
-Where y has few rows of x to meet, or is small, each thread packs panels of its own just before it multiplies all of x
-with them (`_by_panels`): what one core writes and another reads is dear, and so is y that comes again for each block of
-rows. On two cores of a Zen 4 64 rows by the transpose of 2000 x 2000 take 3.8 ms, before 5.2; 256 x 256 x 256 0.156,
-before 0.178; 64 x 1024 bfloat16 by the transpose of 1024 x 1024 0.40, before 0.87.
+What one core writes and another reads is dear, and so is y that comes again for each block of rows. So each thread
+packs for itself where that costs less (prices.py): panels, each just before it multiplies all of x with them
+(`_by_panels`), or all of a small y, for its rows (`_by_copies`). On two cores of a Zen 4 64 rows by the transpose of
+2000 x 2000 take 3.8 ms, before 5.2; 64 x 1024 bfloat16 by the transpose of 1024 x 1024 0.40, before 0.87; of a Zen 5,
+in float32, 80 x 80 x 80 7.5 us, before 11.5, 100 x 300 x 100 38, before 71, 250 x 250 x 250 146, before 229.
 
 A small result of long rows of x and of y' is a sum of a few products over pieces of these, each of which is packed by
 the thread that multiplies it (`_by_pieces`), by sizes alone: on two cores of a Zen 4 60 x 1000 float32 by the transpose
@@ -37,7 +38,7 @@ in a block made no difference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ import numpy as np
 
 from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
 from pullback.compiler.products import prices
-from pullback.compiler.products.kernels import CHAIN, SIZES, kernel_name, product_shape
+from pullback.compiler.products.kernels import CHAIN, SIZES, block_shape, kernel_name, product_shape
 from pullback.compiler.products.prices import MAX_ROW_BLOCKS, REAL
 from pullback.loops.emit.access import SCRATCH_BYTES
 from pullback.loops.emit.cpu.target import current_target
@@ -91,9 +92,14 @@ def suits(out: Storage, x: Storage, y: Storage) -> bool:
 
 def _shape(dtype: str, m: int, n: int) -> tuple[int, int]:
     """product_shape, its columns in elements of this type."""
+    return _real(product_shape, dtype, m, n)
+
+
+def _real(shape: Callable[[str, int, int], tuple[int, int]], dtype: str, m: int, n: int) -> tuple[int, int]:
+    """A shape of blocks of results, its columns in elements of this type, of which complex ones are two."""
     if dtype not in REAL:
-        return product_shape(dtype, m, n)
-    rows, columns = product_shape(REAL[dtype], m, 2 * n)
+        return shape(dtype, m, n)
+    rows, columns = shape(REAL[dtype], m, 2 * n)
     return rows, columns // 2
 
 
@@ -117,8 +123,7 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         _by_pieces(ctx, out, x, y, rows, columns, pieces, shared)
         return
     panels = None if paired or y.dtype in REAL else _in_place(y, m, rows, columns)
-    if panels is None and shared and prices.own_panels_pay(out, x, y, rows, columns):
-        _by_panels(ctx, out, x, y, rows, columns)
+    if panels is None and shared and _by_own(ctx, out, x, y, rows, columns):
         return
     if panels is None:
         panels = _packed(ctx, y, columns, alone, paired)
@@ -128,6 +133,22 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         _calls(ctx, target, x, panels, rows, shared)
     if target is not out:
         ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
+
+
+def _by_own(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> bool:
+    """Shares the product among threads that pack for themselves, if that costs less than that one packs for all."""
+    shape = few = rows, columns
+    if columns <= out.shape[1] < 2 * columns:  # too few of these panels for threads to share
+        few = _real(block_shape, out.dtype, *out.shape)
+    ways = [
+        (prices.together_ns(out, x, y, rows), None, shape),
+        (prices.own_panels_ns(out, x, y, *few), _by_panels, few),
+        (prices.own_copies_ns(out, x, y, *shape), _by_copies, shape),
+    ]
+    _, way, shape = min(ways, key=lambda way: way[0])
+    if way is not None:
+        way(ctx, out, x, y, *shape)
+    return way is not None
 
 
 def pieces_of(out: Storage, x: Storage, y: Storage) -> int:
@@ -409,6 +430,19 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
         call(ctx, out.slice((start, left), (most, widest)), x.slice((start, 0), (most, k)), part, rows, given)
 
 
+def _by_copies(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> None:
+    """out = x @ y by a block of rows for each thread, which packs all of y for itself."""
+    b = ctx.b
+    (m, k), n = x.shape, out.shape[1]
+    paired = y.dtype == PAIRED
+    units = m // rows
+    tasks = min(host().cores, units)
+    with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:
+        start, size, most = _share(ctx, task, tasks, units, rows, m)
+        panels = _packed(ctx, y, columns, True, paired)
+        call(ctx, out.slice((start, 0), (most, n)), x.slice((start, 0), (most, k)), panels, rows, {"rows": size})
+
+
 def gram_suits(out: Storage, x: Storage) -> bool:
     """Whether `gram` can be had for out[n, n] = x[n, k] @ x'; by sizes alone, as BLAS adds in another order."""
     n, k = x.shape
@@ -436,10 +470,10 @@ def _by_panels(
     (m, n), k = out.shape, y.shape[0]
     paired = y.dtype == PAIRED
     group, pieces = prices.groups(out.dtype, k, n, columns, m + rows)
-    full, blocks = n // columns, -(-m // rows)
-    tasks = -(-full // group)
+    blocks = -(-m // rows)
+    tasks, units = prices.tasks_of(n, columns, group)
     with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:
-        left, width, widest = _share(ctx, task, tasks, full, columns, n)
+        left, width, widest = _share(ctx, task, tasks, units, columns, n)
         most = -(-widest // columns)
         given = {"columns": width, "panels": b.floordiv(width + (columns - 1), b.index(columns))}
         top: Expr | int = 0
@@ -473,11 +507,11 @@ def _by_panels(
 
 
 def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, extent: int) -> tuple[Expr, Expr, int]:
-    """(start, size, largest size) of the i-th of `count` blocks of an extent: whole units, what is left in the last.
+    """(start, size, largest size) of the i-th of `count` blocks of an extent: whole units, what is left in the last, or
+    less in the last where units are more than the extent.
 
     The first two are variables, as of_rows wants them. What blocks of equal size overlap would be computed twice: 15
-    blocks of 36 rows are 540, not 512, a twentieth twice. Without that, one core does 256 to 512 at OpenBLAS's speed in
-    float32 and 1.0 to 1.04 times that in float64.
+    blocks of 36 rows are 540, not 512, a twentieth twice.
     """
     b = ctx.b
     i = b.index(i)
@@ -486,8 +520,9 @@ def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, e
     stop = b.floordiv((i + 1) * units, b.index(count)) * unit
     if extent != units * unit:
         stop = b.select(b.eq(i, b.index(count - 1)), b.index(extent), stop)
-    most = -(-units // count) * unit + extent % unit
-    least = units // count * unit
+    last = extent - (count - 1) * units // count * unit
+    most = max(-(-units // count) * unit if count > 1 else 0, last)
+    least = min(units // count * unit, last)
     # Bounds that are said: items of a batch are known to stay apart by them.
     held = b.index(most) if least == most else b.op("max", b.op("min", stop - b.read(first), most), least)
     b.emit(Let(size, held))

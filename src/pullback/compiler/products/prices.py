@@ -13,6 +13,7 @@ now 3.2; 100 x 100 x 100 and tanh of it 22.9, now 16.8; 128 x 128 x 128, still s
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 
@@ -61,7 +62,7 @@ def parts(s: Storage) -> int:
     return 2 if s.dtype in REAL else 1
 
 
-def work_ns(out: Storage, multiply_adds: int) -> float:
+def work_ns(out: Storage, multiply_adds: float) -> float:
     """What so many multiply-adds of elements take one core."""
     real = REAL.get(out.dtype, out.dtype)
     return multiply_adds * parts(out) ** 2 * ITEMSIZE[real] / host().vector_bytes * MULTIPLY_ADD_NS
@@ -113,38 +114,64 @@ def packing_pays(size: int, row: int, m: int, rows: int) -> bool:
     return -(-m // rows) * machine.far * line_ns > line_ns + PACKING_VISITS * machine.second.line_ns
 
 
-def own_panels_pay(out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> bool:
-    """Whether threads had better pack panels of y of their own, just before they multiply all of x with them.
-
-    Then y goes through the caches once, and x once for each panel. What is packed for all threads is written first, and
-    comes again for each block of rows, from other cores' caches as well.
+def together_ns(out: Storage, x: Storage, y: Storage, rows: int) -> float:
+    """What it costs, beside the product, that one thread packs y for all: they wait for it, fetch it from its caches,
+    and again for each block of rows. Nests that read a large result join such blocks, and no others.
     """
-    (m, k), n = x.shape, y.shape[1]
-    size = ITEMSIZE[out.dtype]
-    if n < 2 * columns:
-        return False
-    if k * n * size <= SHARED and m * n * size >= BYTES:  # nests that read the result join blocks of its rows
-        return False
+    (m, k), n, machine = x.shape, y.shape[1], host()
+    size = _itemsize(out)
+    if k * n * size <= SHARED and m * n * size >= BYTES:
+        return 0.0
+    others = machine.cores * k * n * size / machine.line * machine.last.line_ns
+    again = _read_ns(min(m // rows, MAX_ROW_BLOCKS) * k * n, k * n, size)
+    return _packing_ns(k * n * size) + others + again + machine.cores * machine.join_ns
+
+
+def own_panels_ns(out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> float:
+    """The same where threads pack panels of y of their own, just before they multiply all of x with them: y goes
+    through the caches once, and x once for each panel. Infinite where there are too few panels, or no place for sums.
+    """
+    (m, k), n, machine = x.shape, y.shape[1], host()
+    size = _itemsize(out)
+    if n < 2 * columns or k > LONGEST_PANEL:
+        return math.inf
     group, pieces = groups(out.dtype, k, n, columns, m + rows)
-    if k > LONGEST_PANEL or (pieces > 1 and _sums(out.dtype, n, columns, group, m + rows) > SCRATCH_BYTES):
-        return False
-    machine = host()
-
-    def lines_ns(elements: int, held: int) -> float:
-        """Reading so many elements of what has `held` ones: half of a cache is for others, and of the second one the
-        kernel does not wait.
-        """
-        if 2 * held * size <= machine.second.bytes:
-            return 0.0
-        near = 2 * held * size <= machine.last.bytes
-        return elements * size / machine.line * (machine.last.line_ns if near else machine.memory_ns)
-
-    full = n // columns
+    if pieces > 1 and _sums(out.dtype, n, columns, group, m + rows) > SCRATCH_BYTES:
+        return math.inf
     uneven = _busiest(n, columns, group) * machine.cores * columns / n - 1
-    own = lines_ns(full * m * k, m * k // pieces) + uneven * work_ns(out, m * n * k)
-    others = machine.cores * k * n * size / machine.line * machine.last.line_ns  # what other cores have packed
-    together = others + lines_ns(min(m // rows, MAX_ROW_BLOCKS) * k * n, k * n)
-    return own < together + machine.cores * machine.join_ns
+    again = _read_ns(n // columns * m * k, m * k // pieces, size)
+    return _packing_ns(k * n * size) / machine.cores + again + uneven * work_ns(out, m * n * k)
+
+
+def own_copies_ns(out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> float:
+    """The same where each thread packs all of y for itself and takes a block of rows; infinite where y is too large."""
+    (m, k), n, machine = x.shape, y.shape[1], host()
+    held = -(-n // columns) * columns * k * _itemsize(out)
+    if n < columns or held > SCRATCH_BYTES or m // rows < machine.cores:
+        return math.inf
+    most = -(-(m // rows) // machine.cores) * rows + m % rows
+    return _packing_ns(held) + work_ns(out, (most - m / machine.cores) * n * k)
+
+
+def _itemsize(out: Storage) -> int:
+    """Bytes of a panel's elements: of complex numbers they are there twice."""
+    return ITEMSIZE[out.dtype] * parts(out)
+
+
+def _packing_ns(size: float) -> float:
+    machine = host()
+    return size / machine.line * PACKING_VISITS * machine.second.line_ns
+
+
+def _read_ns(elements: int, held: int, size: int) -> float:
+    """Reading so many elements of what has `held` ones: half of a cache is for others, and of the second one the kernel
+    does not wait.
+    """
+    machine = host()
+    if 2 * held * size <= machine.second.bytes:
+        return 0.0
+    near = 2 * held * size <= machine.last.bytes
+    return elements * size / machine.line * (machine.last.line_ns if near else machine.memory_ns)
 
 
 def groups(dtype: str, k: int, n: int, columns: int, m: int) -> tuple[int, int]:
@@ -167,6 +194,17 @@ def _sums(dtype: str, n: int, columns: int, group: int, m: int) -> int:
     return m * most * columns * ITEMSIZE[dtype]
 
 
+def tasks_of(n: int, columns: int, group: int) -> tuple[int, int]:
+    """(tasks, panels that they share) for n columns in groups of panels, of which a task has one whole one at least:
+    what is left of n columns is a panel that overlaps the one before.
+    """
+    full, panels, cores = n // columns, -(-n // columns), host().cores
+    tasks = min(-(-full // (group * cores)) * cores, full)
+    return tasks, panels if panels > tasks else full
+
+
 def _busiest(n: int, columns: int, group: int) -> int:
-    """Panels that the last thread takes, where they go in groups; what is left of n columns is one more."""
-    return -(-(n // columns) // (group * host().cores)) * group + (n % columns > 0)
+    """Panels that one thread takes at most, where they go in groups: threads begin with equal shares of the tasks."""
+    tasks, units = tasks_of(n, columns, group)
+    shares = [k * tasks // host().cores * units // tasks for k in range(host().cores + 1)]
+    return max(b - a for a, b in itertools.pairwise(shares)) + (-(-n // columns) > units)

@@ -50,6 +50,7 @@ from pullback.loops.passes.moves import moves
 from pullback.loops.passes.outline import outline
 from pullback.loops.passes.places import places
 from pullback.loops.passes.rematerialize import rematerialize
+from pullback.loops.passes.shared import shared
 from pullback.loops.passes.simplify import simplify as simplify_loops
 from pullback.loops.passes.split import split
 from pullback.loops.passes.unroll import unroll
@@ -142,6 +143,7 @@ LOOP_PASSES: tuple[Pass, ...] = (
     Pass("unroll", "straight code of a few iterations has a stride everywhere", unroll),
     Pass("carry", "what a step stored a few steps ago comes from a register", carry),
     Pass("bits", "bits that are moved one by one are moved together: reversals, swaps, counts", bits),
+    Pass("shared", "what straight code has in common is counted once", shared),
     Pass("expand_math", "before costs are estimated: exp is not one op", expand_math, needed=True),
     Pass("schedule", "order, lanes, tiles and threads of each nest, by what they are expected to take", schedule),
     Pass("stream", "what the caches cannot keep does not go through them", stream),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from lowering_checks import check, lax, normal, spread, total
 
+import pullback.numpy as pnp
 from pullback import jit
 from pullback.loops.ir import Call
 from pullback.loops.ir.visit import stored
@@ -405,3 +406,28 @@ def test_every_second_element_is_read_where_both_halves_are_put_side_by_side_aga
 
     r = check(turned, normal(50, 64), normal(32), normal(32, seed=1))
     assert (r.nests, r.buffers("temporary")) == (1, 0)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_pieces_of_a_join_that_share_work_are_one_pass(axis):
+    def unit(x, y, z):
+        r = lax.sqrt(lax.add(lax.add(lax.mul(x, x), lax.mul(y, y)), lax.mul(z, z)))
+        return lax.concatenate([lax.expand_dims(lax.div(v, r), (axis,)) for v in (x, y, z)], axis)
+
+    r = check(unit, *(normal(40, 500, seed=k) + F(2) for k in range(3)))
+    assert (r.nests, r.buffers("temporary")) == (1, 0)
+    assert r.loops == (2 if axis == 0 else 3)  # the pieces are the innermost one
+
+
+def test_pieces_that_are_only_moved_are_copied_one_after_the_other():
+    pieces = lambda x, y: lax.concatenate([lax.expand_dims(v, (0,)) for v in (y, x, y)], 0)
+    r = check(pieces, normal(40, 500), normal(40, 500, seed=1))
+    assert (r.nests, r.loops) == (1, 2)
+
+
+def test_turned_joins_are_one_pass():
+    x = normal(3, 2000)
+    jitted = jit(lambda x: pnp.cross(x, pnp.sin(x), axis=0))
+    text = jitted.lower(x).as_text("nests")
+    assert text.count("sin") <= 1 and "temporary" not in text
+    np.testing.assert_allclose(jitted(x), np.cross(x, np.sin(x), axis=0), rtol=2e-5, atol=2e-5)

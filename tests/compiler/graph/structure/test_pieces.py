@@ -75,6 +75,7 @@ def test_strides_of_slices_of_slices():
 
     optimized(f, X)
     optimized(lambda x: x[5:5][2:], X)
+    optimized(lambda x: x[1::4, 3:][3:], X)  # it would start beyond the end
     optimized(lambda x: lax.slice(lax.slice(x, (1, 0), (12, 15), (3, 2)), (1, 1), (3, 8), (2, 3)), X)
 
 

@@ -60,6 +60,7 @@ from pullback.compiler.graph.fuse.groups import (
 from pullback.compiler.graph.fuse.rows import form_rows, in_order
 from pullback.compiler.graph.fuse.survey import FAR_SMALLER, POINTWISE, Survey, is_large
 from pullback.compiler.graph.fuse.views import AGAIN, memory_view
+from pullback.compiler.graph.simplify.rewrite import joins_pieces
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise, Reduction, operations_of
 from pullback.loops.ir import Builder
@@ -75,6 +76,8 @@ EVALUATED_ONCE = 1.25  # evaluations for each element up to which each is taken 
 MAX_LIFTED = 32  # groups that run earlier so that two others can be one
 MOST_PARTS = 4  # indices at which a group rearranges the elements of one value by itself
 DEALT_OUT_COST = 8  # additions for each element of a value that a group computes in parts
+MOST_PIECES = 8  # of a join that are computed side by side
+LEAST_PIECES = 64  # elements of one from which they are
 SMALL_SPACE = 64  # elements of a space so small that its groups may be merged even if they share no array
 
 
@@ -501,6 +504,9 @@ class _Fuser:
             for atom in eqn.invars:
                 self._want(atom, group, index if atom.aval.shape else (), lazy, elements)
             return
+        if group.pieces is None and self._are_side_by_side(eqn, group):
+            along = index[eqn.params["dimension"]]
+            group.pieces = group.axes.index(along) if along in group.axes else None
         found, direct = accesses(self.b, self.intern, eqn, index)
         group.apart |= direct
         moves = isinstance(eqn.primitive.lower, Pointwise) and eqn.primitive.lower.moves
@@ -509,6 +515,17 @@ class _Fuser:
             operand = eqn.invars[access.operand]
             needed = share * operand.aval.size if moves else elements
             self._want(operand, group, access.index, lazy or access.lazy, needed)
+
+    def _are_side_by_side(self, eqn: JaxprEqn, group: Group) -> bool:
+        """Whether the pieces of a join are computed of what others of them are made of, too: one pass writes all."""
+        count = len(eqn.invars)
+        if not joins_pieces(eqn) or group.reductions or count > MOST_PIECES or group.size < LEAST_PIECES * count:
+            return False
+        pieces = [v for v in eqn.invars if not isinstance(v, Literal)]
+        if any(v in self.survey.rearranged for v in pieces):  # loops along other axes are cut, too
+            return False
+        sources = [source for v in pieces if self.survey.costs[v] for source in self.survey.sources[v]]
+        return len(sources) > len(set(sources))
 
     # Wants.
 

@@ -38,6 +38,7 @@ class Group:
     evaluated: int = 0  # values computed per iteration, for reports
     row: Row | None = None
     walk: tuple[int, ...] | None = None  # order of the axes where it is not the natural one
+    pieces: int | None = None  # the axis of a join of a few pieces, which are computed side by side
 
     @property
     def size(self) -> int:
@@ -46,10 +47,12 @@ class Group:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Axes from the outermost loop to the innermost: the kept ones, those of size 1 last, then the reduced ones."""
+        """Axes from the outermost loop to the innermost: the kept ones, that of pieces and those of size 1 last, then the
+        reduced ones.
+        """
         if self.walk is not None:
             return self.walk
-        return (*sorted(self.kept, key=lambda a: self.space[a] == 1), *(self.reduced or ()))
+        return (*sorted(self.kept, key=lambda a: (self.space[a] == 1, a == self.pieces)), *(self.reduced or ()))
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -164,7 +167,8 @@ def goes_along(group: Group, index: Index) -> bool:
 
 
 def _innermost(group: Group) -> Any:
-    return next((axis.var for a in reversed(group.order) if isinstance(axis := group.axes[a], Read)), None)
+    along = (group.axes[a] for a in reversed(group.order) if a != group.pieces)  # pieces become straight code
+    return next((axis.var for axis in along if isinstance(axis, Read)), None)
 
 
 def _last(index: Index) -> Index:

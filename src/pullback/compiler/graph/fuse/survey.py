@@ -10,6 +10,7 @@ from collections.abc import Sequence, Set
 
 from pullback.compiler.graph.fuse.groups import Leaf, Shape, operand_pairs
 from pullback.compiler.graph.fuse.views import memory_view, takes_apart
+from pullback.compiler.graph.simplify.rewrite import joins_pieces
 from pullback.core.jaxpr import Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise
 from pullback.loops.emit.ops import ROUNDED
@@ -47,6 +48,9 @@ class Survey:
         self.shallow: dict[Var, tuple[float, tuple[Var, ...]]] = {}
         self.leaves: dict[Var, tuple[Leaf, ...]] = {}  # its sources, and how they are turned on the way
         self.contiguous: dict[Var, bool] = {}
+        self.rearranged: set[Var] = (
+            set()
+        )  # of joins and the like of more than single elements along an axis, or of these
         self.apart_in_memory: dict[Var, bool] = {}  # whether what it is made of lies so, along its last axis
         for var in (*jaxpr.constvars, *jaxpr.invars):
             self._is_source(var)
@@ -73,6 +77,10 @@ class Survey:
                 own *= EDGED if _is_edged(operands, out) else max(len(eqn.invars) // CHOSEN, 1)
             if out.aval.dtype.name in SHORT and eqn.primitive.name in ROUNDED and is_large(out):
                 own += NOMINAL.operations.rounding
+            if (computed and not isinstance(kind, Elementwise) and kind.moves and not joins_pieces(eqn)) or any(
+                v in self.rearranged for v in operands
+            ):
+                self.rearranged.add(out)
             self.costs[out] = min(sum([self.costs[v] for v in near]) + own, MOST_COST)
             self._note_shallow(out, big, own)
             self.leaves[out] = self._leaves(eqn, big)

@@ -197,6 +197,14 @@ def size_of(shape: Sequence[int]) -> int:
     return math.prod(shape)
 
 
+def joins_pieces(eqn: JaxprEqn) -> bool:
+    """Whether an equation joins pieces of one element each along an axis."""
+    if eqn.primitive.name != "concatenate" or len(eqn.invars) < 2:
+        return False
+    axis = eqn.params["dimension"]
+    return all(atom.aval.shape[axis] == 1 for atom in eqn.invars)
+
+
 def repeated_number(value: Any) -> Any:
     """The number that all elements of a constant are, if it is not too large to look at; else None."""
     if np.size(value) == 0 or np.size(value) > LOOKED_AT or hasattr(value, "_base_array"):

@@ -155,8 +155,9 @@ def _of_slice(r: Rewriter, eqn: JaxprEqn) -> Any:
     ndim = eqn.invars[0].aval.ndim
     ours, theirs = (each.params["strides"] or (1,) * ndim for each in (eqn, inner))
     begin, steps = inner.params["start_indices"], [s * t for s, t in zip(ours, theirs)]
-    low = [b + s * t for b, s, t in zip(begin, eqn.params["start_indices"], theirs)]
     shape = eqn.outvars[0].aval.shape
+    # What is empty may start where its slice ends, which in steps lies beyond the end of the array.
+    low = [b + s * t if n else 0 for b, s, t, n in zip(begin, eqn.params["start_indices"], theirs, shape)]
     high = [b + (n - 1) * step + 1 if n else b for b, n, step in zip(low, shape, steps)]
     x = inner.invars[0]
     new = sliced(r, x, low, high, None if all(s == 1 for s in steps) else steps)

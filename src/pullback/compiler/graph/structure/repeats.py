@@ -1,6 +1,7 @@
 """Reductions of what is the same along an axis that stays are computed once, and repeated along it; so is what becomes
 of matrices. What is solved for with matrices that are the same along an axis has more right-hand sides.
 
+    sin(broadcast(x))                    =>    broadcast(sin(x)); so on grids of x and of y, by what each is computed of
     sum(convert(broadcast(mask)), 0)     =>    broadcast(sum(convert(mask))): how many rows a mean over a mask counts
     max(where(broadcast(m), broadcast(v), -inf), 1), with m and v the same along axis 0, likewise
     lu(broadcast(a))                     =>    broadcast(lu(a))
@@ -23,6 +24,7 @@ from pullback.core.primitive import registry
 
 MAX_DEPTH = 8  # operations behind each other that are looked through
 MAX_OPERATIONS = 32  # operations in all
+LEAST_REPEATED = 4  # times that elements are repeated from which they are computed apart
 
 
 def _reduction(r: Rewriter, eqn: JaxprEqn) -> Any:
@@ -70,6 +72,26 @@ def _solve(r: Rewriter, eqn: JaxprEqn) -> Any:
     )
     found = r.emit(eqn.primitive, _without(r, a, same, {}), flat, **eqn.params)
     return r.emit("transpose", r.reshape(found, apart), permutation=tuple(order.index(k) for k in range(len(order))))
+
+
+def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """What is computed of arrays that repeat the same elements in the same way, of each different one."""
+    out, small = eqn.outvars[0].aval, list[Any]()
+    ways = set[tuple[Any, ...]]()
+    for atom in eqn.invars:
+        number = r.splat(atom)
+        wide = None if number is not None else r.definition(atom, "broadcast_in_dim")
+        if number is None and wide is None:
+            return None
+        small.append(number if wide is None else wide.invars[0])
+        if wide is not None:
+            ways.add((wide.invars[0].aval.shape, tuple(wide.params["broadcast_dimensions"])))
+    if len(ways) != 1 or not _is_elementwise(eqn):
+        return None
+    ((shape, dims),) = ways
+    if LEAST_REPEATED * size_of(shape) > out.size:
+        return None
+    return r.broadcast(r.emit(eqn.primitive, *small, **eqn.params), out.shape, dims)
 
 
 def _repeated(r: Rewriter, x: Any) -> list[int]:
@@ -149,4 +171,6 @@ def repeat_rules() -> dict[str, tuple[Rule, ...]]:
         f"reduce_{name}": (_reduction,) for name in ("sum", "prod", "max", "min", "and", "or")
     }
     rules |= {name: (_matrices,) for name, primitive in registry.items() if "matrices" in primitive.traits}
+    elementwise = [name for name, each in registry.items() if "elementwise" in each.traits]
+    rules |= {name: (*rules.get(name, ()), _elementwise) for name in elementwise}
     return rules | {"triangular_solve": (_solve,)}

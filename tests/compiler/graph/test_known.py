@@ -60,3 +60,34 @@ def test_what_stays(f):
     x = np.zeros((50, 40), "f4")
     closed = optimize_jaxpr(pb.make_jaxpr(f)(x))
     assert all(np.size(c) <= 2000 for c in closed.consts)
+
+
+PLACES = {
+    "quotients": (lambda x: x[jnp.arange(2000) // 40, jnp.arange(2000) % 40], lambda x: x.reshape(-1)),
+    "columns": (lambda x: x[jnp.arange(2000) % 50, jnp.arange(2000) // 50], lambda x: x.T.reshape(-1)),
+    "unraveled": (lambda x: x[jnp.unravel_index(jnp.arange(2000), (50, 40))], lambda x: x.reshape(-1)),
+    "backwards": (
+        lambda x: x.reshape(-1)[1999 - jnp.arange(2000) % 400 * 5],
+        lambda x: np.tile(x.ravel()[1999::-5], 5),
+    ),
+    "mapped": (
+        lambda x: pb.vmap(lambda k: x[k // 38 + 1, k % 38 + 1])(jnp.arange(48 * 38)),
+        lambda x: x[1:-1, 1:-1].reshape(-1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_that_count_along_axes_are_no_constants(name):
+    f, plain = PLACES[name]
+    x = RNG.normal(size=(50, 40)).astype("f4")
+    closed = optimize_jaxpr(pb.make_jaxpr(f)(x))
+    assert not any(np.size(const) > 1 for const in closed.consts)
+    np.testing.assert_array_equal(pb.jit(f)(x), plain(x))
+
+
+def test_other_places_are_constants():
+    f = lambda x: x[jnp.arange(2000) ** 2 % 50, jnp.arange(2000) * 7 % 40]
+    x = RNG.normal(size=(50, 40)).astype("f4")
+    assert any(np.size(const) == 2000 for const in optimize_jaxpr(pb.make_jaxpr(f)(x)).consts)
+    np.testing.assert_array_equal(pb.jit(f)(x), x[np.arange(2000) ** 2 % 50, np.arange(2000) * 7 % 40])

@@ -16,6 +16,7 @@ from pullback.loops.ir.visit import (
     expressions,
     function_of,
     outside_indices,
+    reached,
     statements,
     stored,
     subexpressions,
@@ -89,8 +90,7 @@ def depth(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:
                 continue
             args: tuple[Expr, ...] = ()
             if isinstance(expr, Op):
-                rare = expr.name == "select" and RARE in expr.attrs
-                args = (expr.args[0], expr.args[2]) if rare else expr.args
+                args = tuple(_usual(expr))
             waiting = [arg for arg in args if arg not in memo]
             if waiting:
                 stack += waiting
@@ -132,7 +132,7 @@ def lane_count(loop: Loop, target: Target, times: float = math.inf) -> int:
     if inner and work <= 24:
         lanes *= 2 if _reads_each(loop) else 4
     elif inner and work <= MAX_DOUBLED_OPS:
-        lanes = max(lanes * _side_by_side(loop, work), LINE // size)
+        lanes = max(lanes * _side_by_side(loop), LINE // size)
     elif (
         _calls(loop.body, updates)
         or (work <= 12 and not loop.carried)
@@ -179,7 +179,16 @@ def _of_each_step(step: Loop, updates: Sequence[Expr]) -> int:
     """
     own, known = _changing(step), dict[Expr, bool]()
     roots = [expr for stmt in statements(step.body) for expr in expressions(stmt)] + list(updates)
-    return sum(isinstance(expr, Op) and depends(expr, own, known) for expr in subexpressions(roots))
+    return sum(isinstance(expr, Op) and depends(expr, own, known) for expr in reached(roots, _usual))
+
+
+def _usual(expr: Expr) -> Sequence[Expr]:
+    """What an expression is computed of, but in branches that are seldom taken."""
+    if isinstance(expr, Load):
+        return (expr.index,)
+    if not isinstance(expr, Op):
+        return ()
+    return (expr.args[0], expr.args[2]) if expr.name == "select" and RARE in expr.attrs else expr.args
 
 
 def _changing(step: Loop) -> set[Var]:
@@ -194,7 +203,7 @@ def _taken(extent: int, lanes: int) -> int:
     return -(-extent // lanes) * lanes
 
 
-def _side_by_side(loop: Loop, work: int) -> int:
+def _side_by_side(loop: Loop) -> int:
     """How many times the lanes of a loop around steps are taken together, so that a core has enough to do at a time.
 
     Measured (Zen 4): 500 bytes of a CRC, bit by bit, of 64 lanes 35 us, twice as many lanes 21, four times 14.
@@ -204,6 +213,8 @@ def _side_by_side(loop: Loop, work: int) -> int:
         return 1
     updates = [update for group in steps[0].carried for update in group.updates]
     alone = _independent(loop)
+    roots = [expr for stmt in statements(loop.body) for expr in expressions(stmt)]
+    work = sum(isinstance(expr, Op) for expr in reached(roots, _usual))
     times = 1
     while (
         2 * times * max(alone * MAX_DOUBLED_OPS / AT_ONCE, work, len(updates) * MAX_DOUBLED_OPS / STATE)

@@ -47,8 +47,8 @@ class Group:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Axes from the outermost loop to the innermost: the kept ones, that of pieces and those of size 1 last, then the
-        reduced ones.
+        """Axes from the outermost loop to the innermost: the kept ones, last that of pieces and those of size 1, then
+        the reduced ones.
         """
         if self.walk is not None:
             return self.walk

@@ -16,6 +16,7 @@ from pullback.compiler.graph.structure.bit_counts import BIT_COUNT_RULES
 from pullback.compiler.graph.structure.blocks import BLOCK_RULES
 from pullback.compiler.graph.structure.carried_sums import CARRIED_SUM_RULES, DONE_RULES
 from pullback.compiler.graph.structure.chirps import CHIRP_RULES
+from pullback.compiler.graph.structure.counted import COUNTED_RULES
 from pullback.compiler.graph.structure.few_places import PLACE_RULES
 from pullback.compiler.graph.structure.folds import FOLD_RULES
 from pullback.compiler.graph.structure.gathers import GATHER_RULES
@@ -89,6 +90,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             ORDER_RULES,
             NETWORK_RULES,
             FOLD_RULES,
+            COUNTED_RULES,
             BLOCK_RULES,
             GATHER_RULES,
             SCATTER_RULES,

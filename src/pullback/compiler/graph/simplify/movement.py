@@ -73,7 +73,21 @@ def _reshape(r: Rewriter, eqn: JaxprEqn) -> Any:
     splat = r.splat(x) if x.aval.shape else None
     if splat is not None and shape:
         return r.broadcast(splat, shape, ())
-    return None
+    wide = r.definition(x, "broadcast_in_dim")
+    return None if wide is None else _of_broadcast(r, wide, shape)
+
+
+def _of_broadcast(r: Rewriter, wide: JaxprEqn, shape: tuple[int, ...]) -> Any:
+    """A broadcast array in a shape in which only axes of size 1 come or go, as a broadcast: such are tiled rows."""
+    source, dims, was = wide.invars[0], wide.params["broadcast_dimensions"], wide.outvars[0].aval.shape
+    before, after = ([d for d, n in enumerate(each) if n != 1] for each in (was, shape))
+    if [was[d] for d in before] != [shape[d] for d in after]:
+        return None
+    place = dict(zip(before, after))
+    kept = [a for a, d in enumerate(dims) if d in place]
+    if len(kept) < len(dims):
+        source = r.reshape(source, [source.aval.shape[a] for a in kept])
+    return r.broadcast(source, shape, [place[dims[a]] for a in kept])
 
 
 def _squeeze(r: Rewriter, eqn: JaxprEqn) -> Any:

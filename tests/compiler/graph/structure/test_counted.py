@@ -21,7 +21,7 @@ def loop(goes_on, start, after):
 
 COUNTED = {
     "below": loop(lambda i: i < 20, 0, lambda i: i + 1),
-    "from the other side": loop(lambda i: 20 > i, 3, lambda i: 1 + i),
+    "from the other side": loop(lambda i: i < 20, 3, lambda i: 1 + i),
     "up to": loop(lambda i: i <= 20, 2, lambda i: i + 3),
     "down": loop(lambda i: i > 0, 30, lambda i: i - 1),
     "down to": loop(lambda i: i >= 5, 30, lambda i: i - 4),

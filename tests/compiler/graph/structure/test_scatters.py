@@ -249,3 +249,38 @@ def test_known_places_of_several_sequences(places, axis):
         np.add.at(want, (slice(None), at), np.moveaxis(new, -1, 0))
         grad = jax.jit(jax.grad(lambda x, w: (x[:, jnp.asarray(at)] * w).sum()))
         np.testing.assert_array_equal(grad(np.zeros((8, n), "f4"), np.moveaxis(new, -1, 0)), want)
+
+
+GROUPS = {
+    "rows": np.arange(600) // 30,
+    "columns": np.arange(600) % 30,
+    "between": np.arange(600) // 5 % 30,
+    "backwards": 25 - np.arange(600) // 30,
+    "apart": np.arange(600) // 30 * 2 + 1,
+    "one": np.zeros(600, int) + 7,
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("how", ["add", "max", "min", "multiply"])
+@pytest.mark.parametrize("window", [(), (4,)])
+def test_regular_groups_are_folded_along_axes(name, how, window):
+    places = GROUPS[name]
+    u = 1 + 0.1 * np.random.default_rng(0).standard_normal((600, *window)).astype("f4")
+    x = np.full((45, *window), 0.9, "f4")
+
+    def f(x, u):
+        return getattr(jnp.asarray(x).at[jnp.asarray(places) + 0 * jnp.arange(600)], how)(u)
+
+    text = jax.jit(f).lower(x, u).as_text("jaxpr")
+    assert "scatter" not in text or name in ("apart", "one")
+    want = x.copy()
+    ufunc = {"add": np.add, "max": np.maximum, "min": np.minimum, "multiply": np.multiply}[how]
+    ufunc.at(want, places, u)
+    np.testing.assert_allclose(jax.jit(f)(x, u), want, rtol=1e-4)
+    if how == "multiply":  # has no derivative by what comes twice
+        return
+    got = jax.jit(jax.grad(lambda u: (f(x, u) ** 2).sum()))(u)
+    with jax.disable_jit():
+        plain = jax.grad(lambda u: (f(jnp.asarray(x), u) ** 2).sum())(jnp.asarray(u))
+    np.testing.assert_allclose(got, plain, rtol=1e-3, atol=1e-5)

@@ -24,6 +24,7 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.fold import NEVER
 from pullback.compiler.graph.simplify.rewrite import joins_pieces, repeated_number
+from pullback.compiler.graph.structure.facts import counted_axes
 from pullback.core.hooks import hooks
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.core.lowering import Elementwise, Pointwise
@@ -35,7 +36,7 @@ FAR, WORTH_FAR = 1 << 22, 16
 JOINED, CHOSEN = 8, 4  # additions that a reshape takes whose indices are divided, and a choice of several places
 SMALLER = 16  # times as small an array is stored
 EFFORT = 1 << 23  # elements of all steps that are computed here: some ten milliseconds
-MOST_AXES, LONG_AXIS = 3, 8  # of places that are counted, and elements of the last axis
+LONG_AXIS = 8  # elements of the last axis of places that are counted
 _MOVES = frozenset({"reshape", "broadcast_in_dim", "transpose", "squeeze", "expand_dims", "slice", "rev", "copy"})
 
 
@@ -108,22 +109,10 @@ def _counting(var: Var, places: np.ndarray) -> list[JaxprEqn] | None:
     """The equations of whole numbers that count by steps along a few axes, of which the last is not short."""
     if places.dtype.kind != "i":
         return None
-    axes: list[tuple[int, int]] = []  # (extent, step) of each, the last one first
-    first = places.reshape(-1).astype(np.int64)
-    while first.size > 1 and len(axes) < MOST_AXES:
-        steps = np.diff(first)
-        other = np.flatnonzero(steps != steps[0])
-        n, step = int(other[0]) + 1 if other.size else first.size, int(steps[0])
-        if first.size % n or (not axes and n < LONG_AXIS):
-            return None
-        rows = first.reshape(-1, n)
-        if not np.array_equal(rows, rows[:, :1] + step * np.arange(n)):
-            return None
-        axes.append((n, step))
-        first = rows[:, 0]
-    if first.size > 1:
+    found = counted_axes(places)
+    if found is None or found[1][-1][0] < LONG_AXIS:
         return None
-    axes.reverse()
+    first, axes = found
     shape, dtype = tuple(n for n, _ in axes), var.aval.dtype
     eqns: list[JaxprEqn] = []
 
@@ -142,8 +131,8 @@ def _counting(var: Var, places: np.ndarray) -> list[JaxprEqn] | None:
             term = emit("iota", dtype=dtype, shape=shape, dimension=axis, sharding=None)
             term = term if step == 1 else emit("mul", term, number(step))
             total = term if total is None else emit("add", total, term)
-    if first[0]:
-        total = emit("add", total, number(int(first[0])))
+    if first:
+        total = emit("add", total, number(first))
     emit("reshape", total, new_sizes=var.aval.shape, dimensions=None)
     last = eqns[-1]
     eqns[-1] = JaxprEqn(last.invars, [var], last.primitive, last.params)

@@ -10,6 +10,7 @@ from pullback.compiler.graph.simplify.rewrite import Rewriter
 from pullback.core.jaxpr import JaxprEqn, Literal
 from pullback.core.lowering import Elementwise, Pointwise
 
+MOST_AXES = 3  # of whole numbers that count along them
 MAX_INTEGERS = 1 << 20  # elements of known integers: each operation on them takes a millisecond
 MAX_ELEMENTS = 64  # elements of known arrays of any type
 FOLDED = 256  # of constants that are looked at, some of which were broadcast
@@ -154,6 +155,24 @@ def known_integers(r: Rewriter, atom: Any) -> np.ndarray | None:
             values[waiting.pop()] = np.asarray(eqn.primitive.reference(*given, **eqn.params))
     found = values.get(atom)
     return found if found is not None and found.shape == atom.aval.shape else None
+
+
+def counted_axes(numbers: np.ndarray) -> tuple[int, list[tuple[int, int]]] | None:
+    """(the first one, (extent, step) along each of a few axes) of whole numbers that count along these, the last axis
+    first in memory: 5, 5, 5, 7, 7, 7 are (5, [(2, 2), (3, 0)]). None for others.
+    """
+    axes: list[tuple[int, int]] = []
+    rest = numbers.reshape(-1).astype(np.int64)
+    while rest.size > 1 and len(axes) < MOST_AXES:
+        steps = np.diff(rest)
+        other = np.flatnonzero(steps != steps[0])
+        n, step = int(other[0]) + 1 if other.size else rest.size, int(steps[0])
+        rows = rest.reshape(-1, n) if rest.size % n == 0 else None
+        if rows is None or not np.array_equal(rows, rows[:, :1] + step * np.arange(n)):
+            return None
+        axes.insert(0, (n, step))
+        rest = rows[:, 0]
+    return (int(rest[0]), axes) if rest.size == 1 and axes else None
 
 
 def known_values(r: Rewriter, atom: Any) -> np.ndarray | None:

@@ -5,6 +5,7 @@
     zeros.at[::2].set(u)          =>    pad(u, every second)
     zeros.at[(arange(n) + 1) % n].add(u)    =>    concatenate(u[-1:], u[:-1]); of several runs each by itself
     zeros.at[:, i].add(u.T)       =>    zeros.at[i].add(u).T: rows that lie together, as `vmap` along columns asks for
+    zeros.at[arange(n * m) // m].add(u)     =>    zeros.at[arange(n)].add(sum(u.reshape(n, m), 1)); so of minima, maxima
     x.at[places].add(u)           =>    x + u[first] + where(twice, u[second], 0): as many gathers as updates meet
                                         one element, in their order, so of the same bits
 
@@ -26,7 +27,7 @@ import numpy as np
 
 from pullback.compiler.graph.simplify.rewrite import Rewriter, Rule
 from pullback.compiler.graph.structure.choices import COMBINED, applies
-from pullback.compiler.graph.structure.facts import index_parts
+from pullback.compiler.graph.structure.facts import counted_axes, index_parts, known_integers
 from pullback.compiler.graph.structure.gathers import LEAST_ELEMENTS, RUNS, known_places, runs_of
 from pullback.core.avals import ShapedArray
 from pullback.core.jaxpr import JaxprEqn, Literal
@@ -38,6 +39,15 @@ from pullback.util.record import NamedTuple
 # Updates that meet one element at most, where it gathers them; places that it looks at for each update, and for each of
 # one number; places along an axis, which are constants of the program.
 MOST_MEETING, WASTE, WASTE_OF_NUMBERS, MOST_PLACES = 8, 3, 1.5, 1 << 16
+
+
+FOLDS = {
+    "scatter-add": "reduce_sum",
+    "scatter-sub": "reduce_sum",
+    "scatter-mul": "reduce_prod",
+    "scatter-min": "reduce_min",
+    "scatter-max": "reduce_max",
+}
 
 
 class _Run(NamedTuple):
@@ -228,6 +238,44 @@ def _of_columns(r: Rewriter, eqn: JaxprEqn) -> Any:
     return r.emit("transpose", rows, permutation=back)
 
 
+def _folded(r: Rewriter, eqn: JaxprEqn) -> Any:
+    """Updates at places that count along axes, and are the same along some of these: they are folded there first."""
+    operand, indices, updates = eqn.invars
+    n, shape = eqn.params["dimension_numbers"], operand.aval.shape
+    if len(n.scatter_dims_to_operand_dims) != 1 or n.operand_batching_dims or updates.aval.size < LEAST_ELEMENTS:
+        return None
+    (d,) = n.scatter_dims_to_operand_dims
+    batch = [a for a in range(updates.aval.ndim) if a not in n.update_window_dims]
+    if n.inserted_window_dims != (d,) or batch != list(range(len(batch))):
+        return None
+    (part,) = index_parts(r, indices)
+    places = known_integers(r, part)
+    found = None if places is None or places.size < LEAST_ELEMENTS else counted_axes(places)
+    if places is None or found is None or places.min() < 0 or places.max() >= shape[d]:
+        return None
+    first, axes = found
+    same = [k for k, (_, step) in enumerate(axes) if step == 0]
+    if not same:
+        return None
+    window = updates.aval.shape[len(batch) :]
+    apart = r.reshape(updates, (*(size for size, _ in axes), *window))
+    name = FOLDS[eqn.primitive.name]
+    folded = r.emit(name, apart, axes=tuple(same), **({"out_sharding": None} if name == "reduce_sum" else {}))
+    kept = [(size, step) for size, step in axes if step]
+    left = np.full([size for size, _ in kept], first, np.int32)
+    for k, (size, step) in enumerate(kept):
+        left += step * np.arange(size, dtype=np.int32).reshape([-1 if a == k else 1 for a in range(len(kept))])
+    left = left.reshape(-1, 1)
+    numbers = ScatterDimensionNumbers(tuple(range(1, 1 + len(window))), (d,), (d,))
+    return r.emit(
+        eqn.primitive,
+        operand,
+        r.const(left, ShapedArray(left.shape, left.dtype)),
+        r.reshape(folded, (left.shape[0], *window)),
+        **eqn.params | {"dimension_numbers": numbers},
+    )
+
+
 def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
     """Updates at known places along one axis, few of which meet: each element gathers what comes to it."""
     operand, indices, updates = eqn.invars
@@ -295,5 +343,5 @@ def _gathered(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 SCATTER_RULES: dict[str, tuple[Rule, ...]] = {
     "scatter": (_scatter, _of_columns),
-    **dict.fromkeys(COMBINED, (_scatter, _of_columns, _gathered)),
+    **dict.fromkeys(COMBINED, (_scatter, _of_columns, _gathered, _folded)),
 }

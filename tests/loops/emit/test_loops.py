@@ -12,6 +12,7 @@ from pullback.loops.emit.lanes import depth, lane_count
 from pullback.loops.emit.load import HostCallback
 from pullback.loops.ir import Builder, Combine
 from pullback.loops.ir.interpret import interpret
+from pullback.loops.ir.ir import RARE
 from pullback.loops.ir.types import DTYPES
 from pullback.loops.passes.outline import outline
 
@@ -530,6 +531,24 @@ def test_lanes_are_no_more_than_the_last_ones_leave_worth(turns, registers):
     assert lane_count(function.body[0], host_target()) == registers * lanes
     for got, want in both(function, [sample("u32", turns * lanes)]):
         same(got, want)
+
+
+@pytest.mark.parametrize("rare, registers", [(True, 8), (False, 4)])
+def test_branches_that_are_seldom_taken_are_no_work_to_do_meanwhile(rare, registers):
+    lanes = host_target().vector_bytes // 4
+    b = Builder()
+    x, y = b.input("x", "f32", 8 * lanes), b.output("y", "f32", 8 * lanes)
+    with b.loop(8 * lanes, "vector") as i:
+        with b.carried_loop(9, [((b.load(x, i),), None)], "sequential") as step:
+            value, other = step.var, step.var
+            for k in range(6):
+                value = value * 0.5 + 1.0
+                other = b.max(other * (0.25 + k), value - k) + other
+            attrs = (RARE,) if rare else ()
+            step.update(b.op("select", b.gt(step.var, 100.0), other, value, attrs=attrs))
+        b.store(y, i, step.result)
+    function = b.function("f")
+    assert lane_count(function.body[0], host_target()) == registers * lanes
 
 
 @pytest.mark.parametrize("terms, registers", [(1, 2), (9, 1)])

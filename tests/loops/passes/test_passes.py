@@ -212,6 +212,17 @@ def test_unroll_tiny_reductions():
     assert "x[i*3 + 2]" in to_text(after)
 
 
+@pytest.mark.parametrize("steps, name, straight", [(2, "exp", True), (8, "exp", False), (8, "sqrt", True)])
+def test_steps_that_call_functions_are_not_written_out(steps, name, straight):
+    b = Builder()
+    x, y = b.input("x", "f32", 100), b.output("y", "f32", 100)
+    with b.loop(100) as i:
+        with b.carried_loop(steps, [((b.load(x, i),), None)], "sequential") as step:
+            step.update(b.op(name, step.var) + b.load(x, i))
+        b.store(y, i, step.result)
+    assert (len(loops(unroll(b.function("f")))) == 1) == straight
+
+
 @pytest.mark.parametrize("n", [3, 8])
 def test_rows_at_computed_places_stay_lanes_and_state_does_not(n):
     """A row that a scatter adds to is one vector; what stays where it is in all steps is kept in registers."""

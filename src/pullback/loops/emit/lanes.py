@@ -48,7 +48,7 @@ WIDE = 140
 PARALLEL = 4
 # Steps of a loop in lanes wait for the step before: lanes are taken together until AT_ONCE ops are independent, and
 # STATE registers hold what is carried.
-AT_ONCE, STATE = 8, 16
+AT_ONCE, STATE = 9, 16
 # Of loops in others that are written turn by turn. Measured on 40,000 rows of 5 and 7 elements of 8 and 16 bits
 # (Sapphire Rapids, two cores): reversed, side by side or repeated they take 0.4 of the time, times the unit matrix 0.3.
 FEW_TURNS, STRAIGHT_OPS = 8, 160

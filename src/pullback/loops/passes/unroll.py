@@ -32,7 +32,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pullback.loops.emit.shuffles import INTERLEAVED, WIDE_STORED
-from pullback.loops.ir.fold import COMPARES, const, make
+from pullback.loops.ir.fold import COMPARES, const, is_math, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
     RIM,
@@ -77,6 +77,9 @@ from .simplify import simplify
 Varying = frozenset[Var]  # variables that differ from step to step
 
 MAX_ITERATIONS = 8  # of a loop that is written out
+# Steps up to which those with functions of numbers are written out: each would be called, and the calls wait for each
+# other. Measured (Zen 4): 8 steps of exp(-x) y + z for 20,000 numbers took 47 us, now 31, of Kepler's equation 88 and 67.
+FEW_CALLS = 2
 MAX_NARROW = 14  # the same of reductions of elements of 16 bits and fewer: lanes take turns
 MAX_OPS = 96  # after unrolling
 MAX_BITS = 256  # operations after unrolling where bits are moved, most of which are moved together then
@@ -470,7 +473,18 @@ def _is_tiny(loop: Loop) -> bool:
     most = MAX_ITERATIONS
     if loop.role == "reduce" and all(ITEMSIZE[buffer.dtype] <= 2 for buffer, _ in accessed((loop,))):
         most = MAX_AXIS if any(isinstance(group.combine, Combine) for group in loop.carried) else MAX_NARROW
-    return 1 <= loop.extent.value <= most and is_little(loop, loop.extent.value)
+    n = loop.extent.value
+    if loop.role == "sequential" and n > FEW_CALLS and loop.carried and any(map(_is_function, _of_body(loop))):
+        return False
+    return 1 <= n <= most and is_little(loop, n)
+
+
+def _of_body(loop: Loop) -> Sequence[Expr]:
+    return subexpressions(_roots((*loop.body, loop)))
+
+
+def _is_function(expr: Expr) -> bool:
+    return isinstance(expr, Op) and is_math(expr.name)
 
 
 def _chooses(loop: Loop) -> bool:

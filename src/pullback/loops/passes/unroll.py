@@ -78,7 +78,8 @@ Varying = frozenset[Var]  # variables that differ from step to step
 
 MAX_ITERATIONS = 8  # of a loop that is written out
 # Steps up to which those with functions of numbers are written out: each would be called, and the calls wait for each
-# other. Measured (Zen 4): 8 steps of exp(-x) y + z for 20,000 numbers took 47 us, now 31, of Kepler's equation 88 and 67.
+# other. Measured (Zen 4): 8 steps of exp(-x) y + z for 20,000 numbers took 47 us, now 31, of Kepler's equation 88, now
+# 60.
 FEW_CALLS = 2
 MAX_NARROW = 14  # the same of reductions of elements of 16 bits and fewer: lanes take turns
 MAX_OPS = 96  # after unrolling

@@ -41,6 +41,7 @@ from pullback.compiler.graph.structure.turned import TURNED_RULES
 from pullback.compiler.graph.structure.types import TYPE_RULES
 from pullback.compiler.graph.structure.updates import UPDATE_RULES
 from pullback.compiler.graph.structure.windows import WHOLE, WINDOW_RULES
+from pullback.compiler.graph.structure.written import WRITTEN_RULES
 from pullback.core.jaxpr import ClosedJaxpr, Literal
 from pullback.core.primitive import registry
 
@@ -91,6 +92,7 @@ def _rules() -> dict[str, tuple[Rule, ...]]:
             NETWORK_RULES,
             FOLD_RULES,
             COUNTED_RULES,
+            WRITTEN_RULES,
             BLOCK_RULES,
             GATHER_RULES,
             SCATTER_RULES,

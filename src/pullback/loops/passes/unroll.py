@@ -475,17 +475,10 @@ def _is_tiny(loop: Loop) -> bool:
     if loop.role == "reduce" and all(ITEMSIZE[buffer.dtype] <= 2 for buffer, _ in accessed((loop,))):
         most = MAX_AXIS if any(isinstance(group.combine, Combine) for group in loop.carried) else MAX_NARROW
     n = loop.extent.value
-    if loop.role == "sequential" and n > FEW_CALLS and loop.carried and any(map(_is_function, _of_body(loop))):
-        return False
+    if loop.role == "sequential" and n > FEW_CALLS and loop.carried:
+        if any(isinstance(x, Op) and is_math(x.name) for x in subexpressions(_roots((*loop.body, loop)))):
+            return False
     return 1 <= n <= most and is_little(loop, n)
-
-
-def _of_body(loop: Loop) -> Sequence[Expr]:
-    return subexpressions(_roots((*loop.body, loop)))
-
-
-def _is_function(expr: Expr) -> bool:
-    return isinstance(expr, Op) and is_math(expr.name)
 
 
 def _chooses(loop: Loop) -> bool:

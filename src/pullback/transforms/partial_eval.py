@@ -7,6 +7,7 @@ is forward mode with known primals and unknown tangents: the primal work runs, a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ from pullback.core.staging import JitTracer, RecordingInterpreter
 from pullback.transforms.jvp import JVPInterpreter, JVPTracer, RecordedTangent, jvp_jaxpr
 from pullback.transforms.remembered import CallRecorder
 from pullback.transforms.zeros import instantiate, symbolic
-from pullback.util import dtypes
+from pullback.util import config, dtypes
 
 
 class UnknownTracer(JitTracer, RecordedTangent):
@@ -48,8 +49,13 @@ class PartialInterpreter(RecordingInterpreter):
     recorder: Any  # a CallRecorder where this remembers
 
     def __init__(self, parent: Interpreter, name: str = "<function>"):
-        super().__init__(parent, name, CallRecorder() if parent.remembers else None)
-        self.remembers = parent.remembers
+        # Without jit, programs of known and of traced values hold the same constants: libraries mix the two.
+        mixed = config.value_of("jax_disable_jit")
+        remembers = parent.remembers and not mixed
+        super().__init__(parent, name, CallRecorder() if remembers else None)
+        self.remembers = remembers
+        if mixed:
+            self.recorder.number = sys.maxsize
 
     def is_unknown(self, value) -> bool:
         """True for this interpreter's own tracers."""

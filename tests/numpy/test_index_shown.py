@@ -85,3 +85,15 @@ def test_keys_that_are_closed_over_stay_keys():
     assert primitives(lambda: jax.random.key_data(key)) == ["random_unwrap"]
     shown = jax.make_jaxpr(lambda: jax.random.uniform(key, (3,)))()
     np.testing.assert_array_equal(jax.core.eval_jaxpr(shown.jaxpr, shown.consts)[0], jax.random.uniform(key, (3,)))
+
+
+def test_take_shows_no_more_than_what_it_does():
+    def names(mode, index, axis=1):
+        (eqn,) = jax.make_jaxpr(lambda x, i: jnp.take(x, i, axis=axis, mode=mode))(X, index).eqns
+        return [e.primitive.name for e in eqn.params["jaxpr"].eqns]
+
+    several = jnp.array([0, 2])
+    assert names("clip", several) == ["broadcast_in_dim", "gather"]
+    assert names("wrap", several).count("lt") == 2  # those of the remainder
+    for index in (several, 1):
+        assert names("fill", index) == ["lt", "add", "select_n", "broadcast_in_dim", "gather"]

@@ -62,26 +62,21 @@ def take(
     if axis is None:
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = canonical_axis("take", axis, a.ndim)
-    n = a.shape[axis]
+    n, wrap = a.shape[axis], False
     if mode is None or mode == "fill":
         how: Any = Mode.FILL_OR_DROP
+        wrap = True
     elif mode == "raise":
         raise NotImplementedError("take: mode 'raise' is not supported; accepted are 'fill', 'clip' and 'wrap'")
     elif mode == "wrap":
         how, indices = Mode.PROMISE_IN_BOUNDS, remainder(indices, make_array(n, indices.dtype))
     elif mode == "clip":
         # As in NumPy, negative numbers are out of bounds here; they do not count from the end.
-        how, indices = Mode.CLIP, lax.max(indices, lax.full_like(indices, 0))
+        how = Mode.CLIP
     else:
         raise ValueError(f"Invalid mode {mode!r} for np.take; expected 'fill', 'clip' or 'wrap'")
     if n == 0 and indices.size:
         raise IndexError(f"take: {indices.size} indices into axis {axis}, which is an empty axis")
-    if indices.ndim == 0:
-        # As an array of rank 1, so that an index out of bounds gives the fill value as for any other.
-        column = index_get(
-            a, (slice(None),) * axis + (lax.expand_dims(indices, (0,)),), mode=how, fill_value=fill_value
-        )
-        return lax.squeeze(column, (axis,))
     return index_get(
         a,
         (slice(None),) * axis + (indices,),
@@ -89,6 +84,7 @@ def take(
         fill_value=fill_value,
         unique_indices=unique_indices,
         indices_are_sorted=indices_are_sorted,
+        wrap_negative_indices=wrap,
     )
 
 
@@ -152,7 +148,7 @@ def _take_along(arr: Any, indices: Any, axis: int, how: Any, fill_value: Any, wr
     )
     return lax.gather(
         arr,
-        lax.expand_dims(component, (rank,)),
+        lax.reshape(component, (*component.shape, 1)),
         numbers,
         tuple([min_dim(n, 1) for n in arr.shape]),
         mode=Mode.PROMISE_IN_BOUNDS if inside else how,

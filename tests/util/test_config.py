@@ -124,3 +124,7 @@ def test_update_takes_its_arguments_by_name():
     before = config.read("jax_log_compiles")
     config.update(name="jax_log_compiles", val=before)
     assert config.read("jax_log_compiles") == before
+
+
+def test_options_have_the_names_of_their_context_managers():
+    assert (module.debug_nans.__name__, module.transfer_guard.__name__) == ("debug_nans", "transfer_guard")

@@ -180,6 +180,10 @@ class Flag:
     parts: tuple[str, ...] = ()  # names of options that take each value of this one, too
 
     @property
+    def __name__(self) -> str:
+        return self.name.removeprefix("jax_")
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The options that are set with this one."""
         return (self.name, *self.parts)

@@ -153,6 +153,14 @@ def test_transformed_programs_keep_the_functions_name_but_not_names_that_are_no_
     assert name_and_names(lambda x: jax.vjp(inner, x)[1](x), x) == [("inner", None, None)] * 2
 
 
+def test_functions_that_reduce_have_names():
+    fun = jax.make_jaxpr(lambda x: lax.reduce(x, 0.0, lambda a, b: a * b + a, (0,)))
+    (eqn,) = fun(np.ones(3, np.float32)).eqns
+    info = eqn.params["jaxpr"].debug_info
+    names = info.func_name, info.arg_names, info.result_paths
+    assert (info.traced_for, *names) == ("reduce comp", "<lambda>", ("a", "b"), ("result",))
+
+
 def test_functions_of_linear_solves_have_names():
     def turned(v):
         return v * 2

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pullback.core.jaxpr import DebugInfo
 from pullback.core.lowering import Elementwise, Inline, Nest
+from pullback.core.source import lasting, named_at
 from pullback.lax.collectives.sharding import out_placed
 from pullback.lax.records.families import *
 from pullback.lax.records.families import check_axes, shape_without
@@ -54,6 +57,18 @@ def _is_self_contained(closed: Any, own: bool) -> bool:
     return not closed.effects and not closed.consts
 
 
+def _info(computation: Callable, n: int, name: str) -> DebugInfo:
+    def names(computation: Callable) -> list[str]:
+        return list(inspect.signature(computation).parameters)
+
+    try:
+        arguments = lasting(computation, names) if n == 1 else None
+    except (TypeError, ValueError):  # it has no signature
+        arguments = None
+    shown = getattr(computation, "__name__", str(computation))
+    return DebugInfo(f"{name} comp", named_at(shown, computation), arguments, ("result",) if n == 1 else None)
+
+
 def _traced(computation: Callable, avals: Sequence[ShapedArray], treedef: Any, name: str) -> Any:
     from pullback.core import trace
     from pullback.util import pytree
@@ -67,7 +82,7 @@ def _traced(computation: Callable, avals: Sequence[ShapedArray], treedef: Any, n
         found.append(out_tree)
         return [as_array(leaf, name) for leaf in leaves]
 
-    closed = trace(flat, [*avals, *avals])
+    closed = trace(flat, [*avals, *avals], _info(computation, n, name))
     if found[0] != treedef:
         raise ValueError(
             f"{name}: the computation must return the structure of its operands: {treedef}, got {found[0]}"

@@ -6,7 +6,6 @@
 // unwinding ends there, and the thread sleeps for good.
 #pragma once
 #include <Python.h>
-#include <unistd.h>
 
 #include <new>
 

@@ -23,6 +23,12 @@ struct Hooks {
 
 extern Hooks hooks;
 
+// Whether an object is a tracer; false before the class of tracers is known.
+inline bool is_tracer(PyObject* object) {
+    return hooks.tracer && PyType_Check(hooks.tracer) &&
+           PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(hooks.tracer));
+}
+
 // set_hooks(**hooks): replaces the hooks that are named; None unsets one. Returns those that they replace. TypeError
 // for a name that does not exist.
 PyObject* set_hooks(PyObject* module, PyObject* args, PyObject* kwargs);

@@ -1,6 +1,5 @@
 #include "arrays/dlpack.h"
 
-#include <cstring>
 #include <type_traits>
 
 #include "arrays/array.h"
@@ -233,6 +232,75 @@ PyObject* array_to_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* array_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", kCPU, 0); }
 
+namespace {
+
+// What a capsule holds: one of the two, and the tensor in it; no tensor where an error is set.
+struct Opened {
+    DLManagedTensor* plain = nullptr;
+    DLManagedTensorVersioned* versioned = nullptr;
+    DLTensor* tensor = nullptr;
+};
+
+// BufferError for a tensor that can't be read here, TypeError for what is no capsule. The capsule keeps the tensor.
+Opened open_capsule(PyObject* capsule) {
+    DLTensor* tensor;
+    Opened opened;
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        opened.plain = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+        tensor = &opened.plain->dl_tensor;
+    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        auto* versioned =
+            static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+        opened.versioned = versioned;
+        if (versioned->version.major != 1) {
+            PyErr_Format(PyExc_BufferError, "from_dlpack: version %u.%u of DLPack is not supported",
+                         versioned->version.major, versioned->version.minor);
+            return {};
+        }
+        tensor = &versioned->dl_tensor;
+    } else {
+        PyErr_Format(PyExc_TypeError, "from_dlpack: expected a DLPack capsule that has not been consumed; got %R",
+                     capsule);
+        return {};
+    }
+    if (tensor->device.device_type != kCPU && tensor->device.device_type != kCUDAHost) {
+        PyErr_Format(PyExc_BufferError,
+                     "from_dlpack: the tensor is on a device of type %d; only host memory (1) can be read",
+                     tensor->device.device_type);
+        return {};
+    }
+    if (tensor->ndim < 0 || tensor->ndim > NPY_MAXDIMS) {
+        PyErr_Format(PyExc_BufferError, "from_dlpack: the tensor has %d dimensions", tensor->ndim);
+        return {};
+    }
+    opened.tensor = tensor;
+    return opened;
+}
+
+// Takes a tensor out of its capsule: the owner calls its deleter, be it as owner of the new array or at the end of a copy.
+Ref own(PyObject* capsule, const Opened& opened) {
+    static const auto finish = [](PyObject* owner) {
+        PendingError kept;  // a deleter may be Python
+        void* managed = PyCapsule_GetPointer(owner, "pullback_dlpack");
+        if (PyCapsule_GetContext(owner)) {
+            auto* v = static_cast<DLManagedTensorVersioned*>(managed);
+            if (v->deleter) v->deleter(v);
+        } else {
+            auto* p = static_cast<DLManagedTensor*>(managed);
+            if (p->deleter) p->deleter(p);
+        }
+    };
+    bool is_plain = opened.plain != nullptr;
+    void* managed = is_plain ? static_cast<void*>(opened.plain) : opened.versioned;
+    Ref owner = Ref::steal(PyCapsule_New(managed, "pullback_dlpack", [](PyObject* o) { finish(o); }));
+    if (!owner) return owner;
+    PyCapsule_SetContext(owner.get(), opened.versioned);
+    PyCapsule_SetName(capsule, is_plain ? "used_dltensor" : "used_dltensor_versioned");
+    return owner;
+}
+
+}  // namespace
+
 PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"capsule", "copy", nullptr};
     PyObject *capsule, *wanted = Py_None;
@@ -241,35 +309,9 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     int copy = wanted == Py_None ? 0 : PyObject_IsTrue(wanted);
     if (copy < 0) return nullptr;
     bool may_copy = wanted == Py_None || copy;
-    DLTensor* tensor;
-    DLManagedTensor* plain = nullptr;
-    DLManagedTensorVersioned* versioned = nullptr;
-    if (PyCapsule_IsValid(capsule, "dltensor")) {
-        plain = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-        tensor = &plain->dl_tensor;
-    } else if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        versioned = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-        if (versioned->version.major != 1) {
-            PyErr_Format(PyExc_BufferError, "from_dlpack: version %u.%u of DLPack is not supported",
-                         versioned->version.major, versioned->version.minor);
-            return nullptr;
-        }
-        tensor = &versioned->dl_tensor;
-    } else {
-        PyErr_Format(PyExc_TypeError, "from_dlpack: expected a DLPack capsule that has not been consumed; got %R",
-                     capsule);
-        return nullptr;
-    }
-    if (tensor->device.device_type != kCPU && tensor->device.device_type != kCUDAHost) {
-        PyErr_Format(PyExc_BufferError,
-                     "from_dlpack: the tensor is on a device of type %d; only host memory (1) can be read",
-                     tensor->device.device_type);
-        return nullptr;
-    }
-    if (tensor->ndim < 0 || tensor->ndim > NPY_MAXDIMS) {
-        PyErr_Format(PyExc_BufferError, "from_dlpack: the tensor has %d dimensions", tensor->ndim);
-        return nullptr;
-    }
+    Opened opened = open_capsule(capsule);
+    DLTensor* tensor = opened.tensor;
+    if (!tensor) return nullptr;
     Ref descr = Ref::steal(reinterpret_cast<PyObject*>(dtype_from_dlpack(tensor->dtype)));
     if (!descr) return nullptr;
     Ref shape = Ref::steal(PyTuple_New(tensor->ndim));
@@ -289,27 +331,11 @@ PyObject* from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
     AvalInfo* info = aval ? aval_info(aval.get()) : nullptr;
     if (!info) return nullptr;
 
-    // From here on the tensor is ours: an owner calls its deleter, be it as owner of the new array or at the end of a
-    // copy.
-    static const auto finish = [](PyObject* owner) {
-        PendingError kept;  // a deleter may be Python
-        void* managed = PyCapsule_GetPointer(owner, "pullback_dlpack");
-        if (PyCapsule_GetContext(owner)) {
-            auto* v = static_cast<DLManagedTensorVersioned*>(managed);
-            if (v->deleter) v->deleter(v);
-        } else {
-            auto* p = static_cast<DLManagedTensor*>(managed);
-            if (p->deleter) p->deleter(p);
-        }
-    };
-    Ref owner = Ref::steal(PyCapsule_New(plain ? static_cast<void*>(plain) : versioned, "pullback_dlpack",
-                                         [](PyObject* o) { finish(o); }));
+    Ref owner = own(capsule, opened);
     if (!owner) {
         release_info(info);
         return nullptr;
     }
-    PyCapsule_SetContext(owner.get(), versioned);
-    PyCapsule_SetName(capsule, plain ? "used_dltensor" : "used_dltensor_versioned");
     char* data = static_cast<char*>(tensor->data) + tensor->byte_offset;
     char nowhere[16] = {};
     Py_INCREF(descr.get());

@@ -67,10 +67,7 @@ Build CallKey::add_static(PyObject* value, uint64_t number) {
 }
 
 Build CallKey::add_wrapped(PyObject* object) {
-    if (hooks.tracer && PyType_Check(hooks.tracer) &&
-        PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(hooks.tracer)))
-        return Build::unknown;
-    if (!hooks.leaf) return Build::unknown;
+    if (is_tracer(object) || !hooks.leaf) return Build::unknown;
     Ref hook = Ref::borrow(hooks.leaf);
     Ref pair = Ref::steal(PyObject_CallOneArg(hook.get(), object));
     if (!pair || pair.get() == Py_None) return give_up();

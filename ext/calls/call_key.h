@@ -14,7 +14,6 @@
 // Everything here needs the GIL.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "arrays/array.h"

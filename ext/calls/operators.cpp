@@ -1,6 +1,5 @@
 #include "calls/operators.h"
 
-#include <cstring>
 
 #include "arrays/array.h"
 #include "arrays/indexing.h"

@@ -14,11 +14,6 @@ PyObject* current = nullptr;  // the ContextVar; strong
 
 PyObject *str_interpreter, *str_parent, *str_aval, *str_call;  // interned
 
-bool is_tracer(PyObject* object) {
-    return hooks.tracer && PyType_Check(hooks.tracer) &&
-           PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(hooks.tracer));
-}
-
 // Whether a tracer belongs to an interpreter or to one of those around it: 1, 0, or -1 with an error set.
 int is_of(PyObject* tracer, PyObject* interpreter) {
     Ref owner = Ref::steal(PyObject_GetAttr(tracer, str_interpreter));

@@ -6,7 +6,6 @@
 #include <new>
 
 #include "collectives/steps.h"
-#include "threads/thread_pool.h"
 
 namespace pb {
 namespace {

@@ -1,7 +1,6 @@
 // Element by element combination of buffers, for what devices reduce together.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 
 namespace pb {
 

@@ -1,12 +1,10 @@
 #include "programs/apart.h"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>

@@ -3,7 +3,6 @@
 // Programs of several Python threads may ask at once. The first that begins remembers how many threads BLAS had, and the
 // last that ends gives them back; each for itself would give back what another had set.
 #pragma once
-#include <cstdint>
 
 namespace pb {
 

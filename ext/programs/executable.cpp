@@ -3,7 +3,6 @@
 #include <structmember.h>
 
 #include <cstddef>
-#include <cstring>
 
 #include "calls/call_arguments.h"
 #include "programs/functions.h"

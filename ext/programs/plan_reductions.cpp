@@ -4,7 +4,6 @@
 #include <complex>
 #include <concepts>
 #include <cstring>
-#include <type_traits>
 
 #include "cpu_features.h"
 #include "programs/plan_loops.h"

@@ -6,13 +6,10 @@
 // Measured on Zen 4, NumPy's sort and this one, for 1e6 elements: float32 31 and 5.2 ms, float64 53 and 10.7, int32 31
 // and 3.6.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #if defined(__x86_64__) && defined(__GNUC__)

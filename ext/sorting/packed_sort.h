@@ -15,7 +15,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 #include "cpu_features.h"
 

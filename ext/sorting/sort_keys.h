@@ -4,7 +4,6 @@
 // is written back is read from the original wherever that matters (`is_special`).
 #pragma once
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 namespace pb {

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <deque>
 #include <new>
-#include <string>
 #include <vector>
 
 #include "arrays/allocator.h"

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <unistd.h>
 #ifdef __linux__
 #include <sys/syscall.h>
 #endif

@@ -52,13 +52,21 @@ def _segments(
         raise ValueError(f"{name}: argument 'num_segments' must be non-negative, got {num_segments}")
     start = jnp.full((num_segments, *data.shape[1:]), empty(data.dtype), data.dtype)
     update = getattr(start.at[segment_ids], method)
-    found = update(
-        data,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-        wrap_negative_indices=False,
-    )
+    try:
+        found = update(
+            data,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+            wrap_negative_indices=False,
+        )
+    except ValueError:
+        if data.shape[: segment_ids.ndim] == segment_ids.shape:
+            raise
+        raise ValueError(
+            f"{name}: argument 'segment_ids' has shape {segment_ids.shape}, but 'data' {data.shape}; expected an id "
+            "for each row of data"
+        ) from None
     return out_placed(name, found, out_sharding)
 
 

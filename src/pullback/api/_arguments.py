@@ -153,6 +153,7 @@ def no_array(leaf: Any, function: str, path: str) -> TypeError:
         "It is not a valid JAX type: make it an array or a number, declare the argument static (static_argnums, "
         "static_argnames of jit), or make the class a tree of arrays (jax.tree_util.register_pytree_node_class)."
         + (" Of a method, 'self' is an argument like the others." if path == "self" else "")
+        + (" A type has no values: jit(f).lower and jax.eval_shape take it." if hasattr(leaf, "is_only_a_type") else "")
     )
 
 

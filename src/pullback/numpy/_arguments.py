@@ -439,7 +439,8 @@ def static_int(x: Any, context: str) -> int:
     if type(x) is int:
         return x
     if isinstance(x, Tracer):
-        raise ConcretizationTypeError(x, context)
+        said = "must be known while tracing; under jit, mark what it comes from static (static_argnums)"
+        raise ConcretizationTypeError(x, f"{context} {said}")
     try:
         return size_of(x)
     except TypeError:

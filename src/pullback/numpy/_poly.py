@@ -36,10 +36,16 @@ from pullback.util.static import check_flags
 # ---- convolution
 
 
+def _not_vectors(name: str, a: Any, v: Any) -> str:
+    return (
+        f"{name}() only support 1-dimensional inputs. Got shapes {a.shape} and {v.shape}; vmap maps over further axes."
+    )
+
+
 def _convolve(name: str, a: Any, v: Any, mode: str, precision: Any, element_type: Any) -> Any:
     """Sum over k of a[n - k] v[k]."""
     if a.ndim != 1 or v.ndim != 1:
-        raise ValueError(f"{name}() only support 1-dimensional inputs.")
+        raise ValueError(_not_vectors(name, a, v))
     if a.size == 0 or v.size == 0:
         raise ValueError(f"{name}: inputs cannot be empty, got shapes {a.shape} and {v.shape}.")
     if mode not in ("full", "same", "valid"):
@@ -76,7 +82,7 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
     check_arraylike("correlate", a, v)
     a, v = promote_dtypes_inexact(a, v)
     if a.ndim != 1 or v.ndim != 1:
-        raise ValueError("correlate() only support 1-dimensional inputs.")
+        raise ValueError(_not_vectors("correlate", a, v))
     swapped = a.shape[0] < v.shape[0]
     v = lax.rev(conj(v), (0,))
     element_type = element_type_said("correlate", preferred_element_type)

@@ -335,7 +335,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
         values = _sum(s, axis=-1) if ord == "nuc" else (_largest if ord == 2 else _min)(s, -1)
         return expand_dims(values, axes) if keepdims else values
     else:
-        raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+        orders = "1, -1, 2, -2, inf, -inf, 'fro', 'nuc' or None"
+        raise ValueError(f"Invalid order '{ord}' for matrix norm. It takes {orders}.")
     return result if keepdims else lax.squeeze(result, axes)
 
 
@@ -355,7 +356,7 @@ def _largest(x: Any, axis: Any, keepdims: bool = False) -> Any:
 
 def _vector_order(ord: Any) -> Any:
     if isinstance(ord, str):
-        raise ValueError(f"Invalid order '{ord}' for vector norm.")
+        raise ValueError(f"Invalid order '{ord}' for vector norm. It takes numbers, inf, -inf or None.")
     if isinstance(ord, complex):
         raise TypeError(f"argument 'ord' of a vector norm must be real, got {ord}")
     return ord

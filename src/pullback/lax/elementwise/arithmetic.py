@@ -240,7 +240,10 @@ sub_p = nary(
 
 def _mul_transpose(out_bar, x, y, out_dtype=None):
     if is_linear(x) == is_linear(y):
-        raise NotImplementedError("Transpose (reverse-mode) rule of primitive 'mul' needs exactly one linear operand")
+        raise NotImplementedError(
+            "Transpose (reverse-mode) rule of primitive 'mul' needs exactly one linear operand: the function is not "
+            "linear"
+        )
     if is_zero(out_bar):
         return [tangent_zero(a) if is_linear(a) else None for a in (x, y)]
     if is_linear(x):

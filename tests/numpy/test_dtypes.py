@@ -208,3 +208,30 @@ def test_imaginary_parts_that_a_dtype_drops_are_warned_of(function):
         warnings.simplefilter("error")
         assert function(z, dtype=np.complex64).dtype == np.complex64
         assert function(z.real, dtype=np.float32).dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8])
+def test_only_conversions_to_bool_warn_and_not_questions_of_truth(dtype):
+    z = jnp.array([1 + 2j, 0])
+    for function in (jnp.sum, jnp.prod, lax.convert_element_type, lambda z, dtype: jnp.stack([z], dtype=dtype)):
+        with pytest.warns(np.exceptions.ComplexWarning, match="imaginary parts are lost"):
+            function(z, dtype) if function is lax.convert_element_type else function(z, dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [bool(f(z)) for f in (jnp.any, jnp.all)] == [True, False]
+        assert z.astype(bool).tolist() == jnp.logical_not(jnp.logical_not(z)).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "sample, weights, want",
+    [
+        ("int32", None, "float32"), ("float16", None, "float16"), ("bfloat16", "int32", "bfloat16"),
+        ("int32", "float16", "float16"), ("float16", "bfloat16", "float32"), ("float32", "float16", "float32"),
+    ],
+)  # fmt: skip
+def test_densities_and_edges_have_the_type_of_points_and_weights(sample, weights, want):
+    counted = None if weights is None else jnp.ones(4, weights)
+    density, edges = jnp.histogramdd(jnp.ones((4, 2), sample), 2, weights=counted, density=True)
+    assert {density.dtype.name, *(e.dtype.name for e in edges)} == {want}
+    density, *edges = jnp.histogram2d(jnp.ones(4, sample), jnp.ones(4, sample), 2, weights=counted, density=True)
+    assert {density.dtype.name, *(e.dtype.name for e in edges)} == {want}

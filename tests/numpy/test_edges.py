@@ -193,9 +193,10 @@ def test_numbers_and_narrow_floats_as_jax_has_them():
     for function in (jnp.cumsum, jnp.cumprod, jnp.nancumsum, jnp.nancumprod):
         assert function(jnp.asarray(3), axis=0).tolist() == [3]
         assert pullback.jit(function, static_argnames="axis")(3, axis=-1).tolist() == [3]
-        with pytest.raises(ValueError, match="out of bounds"):
-            function(np.int64(3), axis=0)
-    for number, axis in [(3, 1), (True, 0), (jnp.asarray(3), 1)]:  # booleans and NumPy's scalars have no axes
+        for strong in (np.int64(3), jnp.int32(3), jnp.float32(3)):
+            with pytest.raises(ValueError, match="out of bounds"):
+                function(strong, axis=0)
+    for number, axis in [(3, 1), (True, 0), (jnp.asarray(3), 1)]:  # what is not weakly typed has no axes
         with pytest.raises(ValueError, match="out of bounds"):
             jnp.cumsum(number, axis=axis)
     assert jnp.sum(jnp.array([True, True]), promote_integers=False) == 2

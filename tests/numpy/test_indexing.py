@@ -292,7 +292,8 @@ def test_functions_that_write():
     np.testing.assert_array_equal(jnp.put(x, np.array([0, 4]), 7.0, inplace=False), expected)
     expected = X.copy()
     np.place(expected, X > 0, [8.0, 9.0])
-    np.testing.assert_array_equal(jnp.place(x, x > 0, jnp.array([8.0, 9.0]), inplace=False), expected)
+    for mask in (x > 0, (x > 0).astype(int), (x > 0) * 2.5):
+        np.testing.assert_array_equal(jnp.place(x, mask, jnp.array([8.0, 9.0]), inplace=False), expected)
     expected = X.copy()
     np.fill_diagonal(expected, 5.0)
     np.testing.assert_array_equal(jnp.fill_diagonal(x, 5.0, inplace=False), expected)

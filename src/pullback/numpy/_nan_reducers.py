@@ -109,7 +109,7 @@ def _nan_count(name: str, a: Any, axes: Any, dtype: Any, keepdims: bool, mask: A
     present = lax.bitwise_not(isnan(a))
     if mask is not None:
         (mask,) = arrays(name, mask)
-        present = lax.bitwise_and(present, broadcast_to(convert(mask, np.bool_), a.shape))
+        present = lax.bitwise_and(present, broadcast_to(convert(mask, np.dtype(bool)), a.shape))
     return sum(present, axes, dtype, None, keepdims)
 
 

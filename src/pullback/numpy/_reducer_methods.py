@@ -84,7 +84,7 @@ def _logsumexp_method(ufunc_object: Any, base: float) -> Callable[..., Any]:
         x = convert(a, np.dtype(dtypes.to_inexact_dtype(a.dtype)) if dtype is None else np.dtype(dtype))
         if where is not None:
             (where,) = arrays("logaddexp.reduce", where)
-            x = lax.select(broadcast_to(convert(where, np.bool_), x.shape), x, lax.full_like(x, -math.inf))
+            x = lax.select(broadcast_to(convert(where, np.dtype(bool)), x.shape), x, lax.full_like(x, -math.inf))
         axes = canonical_axes("logaddexp.reduce", axis, x.ndim)
         scale = const(x, math.log(base))
         x = lax.mul(x, scale) if base != math.e else x

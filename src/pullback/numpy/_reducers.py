@@ -181,7 +181,8 @@ def _reduce(
     if op.truth:
         result_dtype: Any = _BOOL
         work: Any = _BOOL
-        x = convert(a, _BOOL)  # anything but 0 is True
+        # Anything but 0 is True; what is asked of complex numbers so is no conversion, which warns.
+        x = lax.ne(a, lax.full_like(a, 0)) if a.dtype.kind == "c" else convert(a, _BOOL)
     else:
         result_dtype = (
             dtype
@@ -197,7 +198,7 @@ def _reduce(
         check_arraylike(op.name, mask)
         (mask,) = arrays(op.name, mask)
         identity = np.asarray(op.identity(np.dtype(work)), work)
-        x = lax.select(broadcast_to(convert(mask, np.bool_), x.shape), x, lax.full_like(x, identity))
+        x = lax.select(broadcast_to(convert(mask, np.dtype(bool)), x.shape), x, lax.full_like(x, identity))
     result = op.reduce(x, axes)
     if initial is not None:
         result = op.combine(convert(initial, work), result)
@@ -331,7 +332,7 @@ def mean(
         divisor = make_array(_count(a.shape, axes), work)
     else:
         (mask,) = arrays("mean", where)
-        divisor = sum(broadcast_to(convert(mask, np.bool_), a.shape), axes, to_real_dtype(work), None, keepdims)
+        divisor = sum(broadcast_to(convert(mask, np.dtype(bool)), a.shape), axes, to_real_dtype(work), None, keepdims)
         divisor = convert(divisor, work)
     return convert(lax.div(total, divisor), result_dtype)
 
@@ -390,7 +391,7 @@ def _var(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims
         count = make_array(_count(a.shape, axes), real_dtype)
     else:
         (mask,) = arrays(name, mask)
-        count = sum(broadcast_to(convert(mask, np.bool_), a.shape), axes, real_dtype, None, keepdims)
+        count = sum(broadcast_to(convert(mask, np.dtype(bool)), a.shape), axes, real_dtype, None, keepdims)
     divisor = lax.sub(count, convert(ddof, real_dtype))
     total = sum(squared, axes, real_dtype, None, keepdims, None, mask)
     # Where integers are asked for, what is given is still a float: the default one, weakly typed.

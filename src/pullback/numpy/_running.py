@@ -26,8 +26,8 @@ def _cumulate(
     name: str, lax_fn: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any, widen: bool = False
 ) -> Any:
     refuse_out(name, out)
-    # Numbers and arrays without axes count as arrays of one; NumPy's scalars do not.
-    number = type(a) in (int, float, complex) or (isinstance(a, Array) and not a.ndim)
+    # Numbers, and arrays without axes that are as weakly typed as these, count as arrays of one.
+    number = type(a) in (int, float, complex) or (isinstance(a, Array) and not a.ndim and a.weak_type)
     (a,) = arrays(name, a)
     if axis is None or number:
         canonical_axis(name, 0 if axis is None else axis, 1)

@@ -370,9 +370,10 @@ def histogramdd(
     if sample.ndim != 2:
         raise ValueError(f"histogramdd: expected points as rows of a matrix, got shape {sample.shape}")
     count, rank = sample.shape
-    (sample,) = promote_dtypes_inexact(sample)
-    if weights is not None:
-        (weights,) = promote_dtypes_inexact(*arrays("histogramdd", weights))
+    if weights is None:
+        (sample,) = promote_dtypes_inexact(sample)
+    else:
+        sample, weights = promote_dtypes_inexact(sample, *arrays("histogramdd", weights))
         if weights.shape != (count,):
             raise ValueError(
                 f"histogramdd: argument 'weights' has shape {weights.shape} for {count} points; expected ({count},)"
@@ -401,7 +402,7 @@ def histogramdd(
     values = make_array(1, np.dtype(dtypes.canonicalize_dtype(np.int64))) if weights is None else weights
     counts = lax.reshape(index_update(lax.full((size,), 0, values.dtype), place, values, "add", mode="drop"), shape)
     if density:
-        (counts,) = promote_dtypes_inexact(counts)
+        counts = convert(counts, sample.dtype)
         total = _sum(counts)
         for k, e in enumerate(edges):
             width = lax.sub(lax.slice_in_dim(e, 1, None, axis=0), lax.slice_in_dim(e, 0, -1, axis=0))

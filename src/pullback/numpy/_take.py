@@ -249,7 +249,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
         raise ValueError("place: argument 'vals' is empty; expected at least one value")
     if arr.size == 0:
         return arr
-    condition = lax.reshape(convert(mask, np.bool_), (arr.size,))
+    condition = lax.reshape(convert(mask, np.dtype(bool)), (arr.size,))
     # The k-th True takes the k-th value, over and over.
     number = lax.sub(lax.cumsum(convert(condition, _INT32), axis=0), lax.full((arr.size,), 1, _INT32))
     flat = lax.reshape(convert(vals, arr.dtype, is_weak(arr)), (vals.size,))

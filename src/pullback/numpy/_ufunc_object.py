@@ -194,7 +194,7 @@ class ufunc(_core.JitFunction):
         shape = a.shape
         axes = canonical_axes(f"{self.__name__}.reduce", axis, a.ndim)
         if where is not None:
-            where = broadcast_to(convert(where, np.bool_), shape)
+            where = broadcast_to(convert(where, np.dtype(bool)), shape)
         kept = tuple(k for k in range(a.ndim) if k not in axes)
         order = axes + kept
         rows = lax.reshape(

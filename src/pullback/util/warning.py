@@ -39,7 +39,7 @@ def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
 
 def warn_if_real(have: Any, want: Any) -> None:
     """ComplexWarning where values of the dtype `have` lose their imaginary parts as ones of `want`."""
-    if getattr(have, "kind", "") == "c" and getattr(want, "kind", "c") not in "cb":
+    if getattr(have, "kind", "") == "c" and getattr(want, "kind", "c") != "c":
         warn(
             "Casting complex values to real: their imaginary parts are lost; x.real says that",
             np.exceptions.ComplexWarning,

@@ -54,3 +54,11 @@ def test_windows_and_operands_with_gaps(dilations):
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
 def test_narrow_types(dtype):
     same(jnp.asarray(rng.normal(size=(5, 18))).astype(dtype), (2, 2), (1, 1), "SAME", "max")
+
+
+@pytest.mark.parametrize("fold", [lax.add, lax.max, lax.mul, lambda a, b: a + b])
+def test_padding_by_name_is_of_the_operand_without_gaps(fold):
+    x = jnp.ones((2, 6))
+    how = {"window_dilation": (1, 2)}
+    assert lax.reduce_window(x, np.float32(0), fold, (2, 3), (2, 1), "SAME", (2, 1)).shape == (1, 6)
+    assert lax.reduce_window(x, np.float32(0), fold, (2, 3), (1, 2), "SAME_LOWER", (2, 3), **how).shape == (3, 8)

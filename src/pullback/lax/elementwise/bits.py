@@ -298,8 +298,8 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
         dtypes.is_extended(d) and not extended_types.has_rules(d) for d in (operand.dtype, new_dtype)
     ):
         raise ValueError(f"Cannot convert_element_type from {operand.dtype} to {new_dtype}")
-    if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) not in "cb":
-        if scalar:
+    if isinstance(operand.dtype, np.dtype) and operand.dtype.kind == "c" and dtypes.kind_of(new_dtype) != "c":
+        if scalar and dtypes.kind_of(new_dtype) != "b":
             raise TypeError(f"convert_element_type: a complex number cannot become {new_dtype}")
         warn_if_real(operand.dtype, new_dtype)
     return convert(operand, new_dtype)

@@ -378,9 +378,9 @@ def reduce_window(
     for what, values in (("window_dimensions", window), ("window_strides", strides)):
         if any(v < 1 for v in values):
             raise TypeError(f"reduce_window {what} must be positive, got {values}")
-    if isinstance(padding, str):
+    if isinstance(padding, str):  # of the array before base_dilation, as in JAX
         padding = padtype_to_pads(
-            [dilated(n, d) for n, d in zip(flat[0].shape, base)],
+            flat[0].shape,
             [dilated(k, d) for k, d in zip(window, dilation)],
             strides,
             padding,

@@ -56,6 +56,19 @@ def test_operands_are_kept(kind):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [(), (3,), (40, 5)])
+def test_signs_are_bits_for_every_call(kind, size):
+    """By NumPy first, then by plans, whose product by -1 would be 0."""
+    with jax.enable_x64(True):
+        x = jnp.full(size, LEAST[kind] / 4, kind)
+        for function in both(lambda x: (-x, jnp.copysign(x, -1), -jnp.abs(-x), -x[..., :1] if x.ndim else -x)):
+            for _ in range(4):
+                for result in function(x):
+                    assert (np.asarray(result) == -LEAST[kind] / 4).all()
+        assert all((np.asarray(jnp.spacing(jnp.full_like(x, -0.0))) < 0).all() for _ in range(4))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_exponentials(kind):
     """Normal down to the least normal number, then zero; above the largest infinity."""
     with jax.enable_x64(True), np.errstate(all="ignore"):

@@ -79,7 +79,12 @@ def _neg(b: Any, eqn: Any, x: Value) -> Value:
     if x.dtype.char not in "if":
         return b.ufunc(np.negative, [x], out)
     # NumPy 2.4's loop for four bytes reads other elements with AVX-512 where they lie 16 bytes apart, results apart.
-    return b.ufunc(np.multiply, [x, b.constant(np.asarray(-1, x.dtype))], out)
+    if x.dtype.kind == "i":
+        return b.ufunc(np.multiply, [x, b.constant(np.asarray(-1, x.dtype))], out)
+    # The sign's bit, since a product would make subnormal numbers 0.
+    bits, of_bits = (replace(v, dtype=np.dtype(np.uint32)) for v in (x, out))
+    b.ufunc(np.bitwise_xor, [bits, b.constant(np.asarray(1 << 31, np.uint32))], of_bits)
+    return out
 
 
 @_rule("div")

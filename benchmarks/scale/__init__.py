@@ -6,9 +6,10 @@
     python -m benchmarks scale --page docs/scale.md --picture docs/scale.png
 
 Collectives: raw MPI (raw.c, compiled by mpicc) and ours (ours.py) by turns, the least of all rounds of each. Examples:
-one process with one thread against two, the least of the rounds; 'weak' doubles the work with the processes. Programs:
-the examples and those of programs.py on two processes, ours and JAX's by turns. Overlap: the program of
-tests/distributed with the pass and without. Model: what more hosts would buy (model.py).
+one process with one thread against two, and against two copies of one that know nothing of each other, the least of the
+rounds; 'weak' doubles the work with the processes. Programs: the examples and those of programs.py on two processes,
+ours and JAX's by turns. Overlap: the program of tests/distributed with the pass and without. Model: what more hosts
+would buy (model.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -100,14 +102,25 @@ def timed(count: int, python: Path, backend: str, name: str, option: str, amount
     return float(next(line.split()[1] for line in text.splitlines() if line.startswith("seconds")))
 
 
-def scaling(python: Path, backend: str, rounds: int) -> dict[str, tuple[float, float, float, float]]:
-    """Example -> seconds of (one process, two on the same work, two on twice the work, one on twice the work)."""
-    found = {}
+def copies(python: Path, backend: str, name: str, option: str, amount: int) -> float:
+    """Seconds of the slower of two runs, of one process each, that know nothing of each other: what the machine's cores
+    take from one another."""
+    with ThreadPoolExecutor(2) as pool:
+        return max(pool.map(lambda _: timed(1, python, backend, name, option, amount), range(2)))
+
+
+def scaling(python: Path, backend: str, rounds: int) -> dict[str, tuple[float, ...]]:
+    """Example -> seconds of (one process, two on the same work, two on twice the work, one on twice the work, two
+    copies of one process at once); by turns, since a machine is not as fast at all times."""
+    found: dict[str, tuple[float, ...]] = {}
     for name, option, once, twice in EXAMPLES:
-        figures = []
-        for count, size in ((1, once), (2, once), (2, twice), (1, twice)):
-            figures.append(min(timed(count, python, backend, name, option, size) for _ in range(rounds)))
-        found[name] = (figures[0], figures[1], figures[2], figures[3])
+        turns = []
+        for _ in range(rounds):
+            turn = [timed(n, python, backend, name, option, work) for n, work in ((1, once), (2, once), (2, twice))]
+            turns.append(
+                (*turn, timed(1, python, backend, name, option, twice), copies(python, backend, name, option, once))
+            )
+        found[name] = tuple(map(min, zip(*turns)))
     return found
 
 
@@ -173,14 +186,15 @@ def collectives_text(raw: dict, ours: dict, jax: dict) -> str:
     return table([*header, "JAX (gloo), us", "JAX's time / ours"] if jax else header, rows)
 
 
-def examples_text(own: dict[str, tuple[float, float, float, float]]) -> str:
+def examples_text(own: dict[str, tuple[float, ...]]) -> str:
     """The table of the scaling of the examples."""
     rows = []
-    for name, (one, two, weak, double) in own.items():
-        row = [name, *(f"{seconds * 1e3:.1f}" for seconds in (one, two, weak))]
-        rows.append([*row, f"{one / two / 2:.2f}", f"{one / weak:.2f}", f"{double / weak / 2:.2f}"])
-    header = ["example", "1 process, ms", "2, ms", "2, twice the work, ms", "strong", "weak", "strong, twice the work"]
-    return table(header, rows)
+    for name, (one, two, weak, double, alone) in own.items():
+        row = [name, *(f"{seconds * 1e3:.1f}" for seconds in (one, two, weak, alone))]
+        ratios = (one / two / 2, one / weak, one / alone, double / weak / 2)
+        rows.append([*row, *(f"{ratio:.2f}" for ratio in ratios)])
+    times = ["1 process, ms", "2, ms", "2, twice the work, ms", "two copies of 1, ms"]
+    return table(["example", *times, "strong", "weak", "two copies", "strong, twice the work"], rows)
 
 
 def programs_text(found: dict[str, tuple[float, float | None]]) -> str:

@@ -74,6 +74,16 @@ def test_results_of_programs_are_refused_as_other_arrays_are():
             linalg.cho_factor(jax.jit(lambda v: v * 1)(jax.device_put(np.eye(4, dtype=np.float32), P("x"))))
 
 
+def test_gradients_of_auto_axes_of_results_of_programs():
+    x = jax.device_put(X[:, :4], NamedSharding(MESH, P("x", "y")))
+    with jax.set_mesh(MESH):
+        square = jax.sharding.auto_axes(lambda v: v @ v.T, out_sharding=P("x"))
+        gradient = jax.grad(lambda v: square(v).sum())
+        found, wanted = gradient(jax.jit(lambda v: v * 1)(x)), gradient(x)
+    assert str(jax.typeof(found)) == str(jax.typeof(wanted)) == "float32[4@x,4@y]"
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_trees_are_marked_as_used():
     lax.dce_sink({"a": jnp.ones(2), "b": [1.0, np.ones(3)]})
     jaxpr = jax.make_jaxpr(lambda x: lax.dce_sink([x, x]))(1.0)

@@ -62,8 +62,8 @@ class _Record:
     )
 
     def __init__(self, primitive: Primitive, avals: list[Any], params: dict[str, Any]) -> None:
+        self.avals = avals = [_without_mesh(a) for a in avals]
         out = primitive.rule("abstract_eval")(*avals, **params)
-        self.avals = avals
         self.single = not primitive.multiple_results
         self.outs = [out] if self.single else list(out)
         for aval in self.outs:
@@ -259,14 +259,16 @@ def _compile(primitive: Primitive, record: _Record, params: dict[str, Any]) -> A
 
 
 def _as_jaxpr(primitive: Primitive, record: _Record, params: dict[str, Any]) -> ClosedJaxpr:
-    invars, outvars = [Var(_without_mesh(a)) for a in record.avals], [Var(_without_mesh(a)) for a in record.outs]
+    invars, outvars = [Var(a) for a in record.avals], [Var(a) for a in record.outs]
     eqn = JaxprEqn(invars, outvars, primitive, params)
     return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], debug_info=DebugInfo("eager", primitive.name)), [])
 
 
 def _without_mesh(aval: Any) -> Any:
-    """The type of an operand whose own says, once a program has made it, how explicit axes cut it: with that the
-    operation would pass for one whose result the user has laid out. Its place says the same."""
+    """The type of an operand, or result, without how explicit axes cut it, which its place says. Types of what programs
+    have made say it, too: with those an operation would pass for one whose result the user has laid out, and what is
+    laid out anew would keep the old type.
+    """
     if getattr(aval, "placing", None) is None:
         return aval
     return typed(aval, None, aval.vma, aval.memory_space)

@@ -22,7 +22,6 @@ from pullback.core.source import Origin, at_any_callers, named_at, result_names
 from pullback.core.tracer import Tracer
 from pullback.core.types import said_by
 from pullback.lax.control.bodies import remembered
-from pullback.lax.control.closed_over import with_operands
 from pullback.lax.control.common import KEPT
 from pullback.sharding import ManualAxisType, NamedSharding, PartitionSpec, Sharding
 from pullback.sharding._current import current_mesh
@@ -246,6 +245,8 @@ def make_jaxpr(
             for name, size in axes:
                 mapped.enter_context(extend_axis_env(name, size))
             closed, out_tree = trace_with_tree(fun, args, kwargs, nums, remember=True)
+        from pullback.lax.control.closed_over import with_operands  # with jaxprs that are shown, not at start-up
+
         closed = with_operands(as_shown(closed))
         if return_shape:
             return closed, tree_unflatten(

@@ -31,7 +31,6 @@ from pullback.api.compiler_options import CompilerOptions, autotunes, check_opti
 from pullback.api.shapes import ShapeDtypeStruct, said_of_results
 from pullback.core import ClosedJaxpr, Tracer, eval_interpreter, hooks
 from pullback.core.avals import AbstractRef, Reference
-from pullback.lax.control.closed_over import with_operands
 from pullback.runtime.arrays.devices import default_device
 from pullback.runtime.arrays.layouts import laid_out, rows
 from pullback.runtime.programs.canonical import without_rules
@@ -123,6 +122,8 @@ class Traced:
     @property
     def jaxpr(self) -> ClosedJaxpr:
         """The program."""
+        from pullback.lax.control.closed_over import with_operands  # with jaxprs that are shown, not at start-up
+
         return with_operands(as_shown(self._program))
 
     @property

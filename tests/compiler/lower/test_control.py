@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from lowering_checks import check, lax, normal, pullback, spread, total
 
-from pullback.compiler.lower import control
+from pullback.compiler.lower import turns
 from pullback.compiler.pipelines import optimize_loops
 from pullback.loops.ir import If, Loop, While
 from pullback.loops.ir.visit import statements
@@ -223,7 +223,7 @@ def test_one_element_of_a_carry_is_taken_out_before_the_carry_is_overwritten():
 @pytest.mark.parametrize("reverse", [False, True])
 def test_large_carries_go_from_one_place_to_another_by_turns(length, reverse, monkeypatch):
     """Each of two steps reads where the other has written; of an odd number one is made before."""
-    monkeypatch.setattr(control, "COMPILED_NS", 0)
+    monkeypatch.setattr(turns, "COMPILED_NS", 0)
 
     def body(c, x):
         u, v, n = c
@@ -244,7 +244,7 @@ def test_large_carries_go_from_one_place_to_another_by_turns(length, reverse, mo
 @pytest.mark.parametrize("steps", [0, 1, 2, 7])
 def test_large_states_of_loops_of_unknown_length_go_by_turns(steps, monkeypatch):
     """Steps write what the next ones read; after an odd number of them the state is copied to where results are."""
-    monkeypatch.setattr(control, "COMPILED_NS", 0)
+    monkeypatch.setattr(turns, "COMPILED_NS", 0)
 
     def body(s):
         n, u, v, _ = s
@@ -260,8 +260,42 @@ def test_large_states_of_loops_of_unknown_length_go_by_turns(steps, monkeypatch)
     assert any(isinstance(s, If) for s in loop.body)
 
 
+def _inside(u, place):
+    return lax.slice(u, (1 + place[0], 1 + place[1]), (19 + place[0], 8 + place[1]))
+
+
+def _neighbours(u):
+    return lax.add(lax.add(_inside(u, (1, 0)), _inside(u, (-1, 0))), lax.mul(_inside(u, (0, 1)), F(0.3)))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+@pytest.mark.parametrize("loop", ["scan", "while"])
+def test_what_no_step_sets_is_copied_once(loop, steps, monkeypatch):
+    """Rims stay, or are set after the inside; an array that is changed where it is, alone, has one place."""
+    monkeypatch.setattr(turns, "COMPILED_NS", 0)
+
+    def body(s):
+        n, u, v, w = s
+        new = lax.dynamic_update_slice(u, lax.mul(_neighbours(u), F(0.3)), (I(1), I(1)))
+        edge = lax.dynamic_update_slice(v, lax.mul(lax.add(_neighbours(new), _neighbours(v)), F(0.2)), (I(1), I(1)))
+        edge = lax.dynamic_update_slice(edge, lax.mul(lax.slice(u, (0, 0), (20, 1)), F(2)), (I(0), I(0)))
+        own = lax.dynamic_update_slice(w, lax.mul(_inside(w, (0, 0)), F(0.5)), (I(1), I(1)))
+        return lax.add(n, I(1)), new, edge, own
+
+    def fun(*arrays):
+        start = (I(0), *arrays)
+        if loop == "while":
+            return lax.while_loop(lambda s: lax.lt(s[0], I(steps)), body, start)
+        state, ys = lax.scan(lambda s, _: (body(s), total(lax.sub(s[1], s[2]))), start, None, length=steps)
+        return *state, ys
+
+    r = check(fun, *(normal(20, 9, seed=k) for k in range(3)))
+    others = [b for b in r.lowered.function.buffers if b.name.startswith("turn")]
+    assert len(others) == (0 if (loop, steps) == ("scan", 1) else 2)
+
+
 def test_conditions_that_show_something_are_asked_once(monkeypatch, capfd):
-    monkeypatch.setattr(control, "COMPILED_NS", 0)
+    monkeypatch.setattr(turns, "COMPILED_NS", 0)
 
     def more(s):
         pullback.debug.print("asked {}", s[0])

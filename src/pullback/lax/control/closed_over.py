@@ -77,14 +77,24 @@ def _eqn(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
 def _opened(closed: ClosedJaxpr, operands: Sequence[Any], outside: _Outside) -> tuple[ClosedJaxpr, list[Any]]:
     """(the body without constants, its leading operands, which were these)."""
     closed = with_operands(closed)
-    if not closed.consts:
+    moved, kept = _parted(closed)
+    if not moved:
         return closed, list(operands)
     jaxpr, n = closed.jaxpr, len(operands)
     pairs: dict[Any, Any] = dict(zip(jaxpr.invars[:n], operands))
-    pairs |= {var: outside(value, var) for var, value in zip(jaxpr.constvars, closed.consts)}
+    pairs |= {var: outside(value, var) for var, value in moved.items()}
     leading = in_order_of_use(jaxpr, list(pairs))
-    opened = jaxpr.replace(constvars=[], invars=[*leading, *jaxpr.invars[n:]])
-    return ClosedJaxpr(opened), [pairs[v] for v in leading]
+    opened = jaxpr.replace(constvars=list(kept), invars=[*leading, *jaxpr.invars[n:]])
+    return ClosedJaxpr(opened, list(kept.values())), [pairs[v] for v in leading]
+
+
+def _parted(closed: ClosedJaxpr) -> tuple[dict[Var, Any], dict[Var, Any]]:
+    """(constants that become operands, those that stay): numbers do, as passes go by them."""
+    moved: dict[Var, Any] = {}
+    kept: dict[Var, Any] = {}
+    for var, value in zip(closed.jaxpr.constvars, closed.consts):
+        (moved if var.aval.shape else kept)[var] = value
+    return moved, kept
 
 
 def _scan(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
@@ -111,7 +121,8 @@ def _while(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
 def _cond(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
     """All branches take what any of them closes over, in the order in which they are traced: cond's true one first."""
     branches = [with_operands(branch) for branch in eqn.params["branches"]]
-    if all(new is old and not new.consts for new, old in zip(branches, eqn.params["branches"])):
+    parted = {id(branch): _parted(branch) for branch in branches}
+    if all(new is old and not parted[id(new)][0] for new, old in zip(branches, eqn.params["branches"])):
         return eqn
     index, *rest = eqn.invars
     given = max([len(branch.jaxpr.debug_info.arg_names or ()) for branch in branches])  # not closed over
@@ -122,7 +133,7 @@ def _cond(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
     for branch in branches[::-1] if of_cond else branches:
         jaxpr = branch.jaxpr
         pairs: dict[Any, Any] = dict(zip(jaxpr.invars[:n], rest[:n]))
-        pairs |= {var: outside(value, var) for var, value in zip(jaxpr.constvars, branch.consts)}
+        pairs |= {var: outside(value, var) for var, value in parted[id(branch)][0].items()}
         own.append({})
         unused = {v for v in jaxpr.invars[:n] if v not in _mentioned(jaxpr)}
         for var in in_order_of_use(jaxpr, list(pairs)):
@@ -132,7 +143,9 @@ def _cond(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
     opened = []
     for branch, known in zip(branches, own[::-1] if of_cond else own):
         leading = [known.get(key) or Var(var.aval) for key, var in held.items()]
-        opened.append(ClosedJaxpr(branch.jaxpr.replace(constvars=[], invars=[*leading, *branch.jaxpr.invars[n:]])))
+        kept = parted[id(branch)][1]
+        jaxpr = branch.jaxpr.replace(constvars=list(kept), invars=[*leading, *branch.jaxpr.invars[n:]])
+        opened.append(ClosedJaxpr(jaxpr, list(kept.values())))
     return eqn.replace(invars=[index, *held, *rest[n:]], params=eqn.params | {"branches": tuple(opened)})
 
 

@@ -199,7 +199,7 @@ def test_extended_types():
     assert dtypes.issubdtype(key, np.generic) and not dtypes.issubdtype(key, np.floating)
     assert key.itemsize == 8 and dtypes.short_name(key) == "key<test>" and dtypes.kind_of(key) == "k"
     assert dtypes.result_type(key) is key
-    with pytest.raises(ValueError, match="not a valid dtype for type promotion"):
+    with pytest.raises(TypeError, match="not a valid dtype for type promotion"):
         dtypes.result_type(key, 1)
 
 

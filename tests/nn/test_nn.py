@@ -62,7 +62,7 @@ def test_jit_gives_the_same(text):
     (lambda: nn.initializers.orthogonal()(random.key(0), (3,)), ValueError, "two dimensions or more, got shape"),
     (lambda: nn.initializers.delta_orthogonal()(random.key(0), (3, 4, 2)), ValueError, "more inputs"),
     (lambda: nn.dot_product_attention(jnp.ones((5, 2, 3)), jnp.ones((4, 3, 3)), jnp.ones((4, 3, 3))), ValueError,
-     "the 2 heads of query .* the 3 of key and value"),
+     "the 2 heads of query must be a multiple of the 3 of key and value"),
     (lambda: nn.dot_product_attention(*[jnp.ones((1, 5, 2, 3))] * 3, mask=jnp.ones((5, 5))), ValueError,
      "'mask' must be of dtype bool"),
     (lambda: nn.dot_product_attention(*[jnp.ones((1, 5, 2, 3))] * 3, implementation="foo"), ValueError,

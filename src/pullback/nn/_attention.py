@@ -72,7 +72,7 @@ def dot_product_attention(
         )
     if n % k:
         raise ValueError(
-            f"dot_product_attention: the {n} heads of query are not shared out evenly among the {k} of key and value"
+            f"dot_product_attention: the {n} heads of query must be a multiple of the {k} of key and value"
         )
     if mask is not None and jnp.asarray(mask).dtype != bool:
         raise ValueError(f"dot_product_attention: argument 'mask' must be of dtype bool, got {jnp.asarray(mask).dtype}")

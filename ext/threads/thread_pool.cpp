@@ -7,6 +7,7 @@
 #include <sched.h>
 #ifdef __linux__
 #include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include <algorithm>

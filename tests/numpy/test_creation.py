@@ -48,6 +48,7 @@ def test_array_of_arrays():
     _is(jnp.asarray([1.7], dtype=int), [1], "int32")
 
 
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 def test_full_of_truths():
     for value, truth in ((1j, True), (0j, False), (2, True), (0, False)):
         for made in (jnp.full((), value, bool), lax.full((), value, np.bool_)):

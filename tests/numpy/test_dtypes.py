@@ -210,6 +210,22 @@ def test_imaginary_parts_that_a_dtype_drops_are_warned_of(function):
         assert function(z.real, dtype=np.float32).dtype == np.float32
 
 
+def test_each_imaginary_part_is_warned_of_once():
+    z, x = jnp.array([1 + 2j]), jnp.arange(2.0)
+    for function in (
+        lambda: jnp.full(2, 1j, dtype=bool),
+        lambda: jnp.full_like(x, 1j, dtype=bool),
+        lambda: jnp.full_like(x, z[0]),
+        lambda: lax.full((2,), 1j, bool),
+        lambda: lax.full_like(x, 1j, dtype=bool),
+        lambda: lax.full_like(x, z[0]),
+        lambda: jnp.nan_to_num(z, nan=1j),
+    ):
+        with pytest.warns(np.exceptions.ComplexWarning) as caught:
+            function()
+        assert len(caught) == 1
+
+
 @pytest.mark.parametrize("dtype", [bool, np.int8])
 def test_only_conversions_to_bool_warn_and_not_questions_of_truth(dtype):
     z = jnp.array([1 + 2j, 0])

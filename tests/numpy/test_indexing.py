@@ -269,6 +269,25 @@ def test_static_size():
         pullback.jit(lambda x: jnp.where(x))(X)
 
 
+def test_complex_fill_values_do_not_become_real_ones():
+    at = jnp.array([1, 9])
+    for x in (jnp.arange(4.0), jnp.arange(4)):
+        for name, read in (
+            ("take", lambda x, **k: jnp.take(x, at, **k)),
+            ("take_along_axis", lambda x, **k: jnp.take_along_axis(x, at, 0, **k)),
+            ("get", lambda x, **k: x.at[at].get(**k)),
+            ("get", lambda x, **k: x.at[1].get(**k)),
+        ):
+            for value in (1j, np.complex64(2), jnp.complex64(2)):
+                with pytest.raises(TypeError, match=rf"{name}: argument 'fill_value' .* cannot become {x.dtype}"):
+                    read(x, mode="fill", fill_value=value)
+            with pytest.raises(ValueError, match="must be a scalar"):
+                read(x, mode="fill", fill_value=np.ones(1))
+            read(x, mode="clip", fill_value=1j)  # nothing is filled in
+    with pytest.warns(np.exceptions.ComplexWarning):
+        assert jnp.take(jnp.arange(4) > 2, at, fill_value=1j).tolist() == [False, True]
+
+
 def test_out_of_bounds_of_take():
     x = jnp.arange(3.0)
     assert jnp.isnan(jnp.take(x, 7)) and jnp.take(x, 7, mode="wrap") == 1 and jnp.take(x, 7, mode="clip") == 2

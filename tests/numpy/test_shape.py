@@ -330,3 +330,9 @@ def test_insert_of_nothing_asks_for_no_fitting_values(obj, axis):
 def test_operands_of_one_rank_that_do_not_go_together(call, error):
     with pytest.raises(error, match=r"(?i)incompatible shapes"):
         call(jnp.ones(3), jnp.ones(2))
+
+
+@pytest.mark.parametrize("axes", [(-1, 0, 1), (0, 1), (0, 1, 3), (0, 0, 1), None])
+def test_permute_dims_takes_axes_counted_from_0(axes):
+    with pytest.raises(TypeError):
+        jnp.permute_dims(jnp.ones((2, 3, 4)), axes)

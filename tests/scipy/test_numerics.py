@@ -45,6 +45,9 @@ def test_cosine_transforms_of_parts():
     x = RNG.normal(size=(4, 5, 6))
     np.testing.assert_allclose(fft.dctn(x, s=(3, 7), axes=(2, 0)), scipy.fft.dctn(x, s=(3, 7), axes=(2, 0)), atol=1e-12)
     np.testing.assert_allclose(fft.idctn(x, s=(3, 7)), scipy.fft.idctn(x, s=(3, 7)), atol=1e-12)
+    np.testing.assert_array_equal(fft.dctn(x, s=(3, 7), axes=(1,)), fft.dct(x, n=3, axis=1))
+    np.testing.assert_array_equal(fft.idctn(x, s=(3,), axes=(1, 0)), fft.idct(fft.idct(x, n=3, axis=1), axis=0))
+    np.testing.assert_array_equal(fft.dctn(x, s=(3, 7), axes=()), x)
     assert fft.dct(np.arange(5)).dtype == np.float64
     assert fft.dct(np.ones(5, np.float32)).dtype == np.float32
     got = pullback.grad(lambda x: jnp.sum(fft.dct(x) ** 2))(x[0, 0])

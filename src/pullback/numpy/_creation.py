@@ -31,6 +31,7 @@ from pullback.numpy._arguments import (
 from pullback.sharding import Mesh, NamedSharding, PartitionSpec
 from pullback.util import config, dtypes
 from pullback.util.tracebacks import api_boundary, shorten
+from pullback.util.warning import warn_if_real
 
 _NONE_IN_ARRAY = "array: None is no element of an array; jnp.nan can stand for a number that is missing"
 
@@ -351,6 +352,7 @@ def _fill(shape: tuple[int, ...], value: Any, dtype: Any) -> Any:
         raise TypeError(f"shape must have every element be nonnegative, got {shape}.")
     if dtype is not None and type(value) is complex:
         refuse_complex(value, dtype)
+        warn_if_real(np.dtype(np.complex64), dtype)
     if dtype == dtypes.float0:
         return np.zeros(shape, dtypes.float0)  # such arrays have nothing in them, and stay NumPy's
     if type(value) is int and dtype is not None and dtypes.issubdtype(dtype, np.inexact):
@@ -399,6 +401,7 @@ def _filled_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: 
     else:
         if type(value) is complex:
             refuse_complex(value, target)
+            warn_if_real(np.dtype(np.complex64), target)
         if type(value) is int and dtypes.kind_of(target) in "fc":
             value = float(value)  # which may be more than integers hold
         if target == dtypes.float0:

@@ -20,6 +20,7 @@ from pullback._ext import _core
 from pullback.core import ShapedArray, Tracer
 from pullback.core.dimensions import Dimension, is_at_least, max_dim, min_dim
 from pullback.core.interpreter import is_within_transformation
+from pullback.lax.movement.gather import fill_number
 from pullback.numpy import _index_shown as shown
 from pullback.numpy._arguments import Array, as_array, broadcast_shapes_of, const, make_array
 from pullback.numpy._index_keys import Advanced, At, Entry, New, Slice, Span, check_fits, parse
@@ -264,6 +265,8 @@ def index_get(
     entries = parse(x.shape, index)
     # By default an index out of bounds reads the nearest element, which gets no cotangent for it: as a promise.
     how = mode_of(mode, Mode.PROMISE_IN_BOUNDS)
+    if how is Mode.FILL_OR_DROP:  # also where no index is out of bounds
+        fill_value = fill_number("x.at[...].get", fill_value, x.dtype)
     if how in (Mode.FILL_OR_DROP, Mode.ONE_HOT) and shown.is_for_readers(x, entries) and shown.names_places(x, entries):
         refuse_empty_axes(x.shape, entries)
         return _gather_for_readers(x, entries, how, fill_value, indices_are_sorted, unique_indices, wrap)

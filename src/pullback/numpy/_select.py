@@ -152,7 +152,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        return lax.complex(*(nan_to_num(p, True, nan, posinf, neginf) for p in (lax.real(x), lax.imag(x))))
+        parts = lax.real(x), lax.imag(x)  # a complex number for both is warned of once
+        nan, posinf, neginf = (None if v is None else convert(v, parts[0].dtype) for v in (nan, posinf, neginf))
+        return lax.complex(*(nan_to_num(p, True, nan, posinf, neginf) for p in parts))
     limits = dtypes.finfo(x.dtype)
     x = convert(x, x.dtype)
     high = const(x, float(limits.max)) if posinf is None else convert(posinf, x.dtype)

@@ -190,9 +190,14 @@ def transpose(a: Any, axes: Any = None) -> Any:
 
 
 def permute_dims(a: Any, /, axes: Any) -> Any:
-    """a with its axes in the order given; TypeError without one."""
+    """a with its axes in the order given, counted from 0; TypeError without one or for negative axes."""
     if axes is None:
         raise TypeError("permute_dims: argument 'axes' must be a sequence of integers, got None")
+    axes = (axes,) if is_integer(axes) else tuple(axes)
+    if any(not 0 <= operator.index(k) < np.ndim(a) for k in axes):
+        raise TypeError(
+            f"permute_dims: argument 'axes' is {axes}; expected axes from 0 on, transpose takes negative ones"
+        )
     return transpose(a, axes)
 
 

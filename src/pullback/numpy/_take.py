@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback import lax
 from pullback.core.dimensions import Dimension, min_dim
+from pullback.lax.movement.gather import fill_number
 from pullback.numpy._arguments import (
     arrays,
     as_array,
@@ -66,6 +67,7 @@ def take(
     if mode is None or mode == "fill":
         how: Any = Mode.FILL_OR_DROP
         wrap = True
+        fill_value = fill_number("take", fill_value, a.dtype)
     elif mode == "raise":
         raise NotImplementedError("take: mode 'raise' is not supported; accepted are 'fill', 'clip' and 'wrap'")
     elif mode == "wrap":
@@ -119,6 +121,8 @@ def take_along_axis(
     how = Mode.from_any(mode)
     if how is Mode.ONE_HOT:  # a product with one-hot rows, which are zero for indices out of bounds
         how, fill_value = Mode.FILL_OR_DROP, 0
+    if how is Mode.FILL_OR_DROP:
+        fill_value = fill_number("take_along_axis", fill_value, arr.dtype)
     promised = how is Mode.PROMISE_IN_BOUNDS
     wrap = not promised if wrap_negative_indices is None else wrap_negative_indices
     return _take_along(arr, indices, axis, how, fill_value, wrap)

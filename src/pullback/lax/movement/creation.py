@@ -167,6 +167,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
             if type(fill_value) is int and dtypes.kind_of(kind) in "iu":
                 fill_value = dtypes.fitting_integer(fill_value, kind)
             if dtypes.kind_of(kind) == "b":
+                warn_if_real(np.asarray(fill_value).dtype, kind)
                 fill_value = bool(fill_value)
             fill_value = dtypes.python_scalar_to_numpy(fill_value, kind)
     fill_value = as_array(fill_value, "full", 1)
@@ -251,6 +252,7 @@ def full_like(
     fill_value = as_array(fill_value, "full_like", 1)
     if fill_value.shape:
         raise TypeError(f"full_like: argument 'fill_value' must be a scalar, got an array of shape {fill_value.shape}")
+    warn_if_real(fill_value.dtype, dtype)
     fill_value = convert(fill_value, dtype, weak)
     filled = (
         lax.broadcast_in_dim_p.bind(fill_value, shape=tuple(x_shape), broadcast_dimensions=())

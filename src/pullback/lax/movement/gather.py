@@ -18,6 +18,7 @@ from pullback.lax.movement.broadcast import canonical_shape
 from pullback.lax.records.families import *
 from pullback.util import config
 from pullback.util.record import NamedTuple
+from pullback.util.warning import warn_if_real
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "gather", "gather_p", "index_take"]
 
@@ -161,6 +162,25 @@ def _gather_shape(
     window_sizes, batch_sizes = iter(window), iter(indices.shape[:-1])
     shape = tuple([next(window_sizes) if d in n.offset_dims else next(batch_sizes) for d in range(out_ndim)])
     return ShapedArray(shape, operand.dtype, operand.weak_type)
+
+
+def fill_number(name: str, fill_value: Any, dtype: Any) -> Any:
+    """The Python number to fill an operand of this dtype with; TypeError for one that loses its imaginary part."""
+    if fill_value is None:
+        return None
+    value = np.asarray(fill_value)
+    if value.ndim:
+        raise ValueError(f"{name}: argument 'fill_value' must be a scalar, got an array of shape {value.shape}")
+    if value.dtype.kind not in "biufcV":
+        raise TypeError(f"{name}: argument 'fill_value' must be a number, got {fill_value!r}")
+    if value.dtype.kind == "c" and (kind := dtypes.kind_of(dtype)) != "c":
+        if kind != "b":
+            raise TypeError(
+                f"{name}: argument 'fill_value' is {fill_value!r}, which cannot become {dtype}; take its real part"
+            )
+        warn_if_real(value.dtype, dtype)
+        return bool(value)
+    return value.item()
 
 
 def default_fill(dtype: Any) -> Any:
@@ -519,7 +539,7 @@ def gather(
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
         mode=mode,
-        fill_value=None if fill_value is None else np.asarray(fill_value).item(),
+        fill_value=fill_number("gather", fill_value, operand.dtype),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest as _zip_longest
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,10 @@ def idct(x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str 
 def dctn(
     x: Any, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Any:
-    """`dct` along several axes (all by default), of x cut or padded to the sizes s."""
+    """`dct` along several axes (all by default), of x cut or padded to the sizes s.
+
+    The sizes go with the axes in order; axes beyond them keep their length, sizes beyond the axes are left out.
+    """
     return _along(dct, x, type, s, axes, norm)
 
 
@@ -91,10 +95,8 @@ def _along(transform: Any, x: Any, type: int, s: Any, axes: Any, norm: Any) -> A
     axes = [static_int(a, f"{name}: argument 'axes'") for a in axes]
     if len({a % x.ndim for a in axes if x.ndim}) < len(axes):
         raise ValueError(f"{name}: repeated axis: {tuple(axes)}")
-    if s is not None and len(s) != len(axes):
-        raise ValueError(f"{transform.__name__}n: 's' has {len(s)} sizes, but there are {len(axes)} axes")
-    for k, axis in enumerate(axes):
-        x = transform(x, type, None if s is None else s[k], axis, norm)
+    for axis, size in _zip_longest(axes, (s or ())[: len(axes)]):
+        x = transform(x, type, size, axis, norm)
     return x
 
 

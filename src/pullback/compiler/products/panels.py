@@ -1,4 +1,4 @@
-"""Products by our own kernel (kernels.py): its operands brought into order, its calls shared among threads.
+"""Products by our own kernel (kernels.py): its operands in order (packing.py), its calls shared among threads.
 
 Complex products are real ones: rows of x are read as they lie, as twice as many real numbers, and row k of y becomes
 two, y[k] and i y[k], so that (re, im) of x times these two is what lies in memory of the complex result.
@@ -6,10 +6,6 @@ two, y[k] and i y[k], so that (re, im) of x times these two is what lies in memo
 That needs no more multiplications than complex ones, and has the same kernel, and threads of ours: OpenBLAS started its
 own for little work, 64 x 64 complex128 took 226 us where one thread takes 54. On two cores of a Zen 4 512 x 512
 complex64 take 5.8 ms, by blocks of BLAS 6.5, and 1000 x 1000 complex128 85 ms instead of 89.
-
-y is packed along its rows, eight at a time: panel by panel, a line of the cache of each row, no prefetcher saw the next
-one. A product of 512 x 512 spent 0.5 of 3.3 ms of one core on it, now 0.1; of 1024 x 1024 float32 it takes 24.5 ms,
-before 27.6.
 
 What one core writes and another reads is dear, and so is y that comes again for each block of rows. So each thread
 packs for itself where that costs less (prices.py): panels, each just before it multiplies all of x with them
@@ -20,16 +16,6 @@ in float32, 80 x 80 x 80 7.5 us, before 11.5, 100 x 300 x 100 38, before 71, 250
 A small result of long rows of x and of y' is a sum of a few products over pieces of these, each of which is packed by
 the thread that multiplies it (`_by_pieces`), by sizes alone: on two cores of a Zen 4 60 x 1000 float32 by the transpose
 of 60 x 1000 take 47 us, before 180; 64 x 1024 60 and 115.
-
-Rows of x that compete for the sets of the first cache are copied to places that do not: 12 rows that are 4096 bytes
-apart want 12 lines of a set of 8, so every read of x misses. One core of a Zen 4 does 106 GFLOP/s so, before 62, of
-1020 x 1024 by 1024 x 1024 in float32.
-
-Operands of bf16 are multiplied in pairs, by AVX512-BF16's instruction where there is one (AMX's: tiles.py): 1024 x 1024
-takes 7.5 ms on two cores of a Zen 4 (with conversions from and to float32), before 14.9; PyTorch 6.6. Elsewhere they
-are copied as floats, the second of a pair before the first, which is the order of that instruction, for the kernel of
-floats. (One that took two at a time and turned them had no registers for that with AVX2: 512 x 512 took 4.2 ms of one
-core of a Zen 3, now 2.9.)
 
 Tried, and no better: slabs of the contracted axis (256 or 512 elements, x copied into the second cache), which lost up
 to a tenth at 1000 to 2048, as sums are read and written again; prefetching the next panel of y, other numbers of rows
@@ -47,9 +33,20 @@ import numpy as np
 from pullback.compiler.lower.storage import Storage, contiguous, merged_stride
 from pullback.compiler.products import prices
 from pullback.compiler.products.kernels import CHAIN, SIZES, block_shape, kernel_name, product_shape
+from pullback.compiler.products.packing import (
+    PAIRED,
+    blocks_of,
+    fill,
+    near_rows,
+    packed,
+    paired_rows,
+    room,
+    scratch,
+    start_of,
+    where_it_lies,
+)
 from pullback.compiler.products.prices import MAX_ROW_BLOCKS, REAL
 from pullback.loops.emit.access import SCRATCH_BYTES
-from pullback.loops.emit.cpu.target import current_target
 from pullback.loops.ir import ITEMSIZE, Expr, Let
 from pullback.loops.schedule.item_loops import of_items
 from pullback.loops.schedule.machine import host
@@ -58,9 +55,6 @@ from pullback.loops.schedule.row_blocks import of_rows
 if TYPE_CHECKING:
     from pullback.compiler.lower.contexts import NestContext
 
-# Whose products are multiplied in pairs: by an instruction that adds two of them to a float, where there is one; else
-# converted to floats first, and added in its order, so that the results are the same.
-PAIRED = "bf16"
 WORDS = "u32"  # of operands of a product in i32: two i16 each, which one instruction multiplies and adds
 KERNELS = ("f32", "f64", "i32", "u32", *REAL)
 LEAST_WORK = 16 * 16 * 8  # multiply-adds below which a loop nest is as good
@@ -69,12 +63,10 @@ LEAST_BLOCKS = 32  # blocks that threads share, at least, where there is enough 
 LARGE_BLOCK = 1 << 25  # multiply-adds of a block worth cutting
 PIECE_LENGTH = 2048  # contracted elements of a piece, where a small result is the sum of several
 SMALL_RESULT = 1 << 15  # elements of such a result at most
-FAR_BYTES = 1024  # bytes between neighbours along the contracted axis from which x is copied first
 # A result that is small, of long rows of both operands: elements of it, contracted elements of a piece at least, pieces
 # at most (an even number of them, as that of cores is) but for those that fit where a thread keeps them, multiply-adds.
 CORNER, SHORTEST, EVEN, MOST, WORTH = 1 << 13, 136, 8, 64, 1 << 17
 WIDEST = 64  # columns of a panel at most
-PACKED_ROWS = 8  # rows of y that are packed together: as many streams of reads, and pieces of panels in one piece
 GRAM_LEAST = 64  # rows from which half of a product with its own transpose is saved by panels: two of the widest
 GRAM_MOST = 512  # rows up to which a thread keeps the sums of a group of panels, on any machine
 
@@ -109,24 +101,24 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         if out.strides[0] == 1:
             multiply(ctx, out.transposed((1, 0)), y.transposed((1, 0)), x.transposed((1, 0)), alone)
             return
-        held = _scratch(ctx, out.dtype, out.shape, alone)
+        held = scratch(ctx, out.dtype, out.shape, alone)
         multiply(ctx, held, x, y, alone)
         ctx.copy(out, held)
         return
     m, n = out.shape
     rows, columns = _shape(out.dtype, m, n)
-    target = out if n >= columns else _scratch(ctx, out.dtype, (m, columns), alone)
+    target = out if n >= columns else scratch(ctx, out.dtype, (m, columns), alone)
     paired = x.dtype == PAIRED
-    x = _paired_rows(ctx, x, n, rows, columns, alone) if paired else _rows(ctx, x, n, rows, columns, alone)
+    x = paired_rows(ctx, x, n, rows, columns, alone) if paired else near_rows(ctx, x, n, rows, columns, alone)
     shared = not alone and prices.threads_pay(prices.work_ns(out, m * n * x.shape[1]), out, x, y)
     if (pieces := pieces_of(out, x, y)) > 1:
         _by_pieces(ctx, out, x, y, rows, columns, pieces, shared)
         return
-    panels = None if paired or y.dtype in REAL else _in_place(y, m, rows, columns)
+    panels = None if paired or y.dtype in REAL else where_it_lies(y, m, rows, columns)
     if panels is None and shared and _by_own(ctx, out, x, y, rows, columns):
         return
     if panels is None:
-        panels = _packed(ctx, y, columns, alone, paired)
+        panels = packed(ctx, y, columns, alone, paired)
     if x.shape[1] > prices.LONGEST_PANEL and not alone and not paired:
         _sum_of_pieces(ctx, target, x, panels, rows)
     else:
@@ -175,21 +167,11 @@ def _by_pieces(
         start = piece * size
         inner: Any = b.let(b.op("min", b.index(size), b.index(k) - start)) if k % size else size
         own = y.slice((start, 0), (size, n))
-        panels = _panels(ctx, own, -(-n // columns), size, columns, True, False)
-        _fill(ctx, panels, own, inner, n, False, False)
+        panels = room(ctx, own, -(-n // columns), size, columns, True, False)
+        fill(ctx, panels, own, inner, n, False, False)
         given = {"inner": inner} if k % size else {}
         call(ctx, partial.at(piece), x.slice((0, start), (m, size)), panels, rows, given)
     _summed(ctx, out, partial)
-
-
-def _rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: bool) -> Storage:
-    """x, or a copy of it that the kernel reads sooner."""
-    far = x.strides[1] * ITEMSIZE[x.dtype] >= FAR_BYTES and n >= 4 * columns
-    if far or (x.dtype in REAL and x.strides[1] != 1):
-        return _row_major(ctx, x, rows, alone)
-    if x.strides[1] == 1 and prices.copy_pays(x, x.shape[0], n, rows, columns):
-        return _row_major(ctx, x, rows, alone)
-    return x
 
 
 def batch(ctx: NestContext, out: Storage, x: Storage, y: Storage, each: Any = None, held: int | None = None) -> None:
@@ -222,183 +204,6 @@ def _item(ctx: NestContext, s: Storage, item: Expr) -> Storage:
         i: Expr | int = item if inner == 1 else b.floordiv(item, b.index(inner))
         s = s.at(0 if size == 1 else i if position == 0 else b.floormod(b.index(i), b.index(size)))
     return s
-
-
-def _scratch(ctx: NestContext, dtype: str, shape: tuple[int, ...], alone: bool) -> Storage:
-    if alone:
-        return ctx.local(dtype, shape, "tile")
-    return ctx.temporary(dtype, shape, "tile")
-
-
-def _row_major(ctx: NestContext, x: Storage, rows: int, alone: bool) -> Storage:
-    """A copy, so many neighbouring rows of which stay in the first cache together."""
-    held = _apart(ctx, x.dtype, x.shape, rows, alone)
-    ctx.copy(held, x)
-    return held
-
-
-def _apart(ctx: NestContext, dtype: str, shape: tuple[int, ...], rows: int, alone: bool) -> Storage:
-    """Scratch space for a matrix, so many neighbouring rows of which stay in the first cache together."""
-    m, step = shape
-    if prices._competing(step * ITEMSIZE[dtype], rows):
-        line = host().line // ITEMSIZE[dtype]
-        step = -(-step // line) * line + line
-    return _scratch(ctx, dtype, (m, step), alone).slice((0, 0), shape)
-
-
-def _in_place(y: Storage, m: int, rows: int, columns: int) -> Storage | None:
-    """y[k, n] as [panel, k, column] where it lies, if the kernel may read it there, and had better."""
-    k, n = y.shape
-    step = y.strides[0] if k > 1 else n
-    if n < columns or (y.strides[1] != 1 and n > 1):
-        return None
-    if n != columns and prices.packing_pays(k * n * ITEMSIZE[y.dtype], step * ITEMSIZE[y.dtype], m, rows):
-        return None
-    return Storage(y.buffer, y.offset, (-(-n // columns), k, columns), (columns, step, 1))
-
-
-def _packed(ctx: NestContext, y: Storage, columns: int, alone: bool, paired: bool) -> Storage:
-    """A copy of y[k, n] as [panel, k, column]; the last panel overlaps the one before, or has columns of zeros."""
-    k, n = y.shape
-    panels = _panels(ctx, y, -(-n // columns), k, columns, alone, paired)
-    _fill(ctx, panels, y, k, n, paired, k % 2 == 1)
-    return panels
-
-
-def _panels(ctx: NestContext, y: Storage, count: int, k: int, columns: int, alone: bool, paired: bool) -> Storage:
-    """Scratch space for so many panels of k rows of y."""
-    if not paired:
-        return _scratch(ctx, y.dtype, (count, k * prices.parts(y), columns), alone)
-    pairs = -(-k // 2)
-    return _scratch(ctx, "f32", (count, pairs if current_target().dots_pairs else 2 * pairs, columns), alone)
-
-
-def _fill(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr | int, paired: bool, odd: bool) -> None:
-    """The first k rows and n columns of y into panels, the last of which overlaps the one before.
-
-    Numbers known only when the program runs are `columns` and CHAIN at least; `odd`: k may be odd. Of complex numbers,
-    a row is two: y[k] and i y[k].
-    """
-    if paired:
-        _fill_pairs(ctx, panels, y, k, n, odd)
-        return
-    b = ctx.b
-    columns, parts = panels.shape[2], prices.parts(y)
-
-    few = isinstance(n, int) and n < columns
-    turned = few and y.strides[1] != 1  # in squares, which conditions would not be
-    some = n if turned else columns
-
-    def row(panel: Expr, start: Expr, i: Expr) -> None:
-        with b.loop(some, "vector", "j") as j:
-            if few and not turned:
-                value = b.select(b.lt(j, b.index(n)), ctx.load(y, (i, j)), b.const(y.dtype, 0))
-            else:
-                value = ctx.load(y, (i, start + j))
-            ctx.store(panels, (panel, i * parts, j), value)
-            if parts == 2:
-                times_i = b.op("complex", b.neg(b.op("imag", value)), b.op("real", value))
-                ctx.store(panels, (panel, i * parts + 1, j), times_i)
-
-    if turned:
-        with b.loop(k * parts, "parallel", "k") as i, b.loop(columns - some, "vector", "j") as j:
-            ctx.store(panels, (0, i, j + some), b.const(y.dtype, 0))
-    count = _blocks_of(ctx, n, columns)
-    along = y.strides[1] == 1 and y.shape[0] >= 2 * PACKED_ROWS
-    if isinstance(k, int) and not along:
-        with b.loop(count, "parallel", "panel") as panel, b.loop(k, "parallel", "k") as i:
-            row(panel, _start(ctx, panel, columns, n), i)
-        return
-    # Rows are read along: panel by panel each would be read a line of the cache at a time, out of prefetchers' reach.
-    # Columns are turned in squares, which takes a number of rows that is known.
-    group = PACKED_ROWS if along else CHAIN
-    with b.loop(_blocks_of(ctx, k, group), "parallel", "group") as block:
-        first = _start(ctx, block, group, k)
-        with b.loop(count, "parallel", "panel") as panel, b.loop(group, "parallel", "k") as i:
-            row(panel, _start(ctx, panel, columns, n), first + i)
-
-
-def _blocks_of(ctx: NestContext, extent: Expr | int, size: int) -> Expr | int:
-    """Into how many blocks of this size an extent is cut."""
-    b = ctx.b
-    return -(-extent // size) if isinstance(extent, int) else b.floordiv(extent + (size - 1), b.index(size))
-
-
-def _start(ctx: NestContext, block: Expr, size: int, extent: Expr | int) -> Expr:
-    """Where a block begins, the last of which overlaps the one before."""
-    if isinstance(extent, int):
-        return ctx.b.op("min", block * size, ctx.b.index(max(extent - size, 0))) if extent % size else block * size
-    return ctx.b.op("min", block * size, extent - size)
-
-
-def _paired_rows(ctx: NestContext, x: Storage, n: int, rows: int, columns: int, alone: bool) -> Storage:
-    """x[m, k] of bf16 as the kernel reads it, an element of zeros after an odd number of them: in pairs as they are, or
-    as floats, the second of a pair first.
-    """
-    b, (m, k) = ctx.b, x.shape
-    narrow, even = current_target().dots_pairs, k + k % 2
-    stays = narrow and x.strides[1] == 1 and k == even and x.strides[0] % 2 == 0
-    if stays and not prices.copy_pays(x, m, n, rows, columns):
-        return x
-    held = _apart(ctx, PAIRED if narrow else "f32", (m, even), rows, alone)
-    if narrow:
-        with ctx.loops((m, k)) as (i, j):
-            ctx.store(held, (i, j), ctx.load(x, (i, j)))
-    else:
-        with ctx.loops((m, k // 2)) as (i, pair):
-            for place in (1, 0):
-                ctx.store(held, (i, pair * 2 + 1 - place), b.convert(ctx.load(x, (i, pair * 2 + place)), "f32"))
-    if k != even:
-        with ctx.loops((m,)) as (i,):
-            if not narrow:
-                ctx.store(held, (i, k), b.convert(ctx.load(x, (i, k - 1)), "f32"))
-            ctx.store(held, (i, k if narrow else k - 1), b.const(held.dtype, 0))
-    return held
-
-
-def _fill_pairs(ctx: NestContext, panels: Storage, y: Storage, k: Expr | int, n: Expr | int, odd: bool) -> None:
-    """`_fill` for products of pairs: rows of two bf16 each, or of float32, the second row of a pair first.
-
-    The last panel overlaps the one before, or has columns of zeros; so has the row after an odd number of them.
-    """
-    b = ctx.b
-    columns, narrow = panels.shape[2], current_target().dots_pairs
-
-    pairs = _blocks_of(ctx, k, 2)
-    turned = y.strides[1] != 1 and not (isinstance(n, int) and n < columns)  # in squares first, whose rows are read
-    group = CHAIN // 2 if turned else PACKED_ROWS // 2
-    group = min(pairs, group) if isinstance(pairs, int) else group
-
-    def row_of(i: Expr) -> Expr:
-        return b.op("min", i, b.index(k) - 1) if odd else i
-
-    with (
-        b.loop(_blocks_of(ctx, pairs, group), "parallel", "group") as block,
-        b.loop(_blocks_of(ctx, n, columns), "parallel", "panel") as panel,
-    ):
-        first, start = _start(ctx, block, group, pairs), _start(ctx, panel, columns, n)
-        square = ctx.local(PAIRED, (2 * group, columns), "square") if turned else y
-        if turned:
-            with b.loop(2 * group, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
-                ctx.store(square, (i, j), ctx.load(y, (row_of(first * 2 + i), start + j)))
-        with b.loop(group, "parallel", "k") as i, b.loop(columns, "vector", "j") as j:
-            pair, halves = first + i, []
-            for place in range(2):
-                at, column = pair * 2 + place, start + j
-                inside = b.lt(at, b.index(k)) if odd else None
-                if isinstance(n, int) and n < columns:
-                    within = b.lt(column, b.index(n))
-                    inside = within if inside is None else b.op("and", inside, within)
-                found = ctx.load(square, (i * 2 + place, j) if turned else (row_of(at), column))
-                found = b.convert(found, "f32")
-                halves.append(found if inside is None else b.select(inside, found, b.const("f32", 0)))
-            if narrow:
-                bits = [b.bitcast(half, "u32") for half in halves]  # their lower 16 are zero
-                both = b.op("or", b.op("shr_logical", bits[0], b.const("u32", 16)), bits[1])
-                ctx.store(panels, (panel, pair, j), b.bitcast(both, "f32"))
-            else:
-                for place, half in enumerate(halves):
-                    ctx.store(panels, (panel, pair * 2 + 1 - place, j), half)
 
 
 def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: int, shared: bool) -> None:
@@ -439,7 +244,7 @@ def _by_copies(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int
     tasks = min(host().cores, units)
     with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:
         start, size, most = _share(ctx, task, tasks, units, rows, m)
-        panels = _packed(ctx, y, columns, True, paired)
+        panels = packed(ctx, y, columns, True, paired)
         call(ctx, out.slice((start, 0), (most, n)), x.slice((start, 0), (most, k)), panels, rows, {"rows": size})
 
 
@@ -455,7 +260,7 @@ def gram(ctx: NestContext, out: Storage, x: Storage) -> None:
     """out[n, n] = x[n, k] @ x' on its diagonal and below; what is above is not defined."""
     n = out.shape[0]
     rows, columns = _shape(out.dtype, n, n)
-    _by_panels(ctx, out, _rows(ctx, x, n, rows, columns, False), x.transposed((1, 0)), rows, columns, below=True)
+    _by_panels(ctx, out, near_rows(ctx, x, n, rows, columns, False), x.transposed((1, 0)), rows, columns, below=True)
 
 
 def _by_panels(
@@ -483,8 +288,8 @@ def _by_panels(
             height = given["rows"] = b.let(b.index(m) - top)
         own = out.slice((top, left), (m, widest))
         if pieces == 1:
-            panels = _panels(ctx, y, most, k, columns, True, paired)
-            _fill(ctx, panels, y.slice((0, left), (k, widest)), k, width, paired, k % 2 == 1)
+            panels = room(ctx, y, most, k, columns, True, paired)
+            fill(ctx, panels, y.slice((0, left), (k, widest)), k, width, paired, k % 2 == 1)
             call(ctx, own, x.slice((top, 0), x.shape), panels, rows, given)
             return
         tile = ctx.local(out.dtype, (blocks * rows, most * columns), "tile")
@@ -492,18 +297,18 @@ def _by_panels(
             b.store(tile.buffer, v, b.const(out.dtype, 0))
         with b.loop(pieces, "sequential", "piece") as piece:
             first, inner, longest = _share(ctx, piece, pieces, k // CHAIN, CHAIN, k)
-            panels = _panels(ctx, y, most, longest, columns, True, paired)
-            _fill(ctx, panels, y.slice((first, left), (longest, widest)), inner, width, paired, k % 2 == 1)
+            panels = room(ctx, y, most, longest, columns, True, paired)
+            fill(ctx, panels, y.slice((first, left), (longest, widest)), inner, width, paired, k % 2 == 1)
             part = x.slice((top, first), (m, longest))
             if paired:  # zeros after an odd number
                 inner = b.floordiv(inner + 1, b.index(2)) * 2
             call(ctx, tile.slice((0, 0), (m, widest)), part, panels, rows, given | {"inner": inner}, added=True)
-        some = _blocks_of(ctx, height, rows)
+        some = blocks_of(ctx, height, rows)
         with b.loop(some, "sequential", "block") as block, b.loop(rows, "sequential", "r") as r:
-            row = _start(ctx, block, rows, height) + r
+            row = start_of(ctx, block, rows, height) + r
             with b.loop(given["panels"], "sequential", "panel") as panel, b.loop(columns, "vector", "j") as j:
                 value = ctx.load(tile, (block * rows + r, panel * columns + j))
-                ctx.store(own, (row, _start(ctx, panel, columns, width) + j), value)
+                ctx.store(own, (row, start_of(ctx, panel, columns, width) + j), value)
 
 
 def _share(ctx: NestContext, i: Expr | int, count: int, units: int, unit: int, extent: int) -> tuple[Expr, Expr, int]:

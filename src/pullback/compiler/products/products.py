@@ -11,6 +11,7 @@ import numpy as np
 
 from pullback.compiler.lower.storage import Storage, merged_stride
 from pullback.compiler.products import gram, panels, tiles, vector_products
+from pullback.compiler.products.packing import PAIRED
 from pullback.compiler.products.words import HALF_WORDS, in_words
 from pullback.loops.ir import ITEMSIZE, NP_DTYPE, Address, Const, Expr
 from pullback.loops.ir.types import is_int
@@ -364,7 +365,7 @@ def dot_general(
             ctx.store(out, index, ctx.b.convert(ctx.load(target, index), out.dtype))
         return
     narrow = x.dtype == y.dtype and WIDE.get(x.dtype) == out.dtype
-    paired = narrow and x.dtype == panels.PAIRED
+    paired = narrow and x.dtype == PAIRED
     if not narrow:
         x, y = _as_type(ctx, x, out.dtype), _as_type(ctx, y, out.dtype)
     x3, y3, out3 = _matrices(ctx, out, x, y, contracting, batch)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from loops.math import kit
 
+import pullback
 from pullback.loops.ir.ir import RARE, Op
 from pullback.loops.ir.visit import subexpressions
 
@@ -61,3 +62,19 @@ def test_quotients_of_moderate_size_need_no_library():
     values = dict(zip(variables, (x, y), strict=True))
     assert not kit.evaluate(choice.args[0], values).any()
     assert (kit.evaluate(choice.args[2], values) == np.fmod(np.abs(x), y)).all()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_programs_keep_denormal_remainders(dtype):
+    """Programs flush denormal results of additions and products; remainders are none of those."""
+    tiny = np.finfo(kit.NP_DTYPE[dtype]).tiny
+    least = np.finfo(kit.NP_DTYPE[dtype]).smallest_subnormal
+    edge = np.array([least, 5 * least, tiny / 3, tiny, 1.5 * tiny, 40 * tiny, tiny * 2.0**20 + tiny, 0.7, 2.5, 1e30])
+    x, y = (part.ravel() for part in np.meshgrid(np.concatenate([edge, -edge]), edge))
+    x, y = (part.astype(kit.NP_DTYPE[dtype]) for part in (x, y))
+    with pullback.enable_x64(dtype == "f64"):
+        for f in (pullback.numpy.fmod, pullback.jit(pullback.numpy.fmod)):
+            bad = differing(np.asarray(f(x, y)), np.fmod(x, y))
+            assert not bad.size, [(x[k], y[k], np.fmod(x, y)[k]) for k in bad[:5]]
+        together = pullback.jit(pullback.numpy.remainder)(x, y)
+        assert not differing(np.asarray(together), np.asarray(pullback.numpy.remainder(x, y))).size

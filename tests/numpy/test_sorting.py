@@ -84,6 +84,15 @@ def test_long_rows_are_partitioned_in_linear_time():
     assert "sort" not in jaxpr and "argpartition" in jaxpr
 
 
+@pytest.mark.parametrize("shape", [(13, 36), (1000,)])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32])
+def test_partitions_come_in_one_order_compiled_or_not(shape, dtype):
+    x = jnp.asarray((np.random.default_rng(0).normal(size=shape) * 30).astype(dtype))
+    for function in (jnp.partition, jnp.argpartition):
+        found = function(x, 3)
+        np.testing.assert_array_equal(found, pullback.jit(function, static_argnums=1)(x, 3))
+
+
 def test_lexsort(same):
     same(lambda m, a, b: m.lexsort((a, b)), T[0], T[1])
     same(lambda m, t: m.lexsort(t, axis=0), np.stack([T, T[::-1]]))

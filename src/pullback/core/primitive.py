@@ -21,6 +21,8 @@ what a user reads who needs the rule, and what the coverage table prints. Rule s
         nothing is added, or by the same library (of zeros of both signs, the largest may be either);
         "quicker compiled" that eager work is compiled code from the first call on, in a fraction of the reference's
         time (both where `lower` does not say it: runtime/eager/bits.py);
+        "own order" that compiled code gives the same elements in another order than the reference, which may be another
+        on each machine: eager work is compiled code;
         "transposes zeros" that the transpose rule is asked even where all cotangents vanish;
         "mixed" that under vmap, as in JAX, an element of a batch is not what it is by itself;
         "once" that one device calls it for all that share the work: it runs a function of the user's, which may be slow

@@ -317,7 +317,7 @@ partition_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_along_batch_of(lambda: partition_p),
     lower=Nest(_partition_emit),
-    traits={"exact"},
+    traits={"own order"},
 )
 
 argpartition_p = Primitive(
@@ -329,7 +329,7 @@ argpartition_p = Primitive(
     transpose=NOT_LINEAR,
     batch=_along_batch_of(lambda: argpartition_p),
     lower=Nest(_partition_emit),
-    traits={"exact"},
+    traits={"own order"},
 )
 
 

@@ -10,7 +10,8 @@ their own, or are LAPACK's: types and shapes alone decide on those, for all call
     COMPILED    compiled code from the first call on: what it does in a fraction of the time (Fourier transforms,
                 matrices, running sums, convolutions), and long work
 
-What a primitive's kind of lowering does not tell of that, traits of its record do: "exact" and "quicker compiled".
+What a primitive's kind of lowering does not tell of that, traits of its record do: "exact", "own order" and "quicker
+compiled".
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ SUM = 0.1  # nanoseconds for an element that a loop of plans reduces
 def _is_same(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any]) -> bool:
     """Whether compiled code has the bits of what runs without, by itself and among other operations."""
     lower, traits = primitive.lower, primitive.traits
+    if "own order" in traits:
+        return False
     if "exact" in traits or (isinstance(lower, _SIMPLE) and "quicker compiled" not in traits):
         return True
     if isinstance(lower, Elementwise):
@@ -50,7 +53,7 @@ def kind_of(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], par
         return COMPILED
     if _is_same(primitive, avals, outs):
         return EITHER
-    if "quicker compiled" in primitive.traits or "matrices" in primitive.traits:
+    if not primitive.traits.isdisjoint(("quicker compiled", "matrices", "own order")):
         return COMPILED
     if isinstance(primitive.lower, Elementwise):
         return UNCOMPILED

@@ -6,6 +6,8 @@ import pytest
 import pullback as pb
 from pullback.loops.ir import Builder, Kernel, Loop, Run
 from pullback.loops.ir.visit import Substitute, forget_facts, loads, nodes, reads, statements
+from pullback.loops.passes import places as places_pass
+from pullback.loops.passes import simplify as simplify_pass
 from pullback.loops.passes import split as split_pass
 from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.split import split
@@ -79,3 +81,31 @@ def test_a_kernel_is_priced_once_however_often_it_runs(monkeypatch):
     price = cost.cost(body)
     assert price == 50 * cost.cost(body[:1]) and len(calls) <= 2
     assert not any(isinstance(stmt, Loop) for stmt in statements(body))
+
+
+def test_places_of_exchanges_are_not_compared_pair_by_pair(monkeypatch):
+    seen = []
+    original = places_pass._Joined.both
+    monkeypatch.setattr(places_pass._Joined, "both", lambda self, x, y: (seen.append(1), original(self, x, y))[1])
+    x = np.zeros((10, 300), "f4")
+    pb.jit(lambda x: pb.numpy.sort(x, 0).T).lower(x).as_text("nests")
+    assert 0 < len(seen) < 5000  # 148,000 where every pair is looked at
+
+
+def test_wide_indices_are_sought_in_shared_choices_once(monkeypatch):
+    """Data that is chosen again and again, then read as an index: each choice is shared by two of the next."""
+    b = Builder()
+    keys, y = b.input("keys", "i32", 2), b.output("y", "i64", 1)
+    first, second = b.load(keys, 0), b.load(keys, 1)
+    least = b.const("i32", 3), b.const("i32", 5)
+    for _ in range(16):
+        condition = b.op("lt", first, second)
+        least = tuple(b.select(condition, *pair) for pair in (least, least[::-1]))
+    b.store(y, 0, b.convert(least[0], "i64"))
+    seen = []
+    original = simplify_pass._Simplify._wide
+    monkeypatch.setattr(
+        simplify_pass._Simplify, "_wide", lambda self, *args: (seen.append(1), original(self, *args))[1]
+    )
+    simplify(b.function("f"))
+    assert len(seen) < 500  # 262,000 where what is shared is looked at each time

@@ -202,10 +202,20 @@ class _Joined:
             result = x
         elif isinstance(x, Op) and isinstance(y, Op) and (x.name, x.dtype, x.attrs) == (y.name, y.dtype, y.attrs):
             if len(x.args) == len(y.args) and x.dtype != "i64":
-                args = [self.both(a, b) for a, b in zip(x.args, y.args)]
-                result = None if None in args else make(x.name, tuple(args), x.dtype, x.attrs)  # type: ignore[arg-type]
+                args = self.all_both(x.args, y.args)
+                result = None if args is None else make(x.name, args, x.dtype, x.attrs)
         self.memo[pair] = result
         return result
+
+    def all_both(self, first: Sequence[Expr], second: Sequence[Expr]) -> tuple[Expr, ...] | None:
+        """Each of `both`; the first pair that differs ends it, or networks of exchanges are looked at pair by pair."""
+        made = []
+        for x, y in zip(first, second):
+            joined = self.both(x, y)
+            if joined is None:
+                return None
+            made.append(joined)
+        return tuple(made)
 
     def place(self, x: Expr, y: Expr) -> Expr | None:
         """One of two indices, what they share outside of the choice; None unless the rest goes by far rows alone."""
@@ -232,6 +242,8 @@ class _Joined:
     def key(self, root: Expr) -> Hashable:
         """Equal for equal expressions."""
         keys = self.keys
+        if root in keys:
+            return keys[root]
         for expr in subexpressions((root,)):
             if expr in keys:
                 continue

@@ -116,30 +116,48 @@ class _Simplify(Rewriter):
         short = make(expr.name, (x.args[0], const("i32", bound.value)))
         return make("convert", (self.expr(short),), "i64")
 
-    def _wide(self, expr: Expr) -> Expr | None:
+    def _wide(self, expr: Expr, memo: dict[Expr, Expr | None] | None = None) -> Expr | None:
         """An integer of fewer bits in 64, if it is made of indices alone and does not wrap; else None."""
         if isinstance(expr, Const):
             return const("i64", expr.value) if is_int(expr.dtype) and abs(expr.value) < 1 << 63 else None
         if isinstance(expr, Read):
             return self.wide.get(expr.var)
-        if not isinstance(expr, Op) or interval(expr, self.ranges) is None:
+        if not isinstance(expr, Op):
+            return None
+        memo = {} if memo is None else memo
+        if expr not in memo:
+            memo[expr] = self._wide_op(expr, memo)
+        return memo[expr]
+
+    def _wide_op(self, expr: Op, memo: dict[Expr, Expr | None]) -> Expr | None:
+        if interval(expr, self.ranges) is None:
             return None
         if expr.name == "convert":
             inner = expr.args[0]
-            return inner if inner.dtype == "i64" else self._wide(inner) if is_int(inner.dtype) else None
+            return inner if inner.dtype == "i64" else self._wide(inner, memo) if is_int(inner.dtype) else None
         if expr.name not in ("add", "sub", "mul", "min", "max", "floordiv", "floormod", "select"):
             return None
-        parts = [self._wide_condition(arg) if arg.dtype == "bool" else self._wide(arg) for arg in expr.args]
-        return None if None in parts else self.expr(make(expr.name, tuple(parts)))  # type: ignore[arg-type]
+        return self._wide_parts(expr, memo)
 
-    def _wide_condition(self, expr: Expr) -> Expr | None:
+    def _wide_condition(self, expr: Expr, memo: dict[Expr, Expr | None]) -> Expr | None:
         """A condition on such integers, asked in 64 bits."""
         if isinstance(expr, Const):
             return expr
         if not isinstance(expr, Op) or expr.name not in (*COMPARES, "and", "or", "not"):
             return None
-        parts = [self._wide_condition(arg) if arg.dtype == "bool" else self._wide(arg) for arg in expr.args]
-        return None if None in parts else self.expr(make(expr.name, tuple(parts)))  # type: ignore[arg-type]
+        if expr not in memo:
+            memo[expr] = self._wide_parts(expr, memo)
+        return memo[expr]
+
+    def _wide_parts(self, expr: Op, memo: dict[Expr, Expr | None]) -> Expr | None:
+        """The same of operands in 64 bits; the first that is not made of indices ends it."""
+        parts = []
+        for arg in expr.args:
+            part = self._wide_condition(arg, memo) if arg.dtype == "bool" else self._wide(arg, memo)
+            if part is None:
+                return None
+            parts.append(part)
+        return self.expr(make(expr.name, tuple(parts)))
 
     def _truncated(self, expr: Op) -> Expr:
         """A quotient that is rounded towards 0, or its remainder: of what is not negative those of `floordiv`."""

@@ -15,7 +15,7 @@ def names(f, *args):
     return {e.primitive.name for e in optimize_jaxpr(pullback.make_jaxpr(f)(*args)).eqns}
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9])
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9, 12, 16])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_what_a_stable_sort_gives(n, axis):
     x = RNG.choice(SPECIAL, (300, n) if axis else (n, 300))
@@ -44,6 +44,29 @@ def test_medians_are_no_calls():
     np.testing.assert_array_equal(pullback.jit(lambda x: jnp.sort(x, 0)[2])(x), np.sort(x, 0)[2])
 
 
+@pytest.mark.parametrize("n", [6, 9, 12, 16])
+def test_whole_rows_side_by_side_are_no_calls(n):
+    x = RNG.integers(-9, 9, (16, 20, n)).astype("i4")
+    sort = lambda x: jnp.sort(x, -1)
+    assert "sort" not in names(sort, x)
+    np.testing.assert_array_equal(pullback.jit(sort)(x), np.sort(x, -1))
+    if n <= 12:
+        both = lambda x, y: pullback.lax.sort_key_val(x, y)
+        y = RNG.standard_normal(x.shape).astype("f4")
+        assert "sort" not in names(both, x, y)
+        keys, values = pullback.jit(both)(x, y)
+        np.testing.assert_array_equal(keys, np.sort(x, -1))
+        np.testing.assert_array_equal(values, np.take_along_axis(y, np.argsort(x, -1, kind="stable"), -1))
+
+
+def test_medians_of_sixteen_are_no_calls():
+    x = RNG.choice(SPECIAL[[0, 1, 4, 5, 6, 7]], (300, 16)) + RNG.integers(0, 2, (300, 16)).astype("f4")
+    x = np.where(np.isnan(x), np.float32(2), x)
+    median = lambda x: jnp.quantile(x, 0.25, axis=1, method="lower")
+    assert names(median, x).isdisjoint({"sort", "order_statistics", "partition"})
+    np.testing.assert_array_equal(pullback.jit(median)(x), np.quantile(x, 0.25, axis=1, method="lower"))
+
+
 def test_gradients():
     x = RNG.standard_normal((60, 5)).astype("f4")
     got = pullback.jit(pullback.grad(lambda x: jnp.sum(jnp.sort(x, 1) * jnp.arange(5.0))))(x)
@@ -52,6 +75,8 @@ def test_gradients():
 
 def test_long_rows_and_few_are_calls():
     assert "sort" in names(lambda x: jnp.sort(x, 1), np.ones((100, 10), "f4"))
+    assert "sort" in names(lambda x: jnp.sort(x, 1), np.ones((300, 17), "f4"))
+    assert "sort" in names(lambda x: jnp.argsort(x, 1), np.ones((300, 10), "f4"))
     assert "sort" in names(lambda x: jnp.sort(x, 1), np.ones((3, 5), "f4"))
 
 

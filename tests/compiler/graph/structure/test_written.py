@@ -25,6 +25,12 @@ BATCHED = {
     "maxima": lambda x: lax.fori_loop(0, 30, lambda i, y: y.at[i].max(x[i] ** 2), x),
     "scanned places": lambda x: lax.scan(lambda y, i: (y.at[i].set(x[i] * 2), y.ndim), Z, jnp.arange(30))[0],
     "scanned rows": lambda x: lax.scan(lambda c, v: ((c[0].at[c[1]].set(v * 2), c[1] + 1), v[0]), (Z, 0), x),
+    "scanned places in rows": lambda x: lax.scan(
+        lambda c, i: ((c[0].at[i[0] + c[1]].set(x[c[1]]), c[1] + 1), 0), (Z, 0), jnp.zeros((30, 1), int)
+    )[0],
+    "places from one in an array": lambda x: lax.fori_loop(
+        0, 30, lambda i, y: y.at[jnp.array([0])[0] + i].set(x[i] * 2), Z
+    ),
     "two": lambda x: lax.fori_loop(
         0, 30, lambda i, c: (c[0].at[i].set(x[i] * 2), c[1].at[i].set(x[i, 0])), (Z, Z[:, 0])
     ),

@@ -181,12 +181,13 @@ class _Steps:
         params, operand = self.eqn.params, self.eqn.invars[k]
         n, m = params["num_consts"], params["num_carry"]
         if k >= n + m:
-            return known_integers(self.r, operand)
+            rows = known_integers(self.r, operand)
+            return None if rows is None else rows.reshape(self.length)
         start = self.r.constant(operand)
         step = self.counts(k - n) if k >= n else 0
         if start is None or start.size != 1 or step is None:
             return None
-        return (int(start) + step * np.arange(self.length, dtype=np.int64)).astype(dtype)
+        return (int(start.item()) + step * np.arange(self.length, dtype=np.int64)).astype(dtype)
 
 
 WRITTEN_RULES: dict[str, tuple[Rule, ...]] = {"scan": (_written,)}

@@ -205,3 +205,20 @@ def test_extremes_and_exponents_in_any_number_of_lanes(lanes, dtype):
     with np.errstate(all="ignore"):
         want = np.where(np.isnan(first) | ~(np.isnan(second) | (first <= second)), first, second)
         same(got, want * 4 if host_target().looks_up == 16 else want)
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_extremes_with_a_zero_are_those_with_an_array_of_zeros(name, dtype, zero):
+    kind = NP_DTYPE[dtype]
+    x = np.resize(np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan], kind), N)
+    zeros = np.full(N, zero, kind)
+    arrays = elementwise("vector", (dtype, dtype), dtype, lambda b, p, q: b.op(name, p, q))
+    first = elementwise("vector", (dtype,), dtype, lambda b, p: b.op(name, b.const(dtype, zero), p))
+    second = elementwise("vector", (dtype,), dtype, lambda b, p: b.op(name, p, b.const(dtype, zero)))
+    for cpu in cpus():
+        with switches.set(cpu=cpu):
+            for number, operands in (first, [zeros, x]), (second, [x, zeros]):
+                (got,), (want,) = compiled(number, [x]), compiled(arrays, operands)
+                np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8), cpu)

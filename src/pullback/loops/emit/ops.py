@@ -192,25 +192,25 @@ def _minmax(a: Asm, op: Op, x: Value, y: Value) -> Refs:
     So a constant goes first, where the second is not needed; but for zero, as y is given of zeros of either sign.
     """
     element = element_of(x.dtype)
-    if _is_number(y) and not _is_number(x):
+    if _number(y) and _number(x) is None:
         x, y = y, x
     chosen = a.select(a.cmp("olt" if op.name == "min" else "ogt", element, x.ref, y.ref), element, x.ref, y.ref)
-    if _is_number(x):
+    if _number(x) is not None:
         return chosen
     if instructions.replaces_nans(a, element):
         return instructions.nans_of(a, element, x.ref, chosen)
     return a.select(a.cmp("uno", element, x.ref, x.ref), element, x.ref, chosen)
 
 
-def _is_number(x: Value) -> bool:
-    """Whether a float is a constant other than NaN and zero."""
+def _number(x: Value) -> float | None:
+    """The number that a float is, if it is a constant other than NaN."""
     text = x.ref
     if text.startswith("splat"):
         text = text[text.index(" ", 7) + 1 : -1]
     if not text.startswith("0x"):
-        return False
+        return None
     (value,) = struct.unpack(">d", bytes.fromhex(text[2:]))
-    return value == value and value != 0
+    return None if math.isnan(value) else value
 
 
 @rule("min max", "complex")

@@ -131,7 +131,8 @@ def make(name: str, args: tuple[Expr, ...], dtype: str | None = None, attrs: tup
     if folded is not None:
         return folded
     if name in COMMUTATIVE and isinstance(args[0], Const) and not isinstance(args[1], Const):
-        args = (args[1], args[0])
+        if name not in ("min", "max") or args[0].value != 0 or is_int(dtype):  # of zeros of either sign, the second
+            args = (args[1], args[0])
     return Op(name, dtype, args, attrs)
 
 

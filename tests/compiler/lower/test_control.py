@@ -118,7 +118,7 @@ def test_window_updates_are_in_place():
     def fun(c):
         return lax.scan(body, c, lax.iota(np.int32, 6))[0]
 
-    r = check(fun, normal(6))
+    r = check(fun, normal(20))  # of which few are written: no batch
     loop = next(s for s in r.lowered.function.body if isinstance(s, Loop) and s.role == "sequential")
     assert not any(isinstance(s, Loop) for s in statements(loop.body))
 
@@ -282,14 +282,14 @@ def test_what_no_step_sets_is_copied_once(loop, steps, monkeypatch):
         own = lax.dynamic_update_slice(w, lax.mul(_inside(w, (0, 0)), F(0.5)), (I(1), I(1)))
         return lax.add(n, I(1)), new, edge, own
 
-    def fun(*arrays):
+    def fun(end, *arrays):
         start = (I(0), *arrays)
         if loop == "while":
-            return lax.while_loop(lambda s: lax.lt(s[0], I(steps)), body, start)
+            return lax.while_loop(lambda s: lax.lt(s[0], end), body, start)
         state, ys = lax.scan(lambda s, _: (body(s), total(lax.sub(s[1], s[2]))), start, None, length=steps)
         return *state, ys
 
-    r = check(fun, *(normal(20, 9, seed=k) for k in range(3)))
+    r = check(fun, I(steps), *(normal(20, 9, seed=k) for k in range(3)))
     others = [b for b in r.lowered.function.buffers if b.name.startswith("turn")]
     assert len(others) == (0 if (loop, steps) == ("scan", 1) else 2)
 

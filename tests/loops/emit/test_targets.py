@@ -1,11 +1,14 @@
 """Other vector widths mean the same, and other processors compile."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pullback._ext import _core
 from pullback.compiler.pipelines import optimize_loops
+from pullback.loops.emit.cpu.identity import identity_of
 from pullback.loops.emit.cpu.target import Target, host_target, target_scope
 from pullback.loops.emit.jit import emit_object
 from pullback.loops.emit.machines import machine_of
@@ -112,3 +115,13 @@ def test_which_rows_that_keep_some_lanes_are_written_whole(width, length, whole)
         b.store(y, i, b.select(b.lt(b.load(y, i), new), new, b.load(y, i)))
     text = build_module(b.function("row"), {}, Target("x86_64-unknown-linux-gnu", "skylake-avx512", "", width)).text
     assert ("store volatile" in text) == whole
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="LLVM says what the CPU is")
+def test_code_on_disk_is_for_the_level_that_the_cpu_states(monkeypatch):
+    """An emulator has fewer instructions than /proc/cpuinfo lists, and finds no code that was stored outside of it."""
+    texts = []
+    for level in (3, 4):
+        monkeypatch.setattr(_core, "CPU_LEVEL", level)
+        texts.append(identity_of.__wrapped__("host"))
+    assert texts[0] != texts[1]

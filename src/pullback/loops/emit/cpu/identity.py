@@ -8,6 +8,7 @@ import os
 import platform
 from pathlib import Path
 
+from pullback._ext import _core
 from pullback.util.tile_permission import tiles_are_ours
 
 # The lines of /proc/cpuinfo that say what a core can do, on x86-64 and on AArch64; others change with time and core.
@@ -25,7 +26,11 @@ def identity_of(level: str) -> str:
 
 
 def _cpu(level: str) -> str:
-    """The lines of the first core, or all that LLVM says where the system has no such file."""
+    """The lines of the first core, or all that LLVM says where the system has no such file.
+
+    The level that the CPU itself states is beside them: below Valgrind it is less than what the file says, and code
+    that was stored outside would be of instructions that it does not know.
+    """
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             core = file.read(_READ).split("\n\n")[0].split("\n")
@@ -33,7 +38,7 @@ def _cpu(level: str) -> str:
         core = []
     lines = [line for line in core if line.split("\t")[0].split(":")[0].strip() in _LINES]
     if any(line.startswith(("flags", "Features")) for line in lines):
-        return "\n".join((*lines, f"tiles {tiles_are_ours()}"))
+        return "\n".join((*lines, f"level {_core.CPU_LEVEL}", f"tiles {tiles_are_ours()}"))
     from .target import target_of
 
     return repr(target_of(level))

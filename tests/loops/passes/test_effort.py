@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as pb
+from pullback.compiler.graph.structure import networks
 from pullback.loops.ir import Builder, Kernel, Loop, Run
 from pullback.loops.ir.visit import Substitute, forget_facts, loads, nodes, reads, statements
 from pullback.loops.passes import places as places_pass
@@ -87,6 +88,7 @@ def test_places_of_exchanges_are_not_compared_pair_by_pair(monkeypatch):
     seen = []
     original = places_pass._Joined.both
     monkeypatch.setattr(places_pass._Joined, "both", lambda self, x, y: (seen.append(1), original(self, x, y))[1])
+    monkeypatch.setattr(networks, "MIN_ROWS_OF_MANY", 256)
     x = np.zeros((10, 300), "f4")
     pb.jit(lambda x: pb.numpy.sort(x, 0).T).lower(x).as_text("nests")
     assert 0 < len(seen) < 5000  # 148,000 where every pair is looked at

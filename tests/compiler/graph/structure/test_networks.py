@@ -5,16 +5,23 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback.compiler.graph.structure import networks
 from pullback.compiler.pipelines import optimize_jaxpr
 
 SPECIAL = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1, -1, 1e-40], np.float32)
 RNG = np.random.default_rng(3)
 
 
+@pytest.fixture
+def some_rows_are_many(monkeypatch):
+    monkeypatch.setattr(networks, "MIN_ROWS_OF_MANY", 256)
+
+
 def names(f, *args):
     return {e.primitive.name for e in optimize_jaxpr(pullback.make_jaxpr(f)(*args)).eqns}
 
 
+@pytest.mark.usefixtures("some_rows_are_many")
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9, 12, 16])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_what_a_stable_sort_gives(n, axis):
@@ -44,6 +51,12 @@ def test_medians_are_no_calls():
     np.testing.assert_array_equal(pullback.jit(lambda x: jnp.sort(x, 0)[2])(x), np.sort(x, 0)[2])
 
 
+def test_few_rows_are_not_worth_the_compilation():
+    assert "sort" in names(lambda x: jnp.sort(x, -1), np.ones((2000, 9), "f4"))
+    assert "sort" in names(lambda x: jnp.sort(x, 0), np.ones((12, 2000), "f4"))
+
+
+@pytest.mark.usefixtures("some_rows_are_many")
 @pytest.mark.parametrize("n", [6, 9, 12, 16])
 def test_whole_rows_side_by_side_are_no_calls(n):
     x = RNG.integers(-9, 9, (16, 20, n)).astype("i4")
@@ -59,6 +72,7 @@ def test_whole_rows_side_by_side_are_no_calls(n):
         np.testing.assert_array_equal(values, np.take_along_axis(y, np.argsort(x, -1, kind="stable"), -1))
 
 
+@pytest.mark.usefixtures("some_rows_are_many")
 def test_medians_of_sixteen_are_no_calls():
     x = RNG.choice(SPECIAL[[0, 1, 4, 5, 6, 7]], (300, 16)) + RNG.integers(0, 2, (300, 16)).astype("f4")
     x = np.where(np.isnan(x), np.float32(2), x)

@@ -34,7 +34,9 @@ MAX_FOLLOWED_ROW = 12  # the same where something follows the keys
 MAX_FOLLOWED_FLOATS = 9  # and these are floats: vectors do not hold what is exchanged of more
 MAX_WHOLE_ROW = 5  # elements side by side that are all wanted: more are sorted as columns
 LEAST_ROWS = 32  # rows, of which lanes take one each
-MIN_ROWS_OF_MANY = 256  # rows of more than 9 elements, and those sorted as columns, whose code takes time to compile
+# Rows of more than 9 elements, and those sorted as columns: their code takes 40 to 220 ms to compile, a call 3 to 10,
+# and saves 25 to 35 ns for each row. So many pay for it in some 50 runs.
+MIN_ROWS_OF_MANY = 1 << 16
 SQUARE = 9  # elements of a row that are few, as many as a square of 3 x 3 has: 36 exchanges
 OPERANDS = 3  # the keys, and what follows them
 

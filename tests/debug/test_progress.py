@@ -65,6 +65,11 @@ def told(f, *args):
 
 
 def newton(x):
+    """Steps until something is found, which it is not."""
+    return lax.while_loop(lambda s: (s[0] < N) & (s[1][0] < 9), lambda s: (s[0] + 1, step(s[1])), (0, x))
+
+
+def counted(x):
     return lax.while_loop(lambda s: s[0] < N, lambda s: (s[0] + 1, step(s[1])), (0, x))
 
 
@@ -73,6 +78,7 @@ LOOPS = {
     "scan": (lambda x: scan(step, x), X, N),
     "fori": (lambda x: lax.fori_loop(0, N, lambda i, c: step(c), x), X, N),
     "while": (newton, X, 0),
+    "while up to a known number": (counted, X, N),
     "fori of unknown length": (lambda x: lax.fori_loop(0, x[0].astype(int) + N, lambda i, c: step(c), x), X, 0),
     "vmap": (pb.vmap(lambda x: scan(step, x, N // 8)), np.ones((8, 4), np.float32), N // 8),
     "vmap of while": (pb.vmap(newton), np.ones((3, 4), np.float32), 0),

@@ -1,7 +1,7 @@
 """Shared: what the statements of straight code have in common is one expression, so that costs and lanes count it once.
 
-Needs: simplified indices. Guarantees: the same statements; equal expressions of those that stand one after the other
-are one object, but for loads of what they write.
+Needs: simplified indices. Guarantees: the same statements; equal computations of floats in those that stand one after
+the other are one object, but for loads of what they write.
 
     y[i] = x[i] * sqrt(x[i] + z[i])            t = sqrt(x[i] + z[i])
     y[i + 300] = z[i] * sqrt(x[i] + z[i])  =>  y[i] = x[i] * t; y[i + 300] = z[i] * t
@@ -18,6 +18,7 @@ from typing import Any
 
 from pullback.loops.ir.fold import const_key
 from pullback.loops.ir.ir import Buffer, Const, Expr, Function, Let, Load, Op, Read, Stmt, Store
+from pullback.loops.ir.types import is_int
 from pullback.loops.ir.visit import Rewriter, blocks, stored, with_blocks
 
 
@@ -41,12 +42,15 @@ def _stmt(stmt: Stmt) -> Stmt:
 
 
 class _Shared(Rewriter):
-    """Equal expressions are one object, but for loads of what is written."""
+    """Equal computations of floats are one object, but for loads of what is written. Places and conditions stay apart:
+    lanes and threads are chosen by prices that were measured so.
+    """
 
     def __init__(self, written: Set[Buffer]) -> None:
         super().__init__()
         self.written = written
         self.known: dict[Any, Expr] = {}
+        self.first: dict[Expr, Expr] = {}  # of all that are equal
 
     def expr(self, expr: Expr) -> Expr:
         match expr:
@@ -55,9 +59,10 @@ class _Shared(Rewriter):
             case Const():
                 key = const_key(expr)
             case Op():
-                key = (expr.name, expr.dtype, expr.args, expr.attrs)
+                key = (expr.name, expr.dtype, tuple([self.first.get(arg, arg) for arg in expr.args]), expr.attrs)
             case Load() if expr.buffer not in self.written:
-                key = (expr.buffer, expr.index)
+                key = (expr.buffer, self.first.get(expr.index, expr.index))
             case _:
                 return expr
-        return self.known.setdefault(key, expr)
+        first = self.first[expr] = self.known.setdefault(key, expr)
+        return expr if is_int(expr.dtype) or expr.dtype == "bool" else first

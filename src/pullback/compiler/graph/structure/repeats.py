@@ -75,7 +75,9 @@ def _solve(r: Rewriter, eqn: JaxprEqn) -> Any:
 
 
 def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
-    """What is computed of arrays that repeat the same elements in the same way, of each different one."""
+    """What is computed of arrays that repeat the same elements in the same way, of each different one. Not of several
+    that are only read: a loop that reads their product saves little, and is one more.
+    """
     out, small = eqn.outvars[0].aval, list[Any]()
     ways = set[tuple[Any, ...]]()
     for atom in eqn.invars:
@@ -89,6 +91,9 @@ def _elementwise(r: Rewriter, eqn: JaxprEqn) -> Any:
     if len(ways) != 1 or not _is_elementwise(eqn):
         return None
     ((shape, dims),) = ways
+    arrays = {x for x in small if x.aval.shape == shape}
+    if len(arrays) > 1 and not any([(made := r.definition(x)) and _is_elementwise(made) for x in arrays]):
+        return None
     if LEAST_REPEATED * size_of(shape) > out.size:
         return None
     return r.broadcast(r.emit(eqn.primitive, *small, **eqn.params), out.shape, dims)

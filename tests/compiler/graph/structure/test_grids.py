@@ -57,3 +57,12 @@ def test_bits_are_those_of_the_grid():
 def test_what_two_arrays_repeat_in_other_ways_stays():
     assert sizes(lambda x, y: jnp.sin(x[:, None] + y), "sin") == [1500]
     assert sizes(lambda x, y: jnp.sin(jnp.broadcast_to(x, (2, 30))), "sin") == [60]  # twice is not worth a pass
+
+
+def test_rows_that_are_only_read_are_multiplied_where_they_are_read():
+    def both(x, y):
+        return jnp.cumsum(jnp.broadcast_to(y, (30, 50)) * jnp.broadcast_to(y[::-1], (30, 50)), 0)
+
+    assert sizes(both, "mul") == [1500]
+    assert sizes(lambda x, y: both(x, jnp.sin(y)), "mul") == [50]
+    np.testing.assert_allclose(pb.jit(both)(X, Y), np.cumsum(np.tile(Y * Y[::-1], (30, 1)), 0), rtol=1e-5)

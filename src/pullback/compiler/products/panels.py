@@ -275,6 +275,8 @@ def _by_panels(
     (m, n), k = out.shape, y.shape[0]
     paired = y.dtype == PAIRED
     group, pieces = prices.groups(out.dtype, k, n, columns, m + rows)
+    if below:  # the first tasks have more rows: more tasks are shared more evenly
+        group = 1
     blocks = -(-m // rows)
     tasks, units = prices.tasks_of(n, columns, group)
     with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:

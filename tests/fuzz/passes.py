@@ -14,6 +14,8 @@ from fuzz.program import FuzzProgram
 from pullback.compiler import pipelines
 from pullback.compiler.lower.program import lower_program
 from pullback.core.jaxpr import ClosedJaxpr
+from pullback.loops.ir import Function
+from pullback.loops.ir.visit import expressions, statements, subexpressions
 
 LISTS = tuple(name for name in vars(pipelines) if name.endswith("_PASSES"))
 
@@ -21,6 +23,12 @@ LISTS = tuple(name for name in vars(pipelines) if name.endswith("_PASSES"))
 def names() -> set[str]:
     """All passes that compiler/pipelines.py lists."""
     return {step.name for found in LISTS for step in getattr(pipelines, found)}
+
+
+def _form(program) -> tuple[str, int]:
+    """A program as text, and how many expressions it has: those that are shared stand in it once for each use."""
+    roots = [] if not isinstance(program, Function) else [e for s in statements(program.body) for e in expressions(s)]
+    return pipelines.text_of(program), len(subexpressions(roots))
 
 
 @contextlib.contextmanager
@@ -32,7 +40,7 @@ def watched() -> Iterator[set[str]]:
     def noting(step: pipelines.Pass) -> pipelines.Pass:
         def run(program):
             after = step.run(program)
-            if after is not program and pipelines.text_of(after) != pipelines.text_of(program):
+            if after is not program and _form(after) != _form(program):
                 changed.add(step.name)
             return after
 

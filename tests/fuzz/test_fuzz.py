@@ -78,7 +78,11 @@ def test_a_few_programs_reach_every_pass():
     # Nor loops whose steps read what those before them set.
     follow = lambda x: pullback.lax.fori_loop(1, 90, lambda i, y: y.at[i].set(y[i - 1] * 0.5 + x[i]), x)
     recurrence = pullback.make_jaxpr(follow)(np.ones(90, "f4"))
+    # Nor stacks of what shares its work.
+    turn = lambda _, v: jnp.stack([jnp.sin(v[0] * v[1]) + v[2], jnp.sin(v[0] * v[1]) * v[2], v[0]])
+    stacked = pullback.make_jaxpr(lambda v: pullback.lax.fori_loop(0, 10, turn, v))(np.ones((3, 2000), "f4"))
     several = (
+        stacked,
         recurrence,
         folded,
         reversed_,

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pullback.compiler.lower.contexts import NestContext
 from pullback.compiler.lower.moves import copy
 from pullback.compiler.lower.storage import Storage, begin_at
+from pullback.compiler.lower.window_places import window_of
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from pullback.core.lowering import Nest
 from pullback.loops.ir import ITEMSIZE
 from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.price import source_ns
@@ -73,7 +73,7 @@ def turns(
         return None
     body = closed
     if windows:
-        sets = tuple((k, w.eqn) for k, w in windows.items())
+        sets = [w.eqn for w in windows.values()]
         body = closed.cached(("kept", *windows), lambda: ClosedJaxpr(_with_kept(closed.jaxpr, sets), closed.consts))
     other = [ctx.temporary(c.dtype, c.shape, "turn") if k in copied or k in windows else c for k, c in enumerate(carry)]
     return Turns(body, other, list(windows))
@@ -102,20 +102,16 @@ def _windows(jaxpr: Jaxpr, first: int, count: int) -> dict[int, _Windows]:
     for k, (carry, out) in enumerate(zip(jaxpr.invars[first : first + count], jaxpr.outvars)):
         places: dict[tuple[int, ...], tuple[int, ...]] = {}
         array, eqn = out, None
-        while array is not carry and (array is out or uses[array] == 1):
-            eqn = made.get(array) if type(array) is Var else None
-            window = (
-                None if eqn is None or not isinstance(eqn.primitive.lower, Nest) else eqn.primitive.lower.window(eqn)
-            )
-            if eqn is None or window is None or len(eqn.outvars) > 1:
+        while type(array) is Var and array is not carry and (array is out or uses[array] == 1):
+            eqn = made.get(array)
+            window = None if eqn is None else window_of(eqn)
+            if eqn is None or window is None:
                 break
             places[window[1]] = eqn.invars[window[0]].aval.shape
             array = eqn.invars[0]
-        if (
-            array is carry
-            and eqn is not None
-            and any(_reads_elsewhere(e, carry, places) for e in jaxpr.eqns if e is not eqn)
-        ):
+        if array is not carry or eqn is None:
+            continue
+        if any([_reads_elsewhere(e, carry, places) for e in jaxpr.eqns if e is not eqn]):
             found[k] = _Windows(eqn, sum(map(math.prod, places.values())))
     return found
 
@@ -128,8 +124,8 @@ def _reads_elsewhere(eqn: JaxprEqn, carry: Var, places: dict[tuple[int, ...], tu
     return start is None or places.get(start) != eqn.outvars[0].aval.shape or eqn.params["strides"] is not None
 
 
-def _with_kept(jaxpr: Jaxpr, sets: Sequence[tuple[int, JaxprEqn]]) -> Jaxpr:
+def _with_kept(jaxpr: Jaxpr, sets: Sequence[JaxprEqn]) -> Jaxpr:
     """The program that sets the windows in further arguments, in place of the carries."""
-    kept = {id(eqn): Var(eqn.invars[0].aval) for _, eqn in sets}
+    kept = {id(eqn): Var(eqn.invars[0].aval) for eqn in sets}
     eqns = [eqn.replace(invars=[kept[id(eqn)], *eqn.invars[1:]]) if id(eqn) in kept else eqn for eqn in jaxpr.eqns]
     return jaxpr.replace(invars=[*jaxpr.invars, *kept.values()], eqns=eqns)

@@ -32,14 +32,16 @@ class Window(NamedTuple):
     starts: tuple[int, ...]
 
 
+def window_of(eqn: JaxprEqn) -> tuple[int, tuple[int, ...]] | None:
+    """(operand, starts) if an equation sets that operand in its first one, at places that are known."""
+    return eqn.primitive.lower.window(eqn) if isinstance(eqn.primitive.lower, Nest) else None
+
+
 def known_windows(eqns: Sequence[JaxprEqn], groups: Iterable[Group]) -> dict[Var, Window]:
     """The values that calls set in arrays at places that are known."""
     found: dict[Var, Window] = {}
     for group in groups:
-        eqn = None if group.call is None else eqns[group.call]
-        if eqn is None or not isinstance(eqn.primitive.lower, Nest):
-            continue
-        window = eqn.primitive.lower.window(eqn)
+        window = None if group.call is None else window_of(eqn := eqns[group.call])
         if window is None:
             continue
         part, array = eqn.invars[window[0]], eqn.invars[0]

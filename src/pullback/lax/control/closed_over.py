@@ -8,6 +8,7 @@ What runs keeps them inside the bodies, where passes see their values.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,14 +98,13 @@ def _parted(closed: ClosedJaxpr) -> tuple[dict[Var, Any], dict[Var, Any]]:
     return moved, kept
 
 
-def _scan(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
+def _leading(name: str, eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
+    """Of a primitive whose first `num_consts` operands are those of the body `name`."""
     n = eqn.params["num_consts"]
-    body, consts = _opened(eqn.params["jaxpr"], eqn.invars[:n], outside)
-    if body is eqn.params["jaxpr"]:
+    body, consts = _opened(eqn.params[name], eqn.invars[:n], outside)
+    if body is eqn.params[name]:
         return eqn
-    return eqn.replace(
-        invars=[*consts, *eqn.invars[n:]], params=eqn.params | {"jaxpr": body, "num_consts": len(consts)}
-    )
+    return eqn.replace(invars=[*consts, *eqn.invars[n:]], params=eqn.params | {name: body, "num_consts": len(consts)})
 
 
 def _while(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
@@ -154,16 +154,6 @@ def _mentioned(jaxpr: Jaxpr) -> set[Any]:
     return {a for a in atoms if type(a) is not Literal}
 
 
-def _custom(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
-    n = eqn.params["num_consts"]
-    body, consts = _opened(eqn.params["call_jaxpr"], eqn.invars[:n], outside)
-    if body is eqn.params["call_jaxpr"]:
-        return eqn
-    return eqn.replace(
-        invars=[*consts, *eqn.invars[n:]], params=eqn.params | {"call_jaxpr": body, "num_consts": len(consts)}
-    )
-
-
 def _checkpoint(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
     body, consts = _opened(eqn.params["jaxpr"], (), outside)
     if body is eqn.params["jaxpr"]:
@@ -188,7 +178,9 @@ def _solve(eqn: JaxprEqn, outside: _Outside) -> JaxprEqn:
     return eqn.replace(invars=[*operands, *eqn.invars[at:]], params=eqn.params | said)
 
 
+_custom = partial(_leading, "call_jaxpr")
+
 _RULES: dict[str, Callable[[JaxprEqn, _Outside], JaxprEqn]] = {
-    "scan": _scan, "while": _while, "cond": _cond, "remat2": _checkpoint, "custom_jvp_call": _custom,
-    "custom_vjp_call": _custom, "custom_linear_solve": _solve,
+    "scan": partial(_leading, "jaxpr"), "while": _while, "cond": _cond, "remat2": _checkpoint,
+    "custom_jvp_call": _custom, "custom_vjp_call": _custom, "custom_linear_solve": _solve,
 }  # fmt: skip

@@ -10,7 +10,7 @@ complex64 take 5.8 ms, by blocks of BLAS 6.5, and 1000 x 1000 complex128 85 ms i
 What one core writes and another reads is dear, and so is y that comes again for each block of rows. So each thread
 packs for itself where that costs less (prices.py): panels, each just before it multiplies all of x with them
 (`_by_panels`), or all of a small y, for its rows (`_by_copies`). On two cores of a Zen 4 64 rows by the transpose of
-2000 x 2000 take 3.8 ms, before 5.2; 64 x 1024 bfloat16 by the transpose of 1024 x 1024 0.40, before 0.87; of a Zen 5,
+2000 x 2000 take 3.8 ms, before 5.2; 64 x 1024 bfloat16 by the transpose of 1024 x 1024 0.40, before 0.87; and
 in float32, 80 x 80 x 80 7.5 us, before 11.5, 100 x 300 x 100 38, before 71, 250 x 250 x 250 146, before 229.
 
 A small result of long rows of x and of y' is a sum of a few products over pieces of these, each of which is packed by

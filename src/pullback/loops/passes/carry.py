@@ -11,7 +11,7 @@ Recurrences are written so in loops over numpy's arrays, and in `fori_loop` with
 before it, which takes as long as two additions. LLVM's passes that would see it are not run, and would have to ask
 whether what is stored in between is the same element.
 
-Measured (Zen 5): running means of 2,000 numbers by `fori_loop` 8.3 us, by `scan` 3.4; a queue of 5,000 26.1 and 13.7;
+Measured (Zen 4): running means of 2,000 numbers by `fori_loop` 8.3 us, by `scan` 3.4; a queue of 5,000 26.1 and 13.7;
 the alignment of 100 with 120 letters in a table 46.8 and 20.5.
 """
 

@@ -29,6 +29,7 @@ from pullback.lax.linalg.small_matrices import Held, Registers, in_lanes, one_by
 from pullback.lax.linalg.stacks import for_each, scratch
 from pullback.lax.records.families import *
 from pullback.lax.records.nests import loops
+from pullback.util.record import frozen_record
 from pullback.util.static import check_flags
 
 Array = Any
@@ -123,114 +124,162 @@ WORTH_PARTS = 4_000_000
 WORTH_THREADS = 300_000  # additions and multiplications from which panels of lanes are worth threads
 
 
+@frozen_record
+class _System:
+    """A stack of systems as code sees it, and how it is to be solved."""
+
+    ctx: Any
+    dtype: np.dtype
+    matrices: Any  # the buffer of a
+    known: Any  # that of b
+    out: Any
+    batch: tuple[int, ...]
+    n: int
+    rows: int
+    columns: int
+    left: bool
+    lower: bool
+    trans: str  # as BLAS names it: N, T or C
+    unit: bool
+
+    @property
+    def right_sides(self) -> int:
+        """The right-hand sides of one matrix."""
+        return self.columns if self.left else self.rows
+
+    @property
+    def work(self) -> int:
+        """Twice the additions and multiplications of one system."""
+        return self.n * self.rows * self.columns
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one matrix."""
+        return math.prod(self.batch) == 1
+
+    @property
+    def swapped(self) -> tuple[str, str]:
+        """The triangle and the diagonal in BLAS's words: its columns are our rows, so the triangles swap."""
+        return "U" if self.lower else "L", "U" if self.unit else "N"
+
+
 def _solve_emit(ctx):
-    p, aval = ctx.params, ctx.in_avals[0]
-    out, a_all = ctx.result(0), ctx.operand(0)
     if ctx.out_aval.size == 0:
         return
+    system = _system(ctx)
+    if small_matrices.suits(system.batch, system.dtype, small_matrices.MOST_SOLVE, system.n):
+        _emit_stacked(system)
+    elif small_matrices.are_few(system.batch, system.dtype, system.n):
+        one_by_one(ctx, system.batch, lambda matrix: _emit_few(system, matrix))
+    elif lane_solve.suits(system.out.dtype, system.n, system.right_sides):
+        _emit_lanes(system)
+    else:
+        ctx.copy(system.out, system.known)
+        _emit_library(system)
+
+
+def _system(ctx) -> _System:
+    p, aval = ctx.params, ctx.in_avals[0]
+    out, a = ctx.result(0), ctx.operand(0)
     if p["conjugate_a"] and not p["transpose_a"] and aval.dtype.kind == "c":
-        copy = ctx.temporary(a_all.dtype, a_all.shape)
-        loops(ctx.b, a_all.shape, lambda index: ctx.store(copy, index, ctx.b.op("conj", ctx.load(a_all, index))))
-        a_all = copy
+        copy = ctx.temporary(a.dtype, a.shape)
+        loops(ctx.b, a.shape, lambda index: ctx.store(copy, index, ctx.b.op("conj", ctx.load(a, index))))
+        a = copy
     *batch, n, _ = aval.shape
+    rows, columns = out.shape[-2:]
     trans = "N" if not p["transpose_a"] else "C" if p["conjugate_a"] else "T"
-    r, c = out.shape[-2:]
-    left, right_sides = p["left_side"], c if p["left_side"] else r
-    flags = {"lower": p["lower"], "turned": p["transpose_a"], "unit": p["unit_diagonal"], "left": left}
-    if small_matrices.suits(batch, aval.dtype, small_matrices.MOST_SOLVE, n):
-        held = [Held(out.dtype, n, n, a_all), Held(out.dtype, r, c, ctx.operand(1), out)]
-        lanes, work = small_matrices.lanes_of(aval.dtype), n * r * c
-        in_lanes(
-            ctx, batch, lanes, work, held, lambda a, x: small_matrices.substitute(ctx.b, a, x, n, right_sides, **flags)
-        )
-        return
-    if small_matrices.are_few(batch, aval.dtype, n):
-        one_by_one(ctx, batch, lambda matrix: _solve_few(ctx, matrix, n, right_sides, flags))
-        return
-    b = ctx.b
-    if lane_solve.suits(out.dtype, n, right_sides):
-        work = n * r * c / 2
-        threads = math.prod(batch) == 1 and work > WORTH_THREADS
-        given = {
-            "lower": p["lower"],
-            "turned": p["transpose_a"] == left,
-            "conjugate": trans == "C",
-            "unit": p["unit_diagonal"],
-        }
-        sides = [] if left else 2 * [scratch(aval.dtype, c, r)]
-
-        def one(matrix, *held):
-            source, target = matrix(ctx.operand(1)), matrix(out)
-            if left:
-                lane_solve.substitute(ctx, matrix(a_all), source, target, threads=threads, **given)
-                return
-            for_lanes, found = held  # the transposed system
-            ctx.copy(for_lanes, source.transposed((1, 0)))
-            lane_solve.substitute(ctx, matrix(a_all), for_lanes, found, threads=threads, **given)
-            ctx.copy(target, found.transposed((1, 0)))
-
-        for_each(ctx, batch, work, sides, one)
-        return
-    ctx.copy(out, ctx.operand(1))
-
-    def solve(a, x, count):
-        # The transposed system: sides and triangles swap, op stays.
-        if n >= blocked_solve.LEAST and right_sides >= LEAST_RIGHT_SIDES:
-            flags = "U" if p["lower"] else "L", trans, "U" if p["unit_diagonal"] else "N"
-            side = "R" if p["left_side"] else "L"
-            x = x.reshaped((x.size,)) if x.ndim > 1 else x
-            blocked_solve.substitute(ctx, aval.dtype, a, n, x, c, count, side, flags)
-            return
-        ctx.call_fortran(
-            letter(aval.dtype) + "trsm",
-            "R" if p["left_side"] else "L",
-            "U" if p["lower"] else "L",
-            trans,
-            "U" if p["unit_diagonal"] else "N",
-            *((count, r) if p["left_side"] else (c, count)),
-            aval.dtype.type(1),
-            a,
-            n,
-            x,
-            c,
-        )
-
-    if right_sides == 1 and math.prod(batch) == 1 and (not p["left_side"] or trans != "C"):
-        # trsm packs the triangle for one vector as for many: of 500 x 500 float32 it took 68 us, this 31 to 38. Of a
-        # stack's small ones it does not, and of trsv on several threads each waits for its buffer.
-        flipped = {"N": "T", "T": "N"}[trans] if p["left_side"] else trans
-        chosen = "U" if p["lower"] else "L", flipped, "U" if p["unit_diagonal"] else "N"
-        symbol = letter(aval.dtype) + "trsv"
-        for_each(
-            ctx, batch, n * n, [], lambda matrix: ctx.call_fortran(symbol, *chosen, n, matrix(a_all), n, matrix(out), 1)
-        )
-        return
-    parts = min(right_sides // LEAST_RIGHT_SIDES, MOST_PARTS)
-    if math.prod(batch) > 1 or parts < 2 or n * r * c < WORTH_PARTS:
-        for_each(ctx, batch, n * r * c, [], lambda matrix: solve(matrix(a_all), matrix(out), right_sides))
-        return
-    # The right-hand sides of one matrix are shared out; how depends on sizes alone, as results may depend on it.
-    size = -(-right_sides // (16 * parts)) * 16  # whole tiles of the kernels
-    flat = out.reshaped((out.size,))
-    with ctx.blas_alone(), b.loop(-(-right_sides // size), "threads", "part", (("grain", 1),)) as part:
-        start = b.let(b.mul(part, b.index(size)))
-        count = b.op("min", b.index(size), b.sub(b.index(right_sides), start))
-        first = start if p["left_side"] else b.mul(start, b.index(c))
-        solve(a_all, flat.slice((first,), (1,)), count)
+    left, lower, unit = p["left_side"], p["lower"], p["unit_diagonal"]
+    return _System(ctx, aval.dtype, a, ctx.operand(1), out, tuple(batch), n, rows, columns, left, lower, trans, unit)
 
 
-def _solve_few(ctx, matrix, n, right_sides, flags):
+def _emit_stacked(s: _System) -> None:
+    """Small systems of a long stack, one in each lane."""
+    held = [Held(s.out.dtype, s.n, s.n, s.matrices), Held(s.out.dtype, s.rows, s.columns, s.known, s.out)]
+    flags = {"lower": s.lower, "turned": s.trans != "N", "unit": s.unit, "left": s.left}
+
+    def one(a, x):
+        small_matrices.substitute(s.ctx.b, a, x, s.n, s.right_sides, **flags)
+
+    in_lanes(s.ctx, s.batch, small_matrices.lanes_of(s.dtype), s.work, held, one)
+
+
+def _emit_few(s: _System, matrix) -> None:
     """A small system, each right-hand side in registers; from the right it is the transposed system."""
-    a, left = Registers(ctx, n, n, matrix(ctx.operand(0))), flags["left"]
-    source, target = (x if left else x.transposed((1, 0)) for x in (matrix(ctx.operand(1)), matrix(ctx.result(0))))
-    flags = flags | {"left": True, "turned": flags["turned"] == left}
+    b, a = s.ctx.b, Registers(s.ctx, s.n, s.n, matrix(s.matrices))
+    source, target = (x if s.left else x.transposed((1, 0)) for x in (matrix(s.known), matrix(s.out)))
 
     def one(index):
-        x = Registers(ctx, n, 1, source, index[0])
-        small_matrices.substitute(ctx.b, a, x, n, 1, **flags)
+        x = Registers(s.ctx, s.n, 1, source, index[0])
+        turned = (s.trans != "N") == s.left
+        small_matrices.substitute(b, a, x, s.n, 1, left=True, lower=s.lower, turned=turned, unit=s.unit)
         x.write(target, index[0])
 
-    loops(ctx.b, (right_sides,), one)
+    loops(b, (s.right_sides,), one)
+
+
+def _emit_lanes(s: _System) -> None:
+    """Many right-hand sides lie in lanes; from the right it is the transposed system, whose sides are copied."""
+    threads = s.alone and s.work / 2 > WORTH_THREADS
+    turned = (s.trans != "N") == s.left
+    given = {"lower": s.lower, "turned": turned, "conjugate": s.trans == "C", "unit": s.unit}
+    sides = [] if s.left else 2 * [scratch(s.dtype, s.columns, s.rows)]
+
+    def one(matrix, *held):
+        a, source, target = matrix(s.matrices), matrix(s.known), matrix(s.out)
+        if s.left:
+            lane_solve.substitute(s.ctx, a, source, target, threads=threads, **given)
+            return
+        for_lanes, found = held
+        s.ctx.copy(for_lanes, source.transposed((1, 0)))
+        lane_solve.substitute(s.ctx, a, for_lanes, found, threads=threads, **given)
+        s.ctx.copy(target, found.transposed((1, 0)))
+
+    for_each(s.ctx, s.batch, s.work / 2, sides, one)
+
+
+def _emit_library(s: _System) -> None:
+    """By BLAS, or by blocks of products, in the place of the result."""
+    parts = min(s.right_sides // LEAST_RIGHT_SIDES, MOST_PARTS)
+    if s.right_sides == 1 and s.alone and (not s.left or s.trans != "C"):
+        # trsm packs the triangle for one vector as for many: of 500 x 500 float32 it took 68 us, this 31 to 38. Of a
+        # stack's small ones it does not, and of trsv on several threads each waits for its buffer.
+        uplo, diagonal = s.swapped
+        chosen = uplo, {"N": "T", "T": "N"}[s.trans] if s.left else s.trans, diagonal
+        symbol = letter(s.dtype) + "trsv"
+
+        def one(matrix):
+            s.ctx.call_fortran(symbol, *chosen, s.n, matrix(s.matrices), s.n, matrix(s.out), 1)
+
+        for_each(s.ctx, s.batch, s.n * s.n, [], one)
+    elif not s.alone or parts < 2 or s.work < WORTH_PARTS:
+        for_each(s.ctx, s.batch, s.work, [], lambda m: _solve_sides(s, m(s.matrices), m(s.out), s.right_sides))
+    else:
+        _emit_parts(s, parts)
+
+
+def _emit_parts(s: _System, parts: int) -> None:
+    """The right-hand sides of one matrix are shared out; how depends on sizes alone, as results may depend on it."""
+    b = s.ctx.b
+    size = -(-s.right_sides // (16 * parts)) * 16  # whole tiles of the kernels
+    flat = s.out.reshaped((s.out.size,))
+    with s.ctx.blas_alone(), b.loop(-(-s.right_sides // size), "threads", "part", (("grain", 1),)) as part:
+        start = b.let(b.mul(part, b.index(size)))
+        count = b.op("min", b.index(size), b.sub(b.index(s.right_sides), start))
+        first = start if s.left else b.mul(start, b.index(s.columns))
+        _solve_sides(s, s.matrices, flat.slice((first,), (1,)), count)
+
+
+def _solve_sides(s: _System, a, x, count) -> None:
+    """`count` right-hand sides of one matrix. It is the transposed system: sides and triangles swap, op stays."""
+    side, (uplo, diagonal) = "R" if s.left else "L", s.swapped
+    if s.n >= blocked_solve.LEAST and s.right_sides >= LEAST_RIGHT_SIDES:
+        x = x.reshaped((x.size,)) if x.ndim > 1 else x
+        flags = uplo, s.trans, diagonal
+        blocked_solve.substitute(s.ctx, s.dtype, a, s.n, x, s.columns, count, side, flags)
+        return
+    sizes = (count, s.rows) if s.left else (s.columns, count)
+    one = s.dtype.type(1)
+    s.ctx.call_fortran(letter(s.dtype) + "trsm", side, uplo, s.trans, diagonal, *sizes, one, a, s.n, x, s.columns)
 
 
 def _solve_cases(rng):

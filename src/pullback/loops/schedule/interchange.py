@@ -33,18 +33,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from pullback.loops.ir.affine import terms
 from pullback.loops.ir.fold import const, is_math, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import (
     STEPS,
     STEPS_EACH,
     Buffer,
-    Carried,
     Const,
     Expr,
     Function,
@@ -54,52 +50,39 @@ from pullback.loops.ir.ir import (
     Loop,
     Op,
     Read,
-    Role,
     Run,
     Stmt,
     Store,
     Var,
 )
 from pullback.loops.ir.kernels import expand_kernels
-from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.loops.ir.visit import (
     Rewriter,
     Substitute,
     WrittenOut,
-    access_nodes,
     accesses,
     expressions,
     loaded,
     loads,
     local_uses,
-    operands,
-    rebuilt,
     statements,
     stored,
     subexpressions,
     with_blocks,
 )
-from pullback.loops.passes.carry import with_carried
 from pullback.loops.passes.simplify import simplify
 from pullback.loops.passes.unroll import straight_code
 from pullback.util.record import frozen_record
 
 from .cost import computed, operations
-from .machine import NOMINAL
+from .lane_steps import Lanes, LaneSteps, factors_of
 
 MAX_OPS = 320  # of a step of one lane; more of them take longer than walking through memory saves
 MAX_COPIES = 6  # of math functions, beside those written, in a step of one lane that has several elements (`_copies`)
 BLOCK = 1 << 23  # ops of the steps of one block: most take some milliseconds, gammainc of a float64 20
 LANES_OF_PIECE = 128  # at most: `parallelize` gives more to threads, which stop between pieces
 DIVISORS = 1024  # numbers of blocks that are tried
-LONG_ROW_BYTES = 512  # bytes of what is read or written at each step: longer rows are better walked one after the other
-NEAR = (
-    NOMINAL.second.bytes // 4
-)  # bytes in which data say where to read: farther, many elements wait for memory together only in rows
 CANDIDATES = 8  # loops that are tried
-FEW_LANES = 16  # elements that lanes have to take all at once
-# Extents that LLVM keeps in whole registers though they are no powers of two, by the bytes of an element.
-WHOLE = {8: (3, 5, 6, 7), 4: (3, 5, 6, 7, *range(9, 16))}
 
 
 def interchange(function: Function) -> Function:
@@ -120,15 +103,6 @@ class _Access:
     buffer: Buffer
     factors: dict[Var, int]  # of the variables in its index
     around: tuple[Loop, ...]  # from the steps inwards
-
-
-@dataclass(slots=True)
-class _Lanes:
-    """Which loops run over the elements, and where these lie."""
-
-    extent: int
-    inner: dict[Loop, int] = field(default_factory=dict)  # iterations (o * extent + lane) * inner + b of a loop
-    weight: dict[Buffer, int] = field(default_factory=dict)
 
 
 class _Interchange:
@@ -168,7 +142,7 @@ class _Interchange:
         inside = list(statements(loop.body))
         if any(not isinstance(stmt, Run) and not _is_plain(stmt) for stmt in inside):
             return None
-        if any(isinstance(stmt, Store) for stmt in loop.body) or _work(loop.body, _Lanes(1)) > MAX_OPS * _most(inside):
+        if any(isinstance(stmt, Store) for stmt in loop.body) or _work(loop.body, Lanes(1)) > MAX_OPS * _most(inside):
             return None
         own = _readers(loop.body)
         if any(isinstance(stmt, Run) for stmt in inside):
@@ -193,7 +167,7 @@ class _Interchange:
                 return new
         return None
 
-    def interchanged(self, loop: Loop, lanes: _Lanes, kept: set[Buffer], nested: bool) -> list[Stmt] | None:
+    def interchanged(self, loop: Loop, lanes: Lanes, kept: set[Buffer], nested: bool) -> list[Stmt] | None:
         assert isinstance(loop.extent, Const)
         work = _work(loop.body, lanes)
         if work > MAX_OPS or _copies(loop.body, lanes) > MAX_COPIES:
@@ -219,7 +193,7 @@ class _Interchange:
     def around(
         self,
         loop: Loop,
-        lanes: _Lanes,
+        lanes: Lanes,
         block: Var | None,
         first: Expr,
         count: int,
@@ -233,164 +207,10 @@ class _Interchange:
         """
         lane, step = self.new.var(Var("lane", "i64")), self.new.var(loop.var)
         own = Substitute({loop.var: make("add", (first, Read(step)))}, self.new.var)
-        state = _State(self.new, lane, lanes, straight_code(own.block(_one_lane(loop.body, lanes, lane))))
+        state = LaneSteps(self.new, lane, lanes, straight_code(own.block(_one_lane(loop.body, lanes, lane))))
         attrs = tuple(attr for attr in loop.attrs if attr[0] != STEPS)  # the blocks are counted
         steps = Loop(step, const("i64", count), "sequential", (), (), attrs)
         return state.loop(steps, kept, nested) if state.fits((step, block), {step: count, block: blocks}) else None
-
-
-class _State:
-    """The straight code of a step of one lane, with the elements that it changes in registers."""
-
-    def __init__(self, new: Fresh, lane: Var, lanes: _Lanes, straight: Sequence[Stmt]) -> None:
-        self._new = new
-        self._lane = lane
-        self._lanes = lanes
-        self._straight = straight
-        self._places: dict[int, tuple[Buffer, int] | None] = {}  # of Loads and Stores, by identity; None: in memory
-        self._moving: dict[int, tuple[Buffer, int]] = {}  # of those in memory of which one step reads what it wrote
-
-    def fits(self, steps: tuple[Var | None, ...], extents: Mapping[Var | None, int]) -> bool:
-        """Whether all that is written belongs to the lane, and what changes is little; `steps` number the steps."""
-        written = stored(self._straight)
-        in_memory: set[Buffer] = set()
-        found: list[tuple[Load | Store, int, bool]] = []
-        walks: dict[Buffer, set[frozenset[tuple[Var, int]]]] = {}  # how accesses of a buffer go along the steps
-        wide = 0  # bytes of the longest row that is read or written at each step
-        for stmt in self._straight:
-            for access in access_nodes(stmt):
-                factors, offset = _factors(access.index)
-                moves = factors is None or any(var is not self._lane for var in factors)
-                if factors is None and not _is_of(access.index, (self._lane, *steps)):
-                    if access.buffer.size * ITEMSIZE[access.buffer.dtype] > NEAR:
-                        return False
-                elif moves and (factors is None or self._lane in factors):
-                    wide = max(wide, self._lanes.extent * ITEMSIZE[access.buffer.dtype])
-                if access.buffer not in written:
-                    continue
-                weight = self._lanes.weight.get(access.buffer, 0)
-                period = weight * self._lanes.extent
-                if factors is None or not weight or factors.pop(self._lane, 0) != weight:
-                    return False
-                if any(var not in steps for var in factors):
-                    return False
-                if any(factor % period for factor in factors.values()):
-                    # Not from one row of lanes to the next: then within what each lane has to itself.
-                    last = offset + sum(factor * (extents[var] - 1) for var, factor in factors.items())
-                    if min(offset, *factors.values()) < 0 or last >= weight:
-                        return False
-                elif offset % period >= weight:
-                    return False
-                found.append((access, offset, moves))
-                walks.setdefault(access.buffer, set()).add(frozenset(factors.items()))
-                if moves:
-                    in_memory.add(access.buffer)
-        if wide > LONG_ROW_BYTES or not self._whole_vectors({access.buffer.dtype for access, _, _ in found}):
-            return False
-        again = loaded(self._straight)
-        for access, offset, _ in found:
-            buffer = access.buffer
-            self._places[id(access)] = None if buffer in in_memory else (buffer, offset)
-            if buffer in in_memory and buffer in again and len(walks[buffer]) == 1:
-                self._moving[id(access)] = buffer, offset
-        return any(self._places.values())
-
-    def _whole_vectors(self, dtypes: set[str]) -> bool:
-        """Whether lanes for a few elements run at once: those that are left would take as long as all of them."""
-        extent = self._lanes.extent
-        size = max(ITEMSIZE[dtype] // (2 if dtype in REAL_OF else 1) for dtype in dtypes)
-        return extent >= FEW_LANES or not extent & (extent - 1) or extent in WHOLE.get(size, ())
-
-    def loop(self, steps: Loop, kept: set[Buffer], nested: bool) -> list[Stmt] | None:
-        """The loop over lanes around the steps; None if too much changes from one to the next."""
-        now: dict[tuple[Buffer, int], Expr] = {}
-        carried: dict[tuple[Buffer, int], Var] = {}  # read before they are written
-        written: dict[tuple[Buffer, int], Expr] = {}  # what this step has written to memory
-        places, moving = self._places, self._moving
-        new = self._new
-
-        def current(root: Expr) -> Expr:
-            # Each statement by itself: what a place holds changes from one to the next.
-            memo: dict[int, Expr] = {}
-            for expr in subexpressions((root,)):
-                place = places.get(id(expr))
-                there = moving.get(id(expr))
-                if there is not None and there in written:
-                    memo[id(expr)] = written[there]
-                    continue
-                if place is None:
-                    memo[id(expr)] = rebuilt(expr, tuple(memo[id(x)] for x in operands(expr)))
-                    continue
-                if place not in now:
-                    carried[place] = new.var(Var(place[0].name, place[0].dtype))
-                    now[place] = Read(carried[place])
-                memo[id(expr)] = now[place]
-            return memo[id(root)]
-
-        body: list[Stmt] = []
-        stores: dict[tuple[Buffer, int], Stmt] = {}
-        for stmt in self._straight:
-            place, there = places.get(id(stmt)), moving.get(id(stmt))
-            if isinstance(stmt, Let):
-                body.append(Let(stmt.var, current(stmt.value)))
-                continue
-            assert isinstance(stmt, Store)
-            value = current(stmt.value)
-            if not isinstance(value, (Const, Read)) and (place or there):
-                var = new.var(Var(stmt.buffer.name, stmt.buffer.dtype))
-                body.append(Let(var, value))
-                value = Read(var)
-            if place is not None:
-                now[place] = value
-                continue
-            body.append(Store(stmt.buffer, current(stmt.index), value))
-            if there is not None:
-                written[there], stores[there] = value, body[-1]
-        # Scratch space in the rows of a result: what the step itself writes over is not written.
-        lasting = {id(stmt) for stmt in stores.values()}
-        scratch = {buffer for buffer, _ in written} - loaded(body)
-        body = [x for x in body if not isinstance(x, Store) or x.buffer not in scratch or id(x) in lasting]
-        last = [p for p in now if p[0] in kept or (nested and p in carried)]
-        inner = with_carried(Loop(steps.var, steps.extent, "sequential", tuple(body), (), steps.attrs), new)
-        groups = list(inner.carried)
-        held_rows = sum(len(group.vars) for group in groups)
-        if not 0 < len({*carried, *last}) + held_rows <= NOMINAL.registers:  # what is carried for each lane stays there
-            return None
-        copies: list[Stmt] = []
-        after: list[Stmt] = []
-        extent = self._lanes.extent
-        scattered = [stmt for stmt in inner.body if isinstance(stmt, Store)]
-        again = extent >= FEW_LANES and extent & (extent - 1) != 0  # vectors have a power of two
-        if again and (loaded(inner.body) & stored(inner.body) or (groups and len(scattered) > len(stored(inner.body)))):
-            return None  # another store may be to what the first step reads
-        for place in dict.fromkeys((*carried, *last)):
-            buffer, offset = place
-            weight = make("mul", (Read(self._lane), const("i64", self._lanes.weight[buffer])))
-            index = make("add", (weight, const("i64", offset)))
-            read = carried.get(place)
-            init: Expr = Load(buffer, index) if read is not None else const(buffer.dtype, 0)
-            if again and read is not None:
-                # The last lanes overlap those before them where no element reads what another may have written.
-                held = new.buffer("held", buffer.dtype, self._lanes.extent)
-                copies.append(Store(held, Read(self._lane), init))
-                init = Load(held, Read(self._lane))
-            result = new.var(Var(buffer.name, buffer.dtype))
-            groups.append(
-                Carried((read or new.var(Var(buffer.name, buffer.dtype)),), (init,), (now[place],), (result,))
-            )
-            if place in last and not (read is not None and _is_read(now[place], read)):
-                after.append(Store(buffer, index, Read(result)))
-        inner = Loop(steps.var, steps.extent, "sequential", inner.body, tuple(groups), steps.attrs)
-        role: Role = "parallel"
-        attrs: tuple[tuple[str, Any], ...] = ()
-        if extent < FEW_LANES:
-            role, attrs = "vector", (("lanes", extent),)
-        made: list[Stmt] = [Loop(self._lane, const("i64", extent), role, (inner, *after), (), attrs)]
-        if copies:
-            own = new.var(self._lane)
-            block = Substitute({self._lane: Read(own)}).block(copies)
-            made.insert(0, Loop(own, const("i64", extent), "parallel", block))
-        return made
 
 
 def _is_of(index: Expr, variables: tuple[Var | None, ...]) -> bool:
@@ -442,10 +262,6 @@ class _InRows(Rewriter):
         return [stmt]
 
 
-def _is_read(expr: Expr, var: Var) -> bool:
-    return isinstance(expr, Read) and expr.var is var
-
-
 def _is_plain(stmt: Stmt) -> bool:
     """Whether a statement among the steps has a meaning for one element alone."""
     if isinstance(stmt, Loop):
@@ -462,27 +278,13 @@ def _most(body: Sequence[Stmt]) -> int:
     return 1 << 62 if any(isinstance(stmt, Run) for stmt in body) else max(extents, default=1)
 
 
-def _factors(index: Expr) -> tuple[dict[Var, int] | None, int]:
-    """An index as a sum of multiples of variables and a constant; None in place of the sum if it is something else."""
-    found, offset = terms(index)
-    factors: dict[Var, int] = {}
-    for term in found:
-        factor = 1
-        if isinstance(term, Op) and term.name == "mul" and isinstance(weight := term.args[1], Const):
-            term, factor = term.args[0], weight.value
-        if not isinstance(term, Read):
-            return None, offset
-        factors[term.var] = factors.get(term.var, 0) + factor
-    return factors, offset
-
-
 def _accesses(body: Sequence[Stmt], written: set[Buffer], around: tuple[Loop, ...]) -> Iterator[_Access]:
     """Accesses of the buffers that are written, with the loops around them."""
     for stmt in body:
         inside = (*around, stmt) if isinstance(stmt, Loop) else around
         for buffer, index in accesses(stmt):
             if buffer in written:
-                yield _Access(buffer, _factors(index)[0] or {}, inside)
+                yield _Access(buffer, factors_of(index)[0] or {}, inside)
         if isinstance(stmt, Loop):
             yield from _accesses(stmt.body, written, inside)
 
@@ -498,10 +300,10 @@ def _candidates(accesses: Sequence[_Access]) -> list[Loop]:
     return sorted((loop for loop, n in found.items() if n > 1), key=lambda loop: -found[loop])[:CANDIDATES]
 
 
-def _assign(accesses: Sequence[_Access], seed: Loop) -> _Lanes | None:
+def _assign(accesses: Sequence[_Access], seed: Loop) -> Lanes | None:
     """Which loop around each access runs over the elements if `seed` does; None if there is none."""
     assert isinstance(seed.extent, Const)
-    lanes = _Lanes(seed.extent.value, {seed: 1})
+    lanes = Lanes(seed.extent.value, {seed: 1})
     waiting = list(accesses)
     while waiting:
         left = [access for access in waiting if not _learn(access, lanes)]
@@ -518,7 +320,7 @@ def _assign(accesses: Sequence[_Access], seed: Loop) -> _Lanes | None:
     return lanes
 
 
-def _learn(access: _Access, lanes: _Lanes) -> bool:
+def _learn(access: _Access, lanes: Lanes) -> bool:
     """Takes what is known of an access's loops for its buffer, or the other way round; False if nothing is known."""
     for loop in access.around:
         if loop in lanes.inner:
@@ -538,7 +340,7 @@ def _learn(access: _Access, lanes: _Lanes) -> bool:
     return False
 
 
-def _work(body: Sequence[Stmt], lanes: _Lanes) -> int:
+def _work(body: Sequence[Stmt], lanes: Lanes) -> int:
     """Ops of a step of one lane, after all loops in it are unrolled."""
     total = 0
     for stmt in body:
@@ -550,7 +352,7 @@ def _work(body: Sequence[Stmt], lanes: _Lanes) -> int:
     return total
 
 
-def _copies(body: Sequence[Stmt], lanes: _Lanes, times: int = 1) -> int:
+def _copies(body: Sequence[Stmt], lanes: Lanes, times: int = 1) -> int:
     """How many math functions unrolling adds.
 
     A sine is 50 instructions, or 120 with what huge arguments need, and so long that what is saved of memory around
@@ -571,7 +373,7 @@ def _values(stmt: Stmt) -> tuple[Expr, ...]:
     return (stmt.value,) if isinstance(stmt, (Let, Store)) else ()
 
 
-def _one_lane(body: Sequence[Stmt], lanes: _Lanes, lane: Var) -> list[Stmt]:
+def _one_lane(body: Sequence[Stmt], lanes: Lanes, lane: Var) -> list[Stmt]:
     """The statements for one element: a loop over elements is its body, for what of it belongs to the element."""
     result: list[Stmt] = []
     for stmt in body:

@@ -238,3 +238,19 @@ def test_derivatives_of_what_is_common():
 def test_unique_of_weakly_typed_numbers():
     assert jnp.unique(2.0).weak_type and jnp.compress(np.array([True]), jnp.asarray(2)[None]).weak_type
     assert not jnp.unique(1j).weak_type and not jnp.unique(1j, size=1).weak_type
+
+
+def test_what_fills_a_set_up_makes_its_type_known():
+    numbers = jnp.asarray([1, 2]) + 1.5
+    assert numbers.weak_type and jnp.unique(numbers, size=3).weak_type
+    assert not jnp.unique(numbers, size=3, fill_value=0).weak_type
+    assert not jnp.union1d(numbers, numbers, size=3, fill_value=0).weak_type
+
+
+def test_sets_of_nothing_are_typed_as_what_they_come_from():
+    nothing = jnp.asarray(np.empty(0, int)) + 1.5
+    sets = [jnp.unique(nothing), jnp.unique(nothing, size=2, fill_value=0), jnp.union1d(nothing, nothing)]
+    sets += [jnp.setdiff1d(nothing, jnp.ones(2)), jnp.setdiff1d(nothing, 1.0, size=2)]
+    sets += [jnp.intersect1d(nothing, nothing), jnp.setxor1d(nothing, nothing)]
+    assert all(found.weak_type for found in sets)
+    assert not jnp.unique(nothing * np.float32(1)).weak_type

@@ -164,7 +164,8 @@ def unique(
     if fill_value is not None:
         spread = lax.broadcast_in_dim(valid, values.shape, (0,))
         values = select_where(spread, values, convert(as_array(fill_value), values.dtype))
-    values = convert(values, values.dtype, is_weak(ar) and not dtypes.issubdtype(ar.dtype, np.complexfloating))
+    weak = is_weak(ar) and fill_value is None and not dtypes.issubdtype(ar.dtype, np.complexfloating)
+    values = convert(values, values.dtype, weak)
     if axis is not None:
         values = moveaxis(values, 0, axis)
     out = [values]
@@ -218,7 +219,7 @@ def _empty_unique(
     value = lax.full(shape, 0, slices.dtype)
     if fill_value is not None:
         value = broadcast_to(convert(as_array(fill_value), slices.dtype), shape)
-    value = moveaxis(value, 0, axis)
+    value = moveaxis(convert(value, slices.dtype, is_weak(slices)), 0, axis)
     extras = [lax.full((size,), 0, index), lax.full(inverse_shape, 0, index), lax.full((size,), 0, index)]
     out = [value, *(x for x, wanted in zip(extras, asked) if wanted)]
     return out[0] if len(out) == 1 else tuple(out)
@@ -268,7 +269,7 @@ def setdiff1d(
     a = lax.reshape(a, (a.size,))
     fill = as_array(0 if fill_value is None else fill_value)
     if a.size == 0:
-        return broadcast_to(convert(fill, a.dtype), (size or 0,))
+        return broadcast_to(convert(fill, a.dtype, is_weak(a)), (size or 0,))
     if size is None:
         a = a if assume_unique else unique(a)
         keep = _known(isin(a, b, invert=True))
@@ -354,7 +355,8 @@ def _intersect_concrete(a: Any, b: Any, assume_unique: bool, return_indices: boo
         order = _known(order)
         common, i, j = rewriting_take(ordered, where), order[where], order[where + 1] - a.size
     else:
-        common, i, j = lax.full((0,), 0, a.dtype), np.empty(0, index), np.empty(0, index)
+        common = convert(lax.full((0,), 0, a.dtype), a.dtype, is_weak(a))
+        i = j = np.empty(0, index)
     if not return_indices:
         return common
     if firsts is not None:

@@ -152,3 +152,47 @@ def test_loops_that_go_along_what_all_rows_share():
     drawn = jax.jit(lambda keys: jax.vmap(lambda k: jax.nn.one_hot(jax.random.categorical(k, scores), 3))(keys).mean(0))
     keys = jax.random.split(jax.random.key(0), 1000)
     np.testing.assert_allclose(drawn(keys).sum(), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "c8"])
+@pytest.mark.parametrize("points, dimensions, centres", [(700, 16, 50), (65, 12, 9), (200, 20, 33), (300, 64, 64)])
+def test_elements_that_are_sums_of_their_own(points, dimensions, centres, dtype):
+    """Distances in more dimensions than are written out: each is a loop along a row, or along what all rows share."""
+    rng = np.random.default_rng(0)
+    shapes = (points, dimensions), (centres, dimensions)
+    x, c = ((rng.standard_normal(shape) * 9).astype(dtype) for shape in shapes)
+
+    def distances(x, c):
+        return jnp.abs((x[:, None] - c) ** 2).sum(-1)
+
+    def nearest(x, c):
+        found = distances(x, c)
+        return found.argmin(1), (found == found.min(1, keepdims=True)).sum(1)
+
+    assert points < 64 or "vector j" in nests_of(nearest, x, c)
+    with switches.set(form="written"):
+        plain = jax.jit(nearest)(x, c)
+    for got, wanted in zip(jax.jit(nearest)(x, c), plain):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_sums_that_go_along_both_loops_are_not_rows():
+    x = np.random.default_rng(0).standard_normal((300, 6, 7)).astype("f4")
+
+    def largest(x):
+        return jnp.square(x - 1).sum(-1).argmax(-1)
+
+    np.testing.assert_array_equal(jax.jit(largest)(x), np.square(x - 1).sum(-1).argmax(-1))
+
+
+def test_parts_of_a_row_that_overlap():
+    """Correlation of each row with 40 parts of another: the sum's place in it hangs on both loops."""
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((500, 24)).astype("f4"), rng.standard_normal(63).astype("f4")
+    parts = np.arange(40)[:, None] + np.arange(24)
+
+    def best(x, w):
+        return jnp.abs(x[:, None] - w[parts]).sum(-1).argmin(1)
+
+    wanted = np.abs(x[:, None].astype("f8") - w[parts]).sum(-1).argmin(1)
+    np.testing.assert_array_equal(jax.jit(best)(x, w), wanted)

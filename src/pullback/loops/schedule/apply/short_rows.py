@@ -8,6 +8,7 @@
 
 Ten elements leave lanes idle, a reduction ends with a tree over the lanes, which is long where they hold values with
 their places, and what is done once for each row is done for one row at a time. The copies are transposes in registers.
+An element of such a loop may be a reduction of its own, as a distance is: along another row, or what all rows share.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     column = chain[-1]
     ranges = {each.var: (0, known_extent(each) - 1) for each in chain}
     loops = [stmt for stmt in column.body if isinstance(stmt, Loop)]
+    inner = {each.var: each for loop in loops for each in loop.body if isinstance(each, Loop)}
+    ranges |= {var: (0, known_extent(each) - 1) for var, each in inner.items() if isinstance(each.extent, Const)}
     pairs = any(isinstance(group.combine, Combine) for loop in loops for group in loop.carried)
     if len(loops) < (1 if pairs else 2) or known_extent(column) < LEAST_ROWS or not any(loop.carried for loop in loops):
         return None
@@ -41,15 +44,18 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     written_to = stored((column,))
     rows: dict[tuple, tuple[Buffer, Expr, int]] = {}  # what is copied: the place of its first element, and its length
     of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
+    along: dict[tuple[Buffer, Expr], Var] = {}  # and what counts it there
     alone: dict[tuple[Buffer, Expr], Var] = {}  # elements that a whole loop reads, one for each row
     for loop in loops:
-        if not isinstance(loop.extent, Const) or not 2 <= loop.extent.value <= 2 * MAX_ROW:
+        if not _is_short(loop) or not all(_is_short_sum(each) for each in loop.body if isinstance(each, Loop)):
             return None
-        if not all(isinstance(stmt, (Let, Store)) for stmt in loop.body):
-            return None
-        down = axis_of(loop)
+        downs = {each: axis_of(each) for each in (loop, *(x for x in loop.body if isinstance(x, Loop)))}
         for buffer, index in accesses_of(loop):
-            steps = across.step(index), down.step(index)
+            moving = [each for each, down in downs.items() if down.step(index) != 0]
+            if len(moving) > 1 and across.step(index) != 0:
+                return None
+            row = moving[0] if moving else loop
+            steps = across.step(index), downs[row].step(index)
             if None in steps or (buffer.space == "local" and steps[0]):
                 return None
             if steps[0] in (0, 1):
@@ -64,15 +70,15 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
                 continue
             if steps[1] != 1:
                 return None
-            first = Substitute({loop.var: const("i64", 0)}).rewrite(index)
+            first = Substitute({row.var: const("i64", 0)}).rewrite(index)
             key, bounds = _key(buffer, first, ranges), interval(first, ranges)
             # Loads that only some elements perform may lie outside; all of a row is copied.
-            if key is None or bounds is None or bounds[0] < 0 or bounds[1] + loop.extent.value > buffer.size:
+            if key is None or bounds is None or bounds[0] < 0 or bounds[1] + known_extent(row) > buffer.size:
                 return None
             known = rows.get(key)
-            rows[key] = (buffer, first, max(loop.extent.value, 0 if known is None else known[2]))
-            of[buffer, index] = key
-    longest = max(known_extent(loop) for loop in loops)
+            rows[key] = (buffer, first, max(known_extent(row), 0 if known is None else known[2]))
+            of[buffer, index], along[buffer, index] = key, row.var
+    longest = max(known_extent(loop) for loop in (*loops, *inner.values()))
     if (not rows and not alone) or (rows and not pairs and longest > MAX_ROW):
         return None
     written = written_to & {row[0] for row in rows.values()}
@@ -90,19 +96,30 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     if any(row[0] in written and key not in copied | filled for key, row in rows.items()):
         return None
     scratch = {key: new.buffer("row", row[0].dtype, row[2], "local") for key, row in rows.items()}
-    inside = {place: scratch[key] for place, key in of.items()}
+    inside = {place: (scratch[key], along[place]) for place, key in of.items()}
     body: list[Stmt] = [Let(var, Load(*place)) for place, var in alone.items()]
     for key in rows:
         if key in copied:
             body.append(_copy(new, rows[key], scratch[key], True))
     for stmt in column.body:
         if isinstance(stmt, Loop):
-            stmt = _There(inside, alone, stmt.var).loop(stmt)
+            stmt = _There(inside, alone).loop(stmt)
         body.append(stmt)
     for key, row in rows.items():
         if row[0] in written:
             body.append(_copy(new, row, scratch[key], False))
     return Loop(column.var, column.extent, column.role, tuple(body), (), column.attrs)
+
+
+def _is_short(loop: Loop) -> bool:
+    """Whether a loop goes along a short row, with nothing in it but statements and loops."""
+    short = isinstance(loop.extent, Const) and 2 <= loop.extent.value <= 2 * MAX_ROW
+    return short and all(isinstance(stmt, (Let, Store, Loop)) for stmt in loop.body)
+
+
+def _is_short_sum(loop: Loop) -> bool:
+    """Whether a loop reduces a short row, and does nothing else."""
+    return _is_short(loop) and loop.role == "reduce" and all(isinstance(stmt, Let) for stmt in loop.body)
 
 
 def _loads(loop: Loop) -> list[Load]:
@@ -139,10 +156,10 @@ class _There(Rewriter):
     """Elements of rows are those of scratch space."""
 
     def __init__(
-        self, rows: Mapping[tuple[Buffer, Expr], Buffer], alone: Mapping[tuple[Buffer, Expr], Var], var: Var
+        self, rows: Mapping[tuple[Buffer, Expr], tuple[Buffer, Var]], alone: Mapping[tuple[Buffer, Expr], Var]
     ) -> None:
         super().__init__()
-        self.rows, self.alone, self.var = rows, alone, var
+        self.rows, self.alone = rows, alone
 
     def loop(self, loop: Loop) -> Loop:
         """The loop on scratch space."""
@@ -152,12 +169,14 @@ class _There(Rewriter):
 
     def expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Load) and (expr.buffer, expr.index) in self.rows:
-            return Load(self.rows[expr.buffer, expr.index], Read(self.var))
+            buffer, var = self.rows[expr.buffer, expr.index]
+            return Load(buffer, Read(var))
         if isinstance(expr, Load) and (expr.buffer, expr.index) in self.alone:
             return Read(self.alone[expr.buffer, expr.index])
         return expr
 
     def stmt(self, stmt: Stmt) -> list[Stmt]:
         if isinstance(stmt, Store) and (stmt.buffer, stmt.index) in self.rows:
-            return [Store(self.rows[stmt.buffer, stmt.index], Read(self.var), stmt.value)]
+            buffer, var = self.rows[stmt.buffer, stmt.index]
+            return [Store(buffer, Read(var), stmt.value)]
         return [stmt]

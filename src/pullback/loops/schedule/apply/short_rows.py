@@ -54,8 +54,8 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
             moving = [each for each, down in downs.items() if down.step(index) != 0]
             if len(moving) > 1 and across.step(index) != 0:
                 return None
-            row = moving[0] if moving else loop
-            steps = across.step(index), downs[row].step(index)
+            short = moving[0] if moving else loop
+            steps = across.step(index), downs[short].step(index)
             if None in steps or (buffer.space == "local" and steps[0]):
                 return None
             if steps[0] in (0, 1):
@@ -70,14 +70,14 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
                 continue
             if steps[1] != 1:
                 return None
-            first = Substitute({row.var: const("i64", 0)}).rewrite(index)
+            first = Substitute({short.var: const("i64", 0)}).rewrite(index)
             key, bounds = _key(buffer, first, ranges), interval(first, ranges)
             # Loads that only some elements perform may lie outside; all of a row is copied.
-            if key is None or bounds is None or bounds[0] < 0 or bounds[1] + known_extent(row) > buffer.size:
+            if key is None or bounds is None or bounds[0] < 0 or bounds[1] + known_extent(short) > buffer.size:
                 return None
             known = rows.get(key)
-            rows[key] = (buffer, first, max(known_extent(row), 0 if known is None else known[2]))
-            of[buffer, index], along[buffer, index] = key, row.var
+            rows[key] = (buffer, first, max(known_extent(short), 0 if known is None else known[2]))
+            of[buffer, index], along[buffer, index] = key, short.var
     longest = max(known_extent(loop) for loop in (*loops, *inner.values()))
     if (not rows and not alone) or (rows and not pairs and longest > MAX_ROW):
         return None

@@ -195,3 +195,28 @@ def test_reshard_under_a_map_leaves_the_mapped_axis_as_it_is(lies, found):
         along = jax.vmap(lambda row: jax.sharding.reshard(row, P("y")), spmd_axis_name="x")
         for out in (along(x), jax.jit(along)(x)):
             assert out.sharding.spec == jax.typeof(out).sharding.spec == found
+
+
+EXPLICIT = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+
+
+@pytest.mark.parametrize("after", [lambda x: x, lambda x: x * 2, jnp.sin], ids=["as it is", "twice", "sine"])
+def test_programs_put_values_on_a_mesh_whose_axes_are_of_other_types(after):
+    typed, untyped = over("y", mesh=EXPLICIT), over("y")
+    out = jax.jit(lambda x: after(jax.device_put(x, over("x"))))(jax.device_put(X, typed))
+    assert out.sharding == over("x")
+    out = jax.jit(lambda x: after(jax.device_put(x, over("x", mesh=EXPLICIT))))(jax.device_put(X, untyped))
+    assert out.sharding == over("x", None, mesh=EXPLICIT)
+
+
+def test_values_from_a_mesh_of_fewer_axes_are_put_on_one_of_more():
+    flat = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
+    x = jax.device_put(X, NamedSharding(flat, P("i")))
+    out = jax.vmap(lambda row: jax.device_put(row, over("y")))(x)
+    assert out.sharding.mesh == MESH and (np.asarray(out) == X).all()
+
+
+def test_what_is_said_of_cotangents_does_not_move_values():
+    said = NamedSharding(EXPLICIT, P("x", reduced={"y"}))
+    assert said != over("x", mesh=EXPLICIT) and said.is_equivalent_to(over("x", mesh=EXPLICIT), 2)
+    assert not NamedSharding(EXPLICIT, P("x", unreduced={"y"})).is_equivalent_to(over("x", mesh=EXPLICIT), 2)

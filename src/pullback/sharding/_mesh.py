@@ -101,6 +101,12 @@ class _Axes:
     are_all_axes_auto = property(lambda self: 0 < len(self.auto_axes) == len(self.axis_names))
     are_all_axes_explicit = property(lambda self: 0 < len(self.explicit_axes) == len(self.axis_names))
     are_all_axes_manual = property(lambda self: 0 < len(self.manual_axes) == len(self.axis_names))
+    # Programs that look into JAX ask for these names.
+    _any_axis_auto = property(lambda self: bool(self.auto_axes))
+    _any_axis_explicit = property(lambda self: bool(self.explicit_axes))
+    _any_axis_manual = property(lambda self: bool(self.manual_axes))
+    _any_axis_auto_or_manual = property(lambda self: len(self.explicit_axes) < len(self.axis_names))
+    _name_to_type = property(lambda self: dict(zip(self.axis_names, self.axis_types, strict=True)))
 
     def __str__(self) -> str:
         if not self.axis_names and isinstance(self, Mesh):
@@ -259,6 +265,10 @@ class Mesh(_Axes):
     def device_ids(self) -> np.ndarray:
         """The numbers of the devices, in the shape of the mesh."""
         return np.vectorize(lambda d: d.id, otypes=[int])(self.devices)
+
+    @property
+    def _flat_devices_tuple(self) -> tuple[Any, ...]:
+        return tuple(self.devices.flat)
 
     @property
     def abstract_mesh(self) -> AbstractMesh:

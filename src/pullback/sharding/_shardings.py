@@ -420,16 +420,16 @@ class NamedSharding(Sharding):
         while len(spec) > ndim and spec[-1] is None:
             spec = spec[:-1]
         counts = tuple([self._count(p) for p in spec] + [1] * (ndim - len(spec)))
-        state = self.spec.unreduced, self.spec.reduced
+        terms = self.spec.unreduced  # `reduced` is said of cotangents: values lie as without
         numbers = {device: found[: len(counts)] for device, found in self._numbers(ndim)}
-        return numbers, (*counts, state) if any(state) else counts
+        return numbers, (*counts, terms) if terms else counts
 
     def _cuts(self, ndim: int) -> Any:
         sizes = self.mesh.shape
         parts = [tuple(n for n in names_of(p) if sizes[n] > 1) for p in self.spec]
         parts += [()] * (ndim - len(parts))
-        state = self.spec.unreduced, self.spec.reduced
-        return self.mesh.shape_tuple, [*parts, state] if any(state) else parts
+        terms = self.spec.unreduced
+        return self.mesh.shape_tuple, [*parts, terms] if terms else parts
 
     @api_boundary
     def update(self, mesh: Any = None, spec: Any = None, memory_kind: str | None = None) -> NamedSharding:

@@ -64,6 +64,9 @@ class PartitionSpec:
     def _partitions(self) -> tuple[Any, ...]:
         return self.partitions  # libraries ask for this name
 
+    def _normalized_spec_for_aval(self, ndim: int) -> PartitionSpec:
+        return self.update(partitions=(*self.partitions, *[None] * (ndim - len(self.partitions))))
+
     def index(self, value: Any) -> int:
         """The first dimension that is cut along `value`; ValueError if there is none."""
         return self.partitions.index(value)

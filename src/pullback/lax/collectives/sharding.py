@@ -343,7 +343,10 @@ def closed_spec(sharding: NamedSharding, x: Any) -> PartitionSpec:
 
 def _is_retyped(mesh: Any, other: Any) -> bool:
     """Whether two meshes differ in the types of their axes at most."""
-    return mesh == other or (isinstance(mesh, Mesh) and mesh.update(axis_types=other.axis_types) == other)
+    if mesh == other:
+        return True
+    alike = isinstance(mesh, Mesh) and len(mesh.axis_names) == len(other.axis_names)
+    return alike and mesh.update(axis_types=other.axis_types) == other
 
 
 def _open(sharding: NamedSharding) -> NamedSharding:

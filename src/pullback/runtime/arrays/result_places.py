@@ -59,6 +59,7 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
         )
         found = tuple(map(_over_meshes_of_types, found, placing.jaxpr.outvars))
         found = _over_said_axes(placing.jaxpr, found)
+        found = _over_meshes_put_on(placing.jaxpr, found)
         found = tuple(map(_in_state_of_types, found, placing.jaxpr.outvars))
         avals = _types_in_memory(placing, places) or [v.aval for v in placing.jaxpr.outvars]
         found = tuple(map(in_memory, found, avals))
@@ -156,6 +157,27 @@ def _over_said_axes(jaxpr: Jaxpr, found: tuple) -> tuple:
         else p
         for p, v in zip(found, jaxpr.outvars, strict=True)
     )
+
+
+def _over_meshes_put_on(jaxpr: Jaxpr, found: tuple) -> tuple:
+    """The places of results of a program that puts values on a mesh whose axes are of other types than those of its
+    arguments' mesh: over the mesh whose axes are as the type of the result says.
+    """
+    said = [said_by(e) for e in jaxpr.eqns if e.primitive.name == "device_put"]
+    meshes = {(m.shape_tuple, m.axis_types): m for m in (s.mesh for s in said if s is not None) if isinstance(m, Mesh)}
+
+    def moved(place: Any, out: Any) -> Any:
+        if not isinstance(place, NamedSharding):
+            return place
+        typed = getattr(out.aval, "placing", None)
+        kinds = (AxisType.Auto,) * len(place.mesh.axis_names) if typed is None else typed.mesh.axis_types
+        mesh = meshes.get((place.mesh.shape_tuple, kinds))
+        if mesh is None or kinds == place.mesh.axis_types:
+            return place
+        spec = typed.spec if typed is not None and mesh.are_all_axes_explicit else in_short(place.spec)
+        return place_of(NamedSharding(mesh, spec, place.memory_kind))
+
+    return tuple(map(moved, found, jaxpr.outvars)) if meshes else found
 
 
 def is_over_other_types(said: Any, mesh: Any) -> bool:

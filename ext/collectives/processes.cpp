@@ -427,9 +427,10 @@ PyObject* fail_processes(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "s|p", &text, &tell)) return nullptr;
     Py_BEGIN_ALLOW_THREADS;
     Processes& p = Processes::all();
-    std::unique_lock lock(p.mutex());
+    std::unique_lock lock(p.mutex(), std::defer_lock);
+    if (tell) lock.lock();  // otherwise no message is sent: in a forked process the mutex may be held by nobody who is left
     p.fail(text, tell != 0);
-    lock.unlock();
+    if (tell) lock.unlock();
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
 }

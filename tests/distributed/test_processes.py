@@ -66,6 +66,13 @@ def test_unusual_exceptions_are_told(kind, text):
     assert errors(f"exception {kind}")[0] == f"RuntimeError: distributed: process 1 ended with {text}"
 
 
+def test_what_is_forked_says_nothing_to_the_others():
+    done = launch(2, "faults.py", "forks")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = re.findall(r"^forked: (\w+): this process was forked from process (\d)", done.stdout, re.M)
+    assert sorted(told) == [("UNAVAILABLE", "0"), ("UNAVAILABLE", "1"), ("distributed", "0"), ("distributed", "1")]
+
+
 def test_after_shutdown_nothing_is_sent():
     done = launch(2, "faults.py", "after shutdown")
     assert done.returncode != 0 and done.stdout.count("again: distributed.initialize: after distributed.shutdown") == 2

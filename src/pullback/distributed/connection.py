@@ -93,6 +93,21 @@ def join(
     client = store.opened(rank, size, lambda value: world.bcast(value, root=0), len({h for h, *_ in everybody}) == 1)
     _tell_jax_names(rank, size, address, client)
     ending.watch(rank, leave, client.fail)
+    os.register_at_fork(after_in_child=lambda: _part_in_fork(client))
+
+
+def _part_in_fork(client: store.Client) -> None:
+    """What is forked from this process says nothing to the others, which would take it for its parent."""
+    if state.mpi is None:
+        return
+    state.mpi = None
+    reason = (
+        f"this process was forked from process {state.rank}, which alone is one of the program's: what it computes "
+        "with the others it must give to what it forks, or start that before distributed.initialize"
+    )
+    ending.forget()
+    _core.fail_processes(reason, False)
+    client.part(reason)
 
 
 def _by_hand(mpi: Any, address: str, count: int, number: int | None, timeout: float, bind_address: str | None) -> int:

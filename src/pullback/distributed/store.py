@@ -114,6 +114,7 @@ class Client:
         self.process, self.store, self.address, self.secret = process, store, address, secret
         self.own = threading.local()
         self.life: Any = None  # the connection that stays open
+        self.parted = ""  # why nothing can be asked any more
 
     def join(self) -> None:
         """Let process 0 see for how long this process lives."""
@@ -121,6 +122,12 @@ class Client:
             self._ask("join", self.process)
             self.life = self.own.connection
             del self.own.connection
+
+    def part(self, reason: str) -> None:
+        """Ask nothing from now on, in a process that is not the one which joined."""
+        self.parted = reason
+        if self.life is not None:
+            self.life.close()  # that of the process which joined stays open as long as that lives
 
     def fail(self, reason: str) -> None:
         """Tell whoever waits for this process that it comes no more."""
@@ -131,6 +138,8 @@ class Client:
                 self.life.send(("lose", (self.process, reason)))
 
     def _ask(self, method: str, *args: Any) -> Any:
+        if self.parted:
+            raise JaxRuntimeError(f"UNAVAILABLE: {self.parted}")
         if self.store is not None:
             return getattr(self.store, method)(*args)
         try:

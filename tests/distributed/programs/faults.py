@@ -54,6 +54,19 @@ def wait_for(file):
 
 started = time.perf_counter()
 try:
+    if what == "forks":  # on all: children that end in every way, and such as ask for what only their parents may
+        for way in ("exits", "sums", "asks", "ends"):
+            if (child := os.fork()) == 0:
+                if way == "exits":
+                    sys.exit(0)
+                if way == "ends":
+                    os._exit(0)
+                try:
+                    step() if way == "sums" else global_state.client.key_value_set("a", "b")
+                except RuntimeError as error:
+                    print(f"forked: {error}", flush=True)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
     if what == "exception" and last:
         raise ArithmeticError("the loss is nan")
     if what == "exception after another hook" and last:

@@ -7,6 +7,7 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback.util.switches import switches
 from pullback import lax
 
 
@@ -18,7 +19,8 @@ def test_parts_have_scratch_space_of_their_own():
         y = jnp.stack([y, y * y, jnp.abs(y)]).mean(0)
         return jnp.std(y, -1)
 
-    text = pullback.jit(spread).lower(x).as_text("nests")
+    with switches.set(form="written"):
+        text = pullback.jit(spread).lower(x).as_text("nests")
     assert text.count("local row") == 2 and "threads" in text.split("parallel", 1)[1]
     np.testing.assert_allclose(pullback.jit(spread)(x), spread(jnp.asarray(x)), rtol=1e-5, atol=1e-6)
 

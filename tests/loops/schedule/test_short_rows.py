@@ -23,8 +23,9 @@ def nests_of(f, *args):
 
 
 def apart(f, *args):
-    """Whether the program copies rows to scratch space."""
-    return "local row" in nests_of(f, *args)
+    """Whether the program copies rows to scratch space, as columns."""
+    text = nests_of(f, *args)
+    return "local row" in text and "square" in text
 
 
 def centered(x):

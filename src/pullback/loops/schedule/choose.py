@@ -29,6 +29,7 @@ from pullback.loops.ir.ir import Function, Let, Loop, Run, Stmt, Store, While
 from pullback.loops.ir.key import part_key
 from pullback.loops.ir.visit import loads, local_uses, shares_locals, statements, stores, with_blocks
 from pullback.loops.schedule.apply.across import across
+from pullback.loops.schedule.apply.blocks import blocks
 from pullback.loops.schedule.apply.columns import columns, folded
 from pullback.loops.schedule.apply.fission import MAX_UNITS, Fission
 from pullback.loops.schedule.apply.parallelize import parallelize
@@ -62,6 +63,7 @@ OF_ONE_LOOP = (
 OF_SEVERAL = (
     Kind("short_rows", "a row in each lane, where rows are shorter than the lanes or hardly longer", short_rows),
     Kind("across", "results that each reduce a row of their own lie in lanes, their rows copied for that", across),
+    Kind("blocks", "loops along rows take a block of rows each, and what is between them is in lanes", blocks),
     Kind("strips", "loops down the same columns take a strip of them at a time, row by row", strips),
 )
 FORMS: tuple[Kind, ...] = OF_ONE_LOOP + OF_SEVERAL
@@ -232,12 +234,13 @@ class _Chooser:
             body = [s for stmt in body for s in (parallelize(self.new, stmt) if isinstance(stmt, Loop) else [stmt])]
         return list(body)
 
-    def priced(self, body: Sequence[Stmt], others: Sequence[Touched] = ()) -> Price:
+    def priced(self, body: Sequence[Stmt], others: Sequence[Touched] = (), in_turns: bool = False) -> Price:
         """What statements are expected to take, among others that run before them in turns."""
         if len(body) + len(others) == 1:
-            return price(body[0], NOMINAL)
+            return price(body[0], NOMINAL, in_turns=in_turns)
         parts = [*(touched(stmt, NOMINAL) for stmt in body), *others]
-        return sum((price(stmt, NOMINAL, between(parts, k)) for k, stmt in enumerate(body)), start=Price())
+        prices = (price(stmt, NOMINAL, between(parts, k), in_turns) for k, stmt in enumerate(body))
+        return sum(prices, start=Price())
 
     def written(self, loop: Loop, others: Sequence[Touched] = ()) -> Found:
         """A nest as it is written."""
@@ -256,7 +259,7 @@ class _Chooser:
                 yield Found(partial(self.built, form), Choice(kind.name, self.priced(form.sketch, others)))
             else:
                 body = self.built(form)
-                yield Found(partial(list, body), Choice(kind.name, self.priced(body, others)))
+                yield Found(partial(list, body), Choice(kind.name, self.priced(body, others, form.in_turns)))
 
     def built(self, form: Form) -> list[Stmt]:
         """What a form consists of, with lanes, tiles and threads."""

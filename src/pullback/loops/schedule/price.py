@@ -56,8 +56,11 @@ class Price:
         )  # fmt: skip
 
 
-def price(stmt: Stmt, machine: Machine, between: Touched | None = None) -> Price:
-    """Of one statement at the top of a function; `between`: bytes that others touch since each buffer was touched."""
+def price(stmt: Stmt, machine: Machine, between: Touched | None = None, in_turns: bool = False) -> Price:
+    """Of one statement at the top of a function; `between`: bytes that others touch since each buffer was touched.
+
+    `in_turns`: its iterations are long, so that memory has nothing to do while all but the first loop of one run.
+    """
     found = Price(calls=sum(isinstance(s, (Call, HostCall)) for s in statements((stmt,))))
     wide = machine.vector_bytes / (4 * LANES)
     found.compute = machine.op_ns * cost((stmt,)) / wide
@@ -75,6 +78,9 @@ def price(stmt: Stmt, machine: Machine, between: Touched | None = None) -> Price
     found.tasks = _tasks((stmt,))
     found.waits += _taken(stmt, machine) * machine.last.line_ns
     alone = overlapped(found.compute, found.fetch) + found.waits
+    if in_turns:
+        memory = found.moved["memory"] / machine.line * machine.memory_ns
+        alone = overlapped(found.compute, max(found.fetch - memory, 0.0)) + memory + found.waits
     # At the end, threads wait for the last of the tasks: for half of one each.
     threads = min(machine.cores, found.tasks) * found.tasks / (found.tasks + machine.cores / 2)
     if threads > 1 and alone > machine.threads_ns:

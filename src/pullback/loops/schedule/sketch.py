@@ -17,10 +17,14 @@ ROWS_AT_ONCE = 8  # that are added to a scratch row at a time
 
 
 class Form(NamedTuple):
-    """A way to run a nest: how it is built, and its sketch; None: what is built is looked at, as it costs little."""
+    """A way to run a nest: how it is built, and its sketch; None: what is built is looked at, as it costs little.
+
+    `in_turns`: it fetches data and works on them in turns.
+    """
 
     build: Callable[[], list[Stmt]]
     sketch: Sequence[Loop] | None = None
+    in_turns: bool = False
 
 
 def part_of(loop: Loop, extent: int, by: int, role: str, body: Sequence[Stmt]) -> Loop:

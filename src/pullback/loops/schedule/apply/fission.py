@@ -25,7 +25,22 @@ from math import prod
 
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
-from pullback.loops.ir.ir import Buffer, Call, Expr, HostCall, Let, Load, Loop, Read, Run, Stmt, Store, Var, While
+from pullback.loops.ir.ir import (
+    Buffer,
+    Call,
+    Expr,
+    HostCall,
+    Let,
+    Load,
+    Loop,
+    Read,
+    Run,
+    Space,
+    Stmt,
+    Store,
+    Var,
+    While,
+)
 from pullback.loops.ir.types import ITEMSIZE
 from pullback.loops.ir.visit import Rewriter, Substitute, bound, loaded, nodes, reads, statements, stored
 from pullback.loops.passes.merge import merged
@@ -37,12 +52,12 @@ ROOM = NOMINAL.last.bytes // 4  # bytes of scratch space that all iterations may
 
 
 class Fission:
-    """A nest, the statements of which may be cut into runs of `units`."""
+    """A nest of `count` iterations, whose statements may be cut into runs of `units`; `space` is that of rows."""
 
-    def __init__(self, new: Fresh, chain: Sequence[Loop]) -> None:
-        self.new, self.chain = new, list(chain)
+    def __init__(self, new: Fresh, chain: Sequence[Loop], count: int | None = None, space: Space = "temporary") -> None:
+        self.new, self.chain, self.space = new, list(chain), space
         self.body = chain[-1].body
-        self.count = prod(known_extent(each) for each in chain)
+        self.count = prod(known_extent(each) for each in chain) if count is None else count
         self.place: Expr = const("i64", 0)
         for each in chain:
             self.place = make("add", (make("mul", (self.place, each.extent)), Read(each.var)))
@@ -107,12 +122,12 @@ class Fission:
     def _wide(self, buffer: Buffer) -> Buffer:
         """Scratch space for all iterations."""
         if buffer not in self.wide:
-            self.wide[buffer] = self.new.buffer(buffer.name, buffer.dtype, self.count * buffer.size)
+            self.wide[buffer] = self.new.buffer(buffer.name, buffer.dtype, self.count * buffer.size, self.space)
         return self.wide[buffer]
 
     def _row(self, var: Var) -> Buffer:
         if var not in self.rows:
-            self.rows[var] = self.new.buffer("row", var.dtype, self.count)
+            self.rows[var] = self.new.buffer("row", var.dtype, self.count, self.space)
         return self.rows[var]
 
 

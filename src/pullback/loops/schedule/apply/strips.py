@@ -40,6 +40,7 @@ from pullback.loops.ir.visit import (
 from pullback.loops.schedule.apply.columns import FAR_ELEMENTS
 from pullback.loops.schedule.apply.descent import Descent, i64, times_plus
 from pullback.loops.schedule.apply.partials import merged, neutrals
+from pullback.loops.schedule.apply.pieces import Pieces
 from pullback.loops.schedule.apply.short_rows import with_rows_apart
 from pullback.loops.schedule.cost import vector_of
 from pullback.loops.schedule.machine import CORES, NOMINAL
@@ -116,13 +117,8 @@ class _Strip:
     def __init__(self, new: Fresh, chain: Sequence[Loop], room: int) -> None:
         self.new, self.chain, self.column, self.room = new, chain, chain[-1], room
         self.scratch = _scratch_of(self.column)
-        self.outer = prod(known_extent(each) for each in chain[:-1])
-        self.total = known_extent(self.column)
-        self.width = self._width()
-        self.strips = -(-self.total // self.width)
-        self.start: Expr = i64(0)
-        self.count: Expr = i64(self.width)
-        self.position: dict[Var, Expr] = {}
+        self.pieces = Pieces(chain, self._width(prod(known_extent(each) for each in chain[:-1])))
+        self.width, self.count = self.pieces.width, self.pieces.count
         self.rows: dict[Var, Buffer] = {}  # where a value of each column of the strip lies
         self.recomputed: list[Let] = []  # indices, which are not worth memory
         self.lane = Var("lane", "i64")  # number of a column in its strip
@@ -130,8 +126,9 @@ class _Strip:
         self.body = _Widen(wide, self.width, self.lane).block(self.column.body) if wide else self.column.body
         self.needed = self._needed()
 
-    def _width(self) -> int:
+    def _width(self, outer: int) -> int:
         """Columns of a strip: what there is room for of all that the loops read and write."""
+        total = known_extent(self.column)
         loops = [stmt for stmt in self.column.body if isinstance(stmt, Loop)]
         height = max(known_extent(loop) for loop in loops)
         across = vector_of(self.column)
@@ -139,10 +136,9 @@ class _Strip:
         # Loops that go along what all columns share walk nothing: they have the whole room.
         width = self.room // max(height * sum(ITEMSIZE[b.dtype] for b in walked), 1)
         width = min([width, *(SCRATCH_BYTES // (b.size * ITEMSIZE[b.dtype]) for b in self.scratch)])
-        if self.outer < CORES:
-            width = min(width, -(-self.total // -(-CORES // self.outer)))
-        width = max(COLUMNS, width // COLUMNS * COLUMNS)
-        return self.total if width >= self.total else width
+        if outer < CORES:
+            width = min(width, -(-total // -(-CORES // outer)))
+        return max(COLUMNS, width // COLUMNS * COLUMNS)
 
     def _needed(self) -> set[Var]:
         """Values of a column that a loop reads, or another run of statements than the one that makes it."""
@@ -171,24 +167,11 @@ class _Strip:
             body.append(row_by_row(self.column, self.width, (), stmt, known_extent(stmt)))
         if run:
             body.append(part_of(self.column, self.width, 1, "vector", run))
-        return tasks([*self.chain[:-1], part_of(self.column, self.strips, self.width, "parallel", ())], body)
+        return tasks([*self.chain[:-1], part_of(self.column, self.pieces.number, self.width, "parallel", ())], body)
 
     def nest(self) -> Loop:
         """The loop over strips."""
-        task, number = Var("task", "i64"), Var("strip", "i64")
-        body: list[Stmt] = [Let(number, make("floormod", (Read(task), i64(self.strips))))]
-        left = make("floordiv", (Read(task), i64(self.strips)))
-        for each in reversed(self.chain[:-1]):
-            var = Var(each.var.name, "i64")
-            body.append(Let(var, make("floormod", (left, each.extent))))
-            self.position[each.var] = Read(var)
-            left = make("floordiv", (left, each.extent))
-        if self.strips > 1:
-            first = Var("start", "i64")
-            body.append(Let(first, make("mul", (Read(number), i64(self.width)))))
-            self.start = Read(first)
-            if self.total % self.width:
-                self.count = make("min", (i64(self.width), make("sub", (i64(self.total), self.start))))
+        body: list[Stmt] = []
         run: list[Stmt] = []
         for stmt in self.body:
             if not isinstance(stmt, Loop):
@@ -198,14 +181,11 @@ class _Strip:
             run = []
             body += self._reduction(stmt) if stmt.role == "reduce" else self._stores(stmt)
         body += self._across(run)
-        loop = Loop(task, i64(self.outer * self.strips), "parallel", tuple(body))
-        (renamed,) = Substitute({}, self.new.var).block((loop,))
-        assert isinstance(renamed, Loop)
-        return renamed
+        return self.pieces.around(self.new, body)
 
     def _place(self, j: Var, used: Set[Var]) -> tuple[list[Stmt], dict[Var, Expr]]:
         """What stands for the variables of a column at place `j` of the strip, and the statements that this needs."""
-        here = {**self.position, self.column.var: make("add", (self.start, Read(j))), self.lane: Read(j)}
+        here = {**self.pieces.position, self.column.var: make("add", (self.pieces.first, Read(j))), self.lane: Read(j)}
         wanted = set(used)
         again: list[Stmt] = []
         for let in reversed(self.recomputed):

@@ -7,8 +7,8 @@ import pytest
 
 import pullback
 import pullback.numpy as jnp
-from pullback.util.switches import switches
 from pullback import lax
+from pullback.util.switches import switches
 
 
 def test_parts_have_scratch_space_of_their_own():

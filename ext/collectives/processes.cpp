@@ -92,6 +92,7 @@ struct Processes::Pending {
     std::vector<Request> requests;
     std::vector<uint32_t> tags;
     size_t left = 0;
+    int ahead = -1;  // a process of which a later message was there when last looked at
 };
 
 Processes& Processes::all() {
@@ -111,6 +112,7 @@ Processes::Pending* Processes::begin(const std::vector<Message>& messages) {
     if (!pending) pending = new Pending;
     pending->requests.clear();
     pending->tags.clear();
+    pending->ahead = -1;
     auto post = [&](const Message& m, bool sends) {
         for (size_t at = 0; at == 0 || at < m.bytes; at += kMost) {
             Request& r = pending->requests.emplace_back();
@@ -232,6 +234,8 @@ bool Processes::look_around(Pending& pending, double waited, const std::string& 
             if (mpi.Iprobe(p, mpi.any_tag, mpi.data, &there, status.bytes) || !there) continue;
             uint32_t tag = uint32_t(status.at(mpi.status_tag));
             if (std::find(pending.tags.begin(), pending.tags.end(), tag) != pending.tags.end()) continue;
+            // What is waited for may have come with it, since MPI was last asked: then it is not waited for next time.
+            if (std::exchange(pending.ahead, p) != p) return true;
             fail(what + ": process " + std::to_string(p) + " has come to another step than process " +
                  std::to_string(rank) + name_of(tag) +
                  ". All processes must run the same programs in the same order, with the same shapes");

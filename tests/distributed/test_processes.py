@@ -73,6 +73,11 @@ def test_what_is_forked_says_nothing_to_the_others():
     assert sorted(told) == [("UNAVAILABLE", "0"), ("UNAVAILABLE", "1"), ("distributed", "0"), ("distributed", "1")]
 
 
+def test_a_program_that_a_process_starts_is_not_taken_for_it():
+    done = launch(2, "faults.py", "starts another")
+    assert done.returncode == 0 and "another: RuntimeError: distributed.initialize: this program was" in done.stdout, done
+
+
 def test_after_shutdown_nothing_is_sent():
     done = launch(2, "faults.py", "after shutdown")
     assert done.returncode != 0 and done.stdout.count("again: distributed.initialize: after distributed.shutdown") == 2

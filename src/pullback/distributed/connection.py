@@ -21,6 +21,8 @@ from pullback.util.switches import switches
 _FUNCTIONS = ("MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Iprobe", "MPI_Recv", "MPI_Cancel", "MPI_Query_thread")
 FIRST_RUN = "the first run of a program"
 _END = "the end of the program (distributed.shutdown)"
+_TOLD = ("PMI_FD", "PMI_PORT", "PMI_RANK", "PMIX_NAMESPACE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+_JOINED = "_PULLBACK_JOINED"  # says which process this is, for programs that it starts
 _THREADS_ONE_AT_A_TIME = 2  # MPI_THREAD_SERIALIZED
 
 
@@ -46,6 +48,13 @@ def join(
     bind_address: str | None = None,
 ) -> None:
     """Meet `count` processes. Raises as distributed.initialize."""
+    here = _place_in_program()
+    if address is None and os.environ.get(_JOINED) == here:
+        raise RuntimeError(
+            "distributed.initialize: this program was started by a process of several, and has its variables, by "
+            "which MPI would take it for that process. Start it by `python -m pullback launch`, or without the "
+            "variables whose names begin with PMI, PMIX and OMPI"
+        )
     mpi = _imported()
     library = ctypes.CDLL(mpi.__file__)
     started = mpi.Is_initialized()
@@ -92,6 +101,8 @@ def join(
     devices.join(rank, [n for *_, n in everybody])
     client = store.opened(rank, size, lambda value: world.bcast(value, root=0), len({h for h, *_ in everybody}) == 1)
     _tell_jax_names(rank, size, address, client)
+    if address is None:
+        os.environ[_JOINED] = here
     ending.watch(rank, leave, client.fail)
     os.register_at_fork(after_in_child=lambda: _part_in_fork(client))
 
@@ -108,6 +119,11 @@ def _part_in_fork(client: store.Client) -> None:
     ending.forget()
     _core.fail_processes(reason, False)
     client.part(reason)
+
+
+def _place_in_program() -> str:
+    """By what the launcher tells this process from others; MPI adds variables of its own when it starts."""
+    return str(zlib.crc32(repr([os.environ.get(name) for name in _TOLD]).encode()))
 
 
 def _by_hand(mpi: Any, address: str, count: int, number: int | None, timeout: float, bind_address: str | None) -> int:

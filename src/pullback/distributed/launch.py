@@ -43,6 +43,17 @@ def command(arguments: list[str], found: str) -> list[str] | None:
     return [found, *head, sys.executable, *program]
 
 
+_OF_LAUNCHERS = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDI_")  # how what launchers tell their processes begins
+
+
+def _environment() -> dict[str, str]:
+    """What the launcher sees: in a process that another has started, nothing of what that one was told, by which
+    launchers take each other's processes for their own.
+    """
+    told = any(name in os.environ for name in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"))
+    return {k: v for k, v in os.environ.items() if not (told and k.startswith(_OF_LAUNCHERS))}
+
+
 def launch(arguments: list[str]) -> int:
     """Run the program; its exit status. Threads are shared out, unless the environment says how many to use."""
     found = mpiexec()
@@ -55,7 +66,7 @@ def launch(arguments: list[str]) -> int:
         print(USAGE, file=sys.stderr)
         return 2
     line[1:1] = _options(found)
-    environment = dict(os.environ)
+    environment = _environment()
     if not environment.get("PULLBACK_NUM_THREADS") and not environment.get("OMP_NUM_THREADS"):
         count = int(next(line[i + 1] for i, o in enumerate(line) if o in _COUNTS))
         if not any("host" in o for o in line[: line.index(sys.executable)]):  # all on this machine

@@ -5,6 +5,7 @@ The second, where there is one, is a file that the first process makes, and for 
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -67,6 +68,10 @@ try:
                     print(f"forked: {error}", flush=True)
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0
+    if what == "starts another" and last:  # which has the variables of its launcher
+        another = "import pullback as jax; jax.distributed.initialize()"
+        done = subprocess.run([sys.executable, "-c", another], capture_output=True, text=True)
+        print(f"another: {done.stderr.splitlines()[-1]}", flush=True)
     if what == "exception" and last:
         raise ArithmeticError("the loss is nan")
     if what == "exception after another hook" and last:

@@ -75,7 +75,8 @@ def test_what_is_forked_says_nothing_to_the_others():
 
 def test_a_program_that_a_process_starts_is_not_taken_for_it():
     done = launch(2, "faults.py", "starts another")
-    assert done.returncode == 0 and "another: RuntimeError: distributed.initialize: this program was" in done.stdout, done
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "another: RuntimeError: distributed.initialize: this program was" in done.stdout
 
 
 def test_after_shutdown_nothing_is_sent():

@@ -65,13 +65,14 @@ try:
                 try:
                     step() if way == "sums" else global_state.client.key_value_set("a", "b")
                 except RuntimeError as error:
-                    print(f"forked: {error}", flush=True)
+                    sys.stdout.write(f"forked: {error}\n")  # in one piece: the others write, too
+                    sys.stdout.flush()
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0
     if what == "starts another" and last:  # which has the variables of its launcher
         another = "import pullback as jax; jax.distributed.initialize()"
         done = subprocess.run([sys.executable, "-c", another], capture_output=True, text=True)
-        print(f"another: {done.stderr.splitlines()[-1]}", flush=True)
+        sys.stdout.write(f"another: {done.stderr.splitlines()[-1]}\n")
     if what == "exception" and last:
         raise ArithmeticError("the loss is nan")
     if what == "exception after another hook" and last:

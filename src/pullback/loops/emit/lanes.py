@@ -36,6 +36,16 @@ def operations(body: Sequence[Stmt], updates: Sequence[Expr] = ()) -> int:
     return sum(isinstance(expr, Op) for expr in subexpressions(roots))
 
 
+def _combined(loop: Loop) -> int:
+    """Ops of what a reduction combines, without those of indices, which differ between the forms of a nest.
+
+    How many partial results a sum has hangs on them, and so its bits.
+    """
+    roots = [stmt.value for stmt in statements(loop.body) if isinstance(stmt, (Let, Store))]
+    roots += [update for group in loop.carried for update in group.updates]
+    return sum(isinstance(expr, Op) for expr in outside_indices(roots))
+
+
 # A body of LONG ops or more fills the window in which a core looks for independent work, so that iterations hardly
 # overlap, and two registers a value are quicker than one: tanh(x) exp(y) + sin(x) took 38 us for 20,000 elements, now
 # 29; gelu's gradient with erf 63 and 46. Bodies of more than WIDE ops gain if they have less than PARALLEL independent
@@ -128,7 +138,7 @@ def lane_count(loop: Loop, target: Target, times: float = math.inf) -> int:
             return _within(loop.extent.value, lanes)
     size = target.vector_bytes // lanes
     updates = [] if inner else [update for group in loop.carried for update in group.updates]
-    work = operations(loop.body, updates)
+    work = _combined(loop) if loop.carried and not inner else operations(loop.body, updates)
     if inner and work <= 24:
         lanes *= 2 if _reads_each(loop) else 4
     elif inner and work <= MAX_DOUBLED_OPS:
@@ -463,5 +473,5 @@ def accumulators(loop: Loop) -> int:
             return int(value)
     if any(isinstance(stmt, (Loop, If)) for stmt in statements(loop.body)):
         return 1
-    work = operations(loop.body, [update for group in loop.carried for update in group.updates])
+    work = _combined(loop)
     return 4 if work <= 12 else 2 if work <= 30 else 1

@@ -46,6 +46,19 @@ def test_what_is_loaded(tmp_path):
         assert len(ast.literal_eval(compiler)) == 4 * loaded, out.stdout
 
 
+SUM = """
+import sys
+import pullback.numpy as jnp
+print([jnp.sum(jnp.ones((64, 100)), axis=k).shape for k in (0, 1, None)], "llvmlite" in sys.modules)
+"""
+
+
+def test_sums_without_llvm():
+    """The order of a sum asks the compiler's prices, and these ask for no code."""
+    out = subprocess.run([sys.executable, "-c", SUM], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert out.stdout.strip() == "[(100,), (64,), ()] False"
+
+
 LAPACK = """
 import sys
 import pullback as pb, pullback.numpy as jnp, pullback.scipy.linalg

@@ -1,4 +1,7 @@
-"""What the emitter must know of a CPU: its name and features for LLVM, and how wide its vectors are."""
+"""What the emitter must know of a CPU: its name and features for LLVM, and how wide its vectors are.
+
+LLVM is loaded by whoever asks for this machine's: that takes 60 ms, and the first eager sum wants prices alone.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-import llvmlite.binding as llvm
 
 from pullback.util.cpu_levels import LEVELS
 from pullback.util.record import frozen_record
@@ -97,6 +98,8 @@ def registers_of(vector_bytes: int) -> int:
 
 def target_of_features(features: tuple[str, ...], tune: str = "") -> Target:
     """An x86-64 CPU with these features and no others, for machines of this one's system."""
+    import llvmlite.binding as llvm
+
     text = ",".join(f"+{feature}" for feature in features)
     width = vector_bytes(dict.fromkeys(features, True))
     return Target(llvm.get_process_triple(), "x86-64", text, width, tune)
@@ -113,6 +116,8 @@ def host_target() -> Target:
 @functools.cache
 def target_of(name: str) -> Target:
     """The CPU of a level's name, or 'host'. Raises ValueError where this one is less than that."""
+    import llvmlite.binding as llvm
+
     features = dict(llvm.get_host_cpu_features())
     triple = llvm.get_process_triple()
     if features.get("amx-tile") and not tiles_are_ours():

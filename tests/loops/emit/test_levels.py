@@ -107,9 +107,9 @@ print(sorted(set(part for part in program.as_text("asm").replace(",", " ").split
 
 
 def test_a_level_that_the_machine_has_not_is_an_error(monkeypatch):
-    monkeypatch.setattr(targets.llvm, "get_process_triple", lambda: "x86_64-unknown-linux-gnu")
+    monkeypatch.setattr(llvm, "get_process_triple", lambda: "x86_64-unknown-linux-gnu")
     has = dict.fromkeys(LEVELS["x86-64-v4"], True) | {"avx512dq": False, "avx512vl": False}
-    monkeypatch.setattr(targets.llvm, "get_host_cpu_features", lambda: has)
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: has)
     targets.target_of.cache_clear()
     try:
         with switches.set(cpu="x86-64-v3"):
@@ -120,7 +120,7 @@ def test_a_level_that_the_machine_has_not_is_an_error(monkeypatch):
                 host_target()
             with pytest.raises(ValueError, match=message):
                 jax.jit(lambda x: jnp.sin(x) * 3.25)(np.ones(7))
-        monkeypatch.setattr(targets.llvm, "get_process_triple", lambda: "aarch64-unknown-linux-gnu")
+        monkeypatch.setattr(llvm, "get_process_triple", lambda: "aarch64-unknown-linux-gnu")
         targets.target_of.cache_clear()
         with switches.set(cpu="x86-64-v3"), pytest.raises(ValueError, match=r"this machine is aarch64.*'host'"):
             host_target()

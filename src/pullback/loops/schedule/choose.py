@@ -234,7 +234,7 @@ class _Chooser:
             body = [s for stmt in body for s in (parallelize(self.new, stmt) if isinstance(stmt, Loop) else [stmt])]
         return list(body)
 
-    def priced(self, body: Sequence[Stmt], others: Sequence[Touched] = (), in_turns: bool = False) -> Price:
+    def priced(self, body: Sequence[Stmt], others: Sequence[Touched] = (), in_turns: float | None = None) -> Price:
         """What statements are expected to take, among others that run before them in turns."""
         if len(body) + len(others) == 1:
             return price(body[0], NOMINAL, in_turns=in_turns)

@@ -29,7 +29,6 @@ from pullback.loops.ir.ir import (
     Run,
     Stmt,
     Store,
-    Var,
     While,
 )
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF, is_int
@@ -66,9 +65,6 @@ _INTEGRALS = frozenset(
 # Measured on Zen 4 over softmax, log-sum-exp and norms of rows of 3 to 32 elements.
 START, TREE, HALVES = 2.0, 16.0, 3  # of a vector loop, of what a reduction does after it, and how many halves it takes
 ALONE = 3.0  # an op that waits for the one before, against one among others
-# Until a reduction's result is there, if another was waited for before: the first goes on beside the end of the row
-# before. Measured (Zen 3) by rows in blocks, where nothing waits: 2,000 to 20,000 rows of 64 to 300, 2 to 30 ns a row.
-WAIT = 32.0
 SQUARE_ACCESS = 0.6  # of an element of a square that is transposed
 
 SPILLED = 1.5  # times what shuffles take of more registers than there are, of loads or of stores; squared of both
@@ -220,7 +216,7 @@ def computed(roots: Sequence[Expr]) -> list[Expr]:
 
 def cost(body: Sequence[Stmt], vector: _Lanes | _Squares | None = None) -> float:
     """Of running `body` once; inside a vector loop, of one lane of it."""
-    total = WAIT * max(0, _stages(tuple(body)) - 1) if vector is None else 0.0
+    total = 0.0
     waiting = _waiting(tuple(body)) if vector is None else frozenset()
     seen: set[Expr] = set()  # in statements before
     for stmt in body:
@@ -274,23 +270,6 @@ def _waiting(body: tuple[Stmt, ...]) -> Set[Stmt]:
             found.add(stmt)
             wanted.update(reads(stmt))
     return found
-
-
-@fact
-def _stages(body: tuple[Stmt, ...]) -> int:
-    """How many reductions in lanes have results that later loops wait for."""
-    stages = 0
-    fresh: set[Var] = set()  # results that no loop has waited for yet, and what is made of them
-    for stmt in body:
-        if isinstance(stmt, Loop):
-            if not fresh.isdisjoint(free_vars((stmt,))):
-                stages += 1
-                fresh = set()
-            if stmt.role == "vector":
-                fresh.update(var for group in stmt.carried for var in group.results)
-        elif not fresh.isdisjoint(reads(stmt)):
-            fresh.update(bound(stmt))
-    return stages
 
 
 @fact

@@ -19,12 +19,12 @@ ROWS_AT_ONCE = 8  # that are added to a scratch row at a time
 class Form(NamedTuple):
     """A way to run a nest: how it is built, and its sketch; None: what is built is looked at, as it costs little.
 
-    `in_turns`: it fetches data and works on them in turns.
+    `in_turns`: it fetches data and works on them in turns, and saves as much waiting as so many operations take.
     """
 
     build: Callable[[], list[Stmt]]
     sketch: Sequence[Loop] | None = None
-    in_turns: bool = False
+    in_turns: float | None = None
 
 
 def part_of(loop: Loop, extent: int, by: int, role: str, body: Sequence[Stmt]) -> Loop:

@@ -31,84 +31,109 @@ def with_rows_apart(new: Fresh, chain: Sequence[Loop]) -> Loop | None:
     if it does not go through short rows that lie one after the other.
     """
     column = chain[-1]
-    ranges = {each.var: (0, known_extent(each) - 1) for each in chain}
     loops = [stmt for stmt in column.body if isinstance(stmt, Loop)]
-    inner = {each.var: each for loop in loops for each in loop.body if isinstance(each, Loop)}
-    ranges |= {var: (0, known_extent(each) - 1) for var, each in inner.items() if isinstance(each.extent, Const)}
+    inner = [each for loop in loops for each in loop.body if isinstance(each, Loop)]
     pairs = any(isinstance(group.combine, Combine) for loop in loops for group in loop.carried)
     if len(loops) < (1 if pairs else 2) or known_extent(column) < LEAST_ROWS or not any(loop.carried for loop in loops):
         return None
     if not all(isinstance(stmt, (Let, Store, Loop)) for stmt in column.body):
         return None
-    across = Axis(column)
-    written_to = stored((column,))
-    rows: dict[tuple, tuple[Buffer, Expr, int]] = {}  # what is copied: the place of its first element, and its length
-    of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
-    along: dict[tuple[Buffer, Expr], Var] = {}  # and what counts it there
-    alone: dict[tuple[Buffer, Expr], Var] = {}  # elements that a whole loop reads, one for each row
-    for loop in loops:
-        if not _is_short(loop) or not all(_is_short_sum(each) for each in loop.body if isinstance(each, Loop)):
-            return None
+    if not all(map(_is_short, loops)) or not all(map(_is_short_sum, inner)):
+        return None
+    found = _Rows(new, column, [*chain, *inner])
+    if not all(map(found.takes, loops)):
+        return None
+    longest = max(known_extent(loop) for loop in (*loops, *inner))
+    if (not found.rows and not found.alone) or (found.rows and not pairs and longest > MAX_ROW):
+        return None
+    copied = found.copied(loops)
+    return None if copied is None else found.apart(new, copied)
+
+
+class _Rows:
+    """The rows that the loops of an iteration of `column` go through."""
+
+    def __init__(self, new: Fresh, column: Loop, around: Sequence[Loop]) -> None:
+        self.new, self.column, self.across = new, column, Axis(column)
+        self.ranges = {each.var: (0, known_extent(each) - 1) for each in around}
+        self.written_to = stored((column,))
+        self.rows: dict[tuple, tuple[Buffer, Expr, int]] = {}  # the place of a row's first element, and its length
+        self.of: dict[tuple[Buffer, Expr], tuple] = {}  # the row that an element is in; buffers share indices
+        self.along: dict[tuple[Buffer, Expr], Var] = {}  # and what counts it there
+        self.alone: dict[tuple[Buffer, Expr], Var] = {}  # elements that a whole loop reads, one for each row
+
+    def takes(self, loop: Loop) -> bool:
+        """Whether all that a loop touches is in rows, or the same for all of them, or in lanes already."""
         downs = {each: axis_of(each) for each in (loop, *(x for x in loop.body if isinstance(x, Loop)))}
         for buffer, index in accesses_of(loop):
+            across = self.across.step(index)
             moving = [each for each, down in downs.items() if down.step(index) != 0]
-            if len(moving) > 1 and across.step(index) != 0:
-                return None
-            short = moving[0] if moving else loop
-            steps = across.step(index), downs[short].step(index)
-            if None in steps or (buffer.space == "local" and steps[0]):
-                return None
-            if steps[0] in (0, 1):
-                if steps[0] and steps[1]:
-                    return None
+            if len(moving) > 1 and across != 0:
+                return False
+            row = moving[0] if moving else loop
+            down = downs[row].step(index)
+            if across is None or down is None or (buffer.space == "local" and across):
+                return False
+            if across in (0, 1):
+                if across and down:
+                    return False
                 continue
-            if steps[1] == 0 and buffer not in written_to:
-                bounds = interval(index, ranges)
-                if bounds is None or bounds[0] < 0 or bounds[1] >= buffer.size:
-                    return None
-                alone.setdefault((buffer, index), new.var(Var("alone", buffer.dtype)))
-                continue
-            if steps[1] != 1:
-                return None
-            first = Substitute({short.var: const("i64", 0)}).rewrite(index)
-            key, bounds = _key(buffer, first, ranges), interval(first, ranges)
-            # Loads that only some elements perform may lie outside; all of a row is copied.
-            if key is None or bounds is None or bounds[0] < 0 or bounds[1] + known_extent(short) > buffer.size:
-                return None
-            known = rows.get(key)
-            rows[key] = (buffer, first, max(known_extent(short), 0 if known is None else known[2]))
-            of[buffer, index], along[buffer, index] = key, short.var
-    longest = max(known_extent(loop) for loop in (*loops, *inner.values()))
-    if (not rows and not alone) or (rows and not pairs and longest > MAX_ROW):
-        return None
-    written = written_to & {row[0] for row in rows.values()}
-    # Of a buffer that is written there is one row, which all go through as it is then.
-    if any(sum(row[0] is buffer for row in rows.values()) != 1 for buffer in written):
-        return None
-    if any(buffer in written and (buffer, index) not in of for buffer, index in accessed(column.body)):
-        return None
-    copied: set[tuple] = set()  # rows that are read before all of them is written
-    filled: set[tuple] = set()
-    for loop in loops:
-        copied |= {of[x.buffer, x.index] for x in _loads(loop) if (x.buffer, x.index) in of} - filled
-        stores = [of[s.buffer, s.index] for s in loop.body if isinstance(s, Store) and (s.buffer, s.index) in of]
-        filled |= {key for key in stores if rows[key][2] == known_extent(loop)}
-    if any(row[0] in written and key not in copied | filled for key, row in rows.items()):
-        return None
-    scratch = {key: new.buffer("row", row[0].dtype, row[2], "local") for key, row in rows.items()}
-    inside = {place: (scratch[key], along[place]) for place, key in of.items()}
-    body: list[Stmt] = [Let(var, Load(*place)) for place, var in alone.items()]
-    for key in rows:
-        if key in copied:
-            body.append(_copy(new, rows[key], scratch[key], True))
-    for stmt in column.body:
-        if isinstance(stmt, Loop):
-            stmt = _There(inside, alone).loop(stmt)
-        body.append(stmt)
-    for key, row in rows.items():
-        if row[0] in written:
-            body.append(_copy(new, row, scratch[key], False))
-    return Loop(column.var, column.extent, column.role, tuple(body), (), column.attrs)
+            if not (self._is_alone(buffer, index) if down == 0 else down == 1 and self._is_in_row(buffer, index, row)):
+                return False
+        return True
+
+    def _is_alone(self, buffer: Buffer, index: Expr) -> bool:
+        bounds = interval(index, self.ranges)
+        if buffer in self.written_to or bounds is None or bounds[0] < 0 or bounds[1] >= buffer.size:
+            return False
+        self.alone.setdefault((buffer, index), self.new.var(Var("alone", buffer.dtype)))
+        return True
+
+    def _is_in_row(self, buffer: Buffer, index: Expr, row: Loop) -> bool:
+        first = Substitute({row.var: const("i64", 0)}).rewrite(index)
+        key, bounds = _key(buffer, first, self.ranges), interval(first, self.ranges)
+        # Loads that only some elements perform may lie outside; all of a row is copied.
+        if key is None or bounds is None or bounds[0] < 0 or bounds[1] + known_extent(row) > buffer.size:
+            return False
+        known = self.rows.get(key)
+        self.rows[key] = (buffer, first, max(known_extent(row), 0 if known is None else known[2]))
+        self.of[buffer, index], self.along[buffer, index] = key, row.var
+        return True
+
+    @property
+    def written(self) -> set[Buffer]:
+        """What rows are written to."""
+        return self.written_to & {row[0] for row in self.rows.values()}
+
+    def copied(self, loops: Sequence[Loop]) -> set[tuple] | None:
+        """The rows that are read before all of them is written; None if one that is written cannot be apart."""
+        of, rows, written = self.of, self.rows, self.written
+        # Of a buffer that is written there is one row, which all go through as it is then.
+        if any(sum(row[0] is buffer for row in rows.values()) != 1 for buffer in written):
+            return None
+        if any(buffer in written and (buffer, index) not in of for buffer, index in accessed(self.column.body)):
+            return None
+        copied: set[tuple] = set()
+        filled: set[tuple] = set()
+        for loop in loops:
+            copied |= {of[x.buffer, x.index] for x in _loads(loop) if (x.buffer, x.index) in of} - filled
+            stores = [of[s.buffer, s.index] for s in loop.body if isinstance(s, Store) and (s.buffer, s.index) in of]
+            filled |= {key for key in stores if rows[key][2] == known_extent(loop)}
+        if any(row[0] in written and key not in copied | filled for key, row in rows.items()):
+            return None
+        return copied
+
+    def apart(self, new: Fresh, copied: set[tuple]) -> Loop:
+        """The loop over rows on scratch space."""
+        scratch = {key: new.buffer("row", row[0].dtype, row[2], "local") for key, row in self.rows.items()}
+        inside = {place: (scratch[key], self.along[place]) for place, key in self.of.items()}
+        body: list[Stmt] = [Let(var, Load(*place)) for place, var in self.alone.items()]
+        body += [_copy(new, row, scratch[key], True) for key, row in self.rows.items() if key in copied]
+        there, column = _There(inside, self.alone), self.column
+        body += [there.loop(stmt) if isinstance(stmt, Loop) else stmt for stmt in column.body]
+        written = self.written
+        body += [_copy(new, row, scratch[key], False) for key, row in self.rows.items() if row[0] in written]
+        return Loop(column.var, column.extent, column.role, tuple(body), (), column.attrs)
 
 
 def _is_short(loop: Loop) -> bool:

@@ -122,7 +122,8 @@ class _Strip:
         self.rows: dict[Var, Buffer] = {}  # where a value of each column of the strip lies
         self.recomputed: list[Let] = []  # indices, which are not worth memory
         self.lane = Var("lane", "i64")  # number of a column in its strip
-        wide = {b: new.buffer(b.name, b.dtype, b.size * self.width, "local") for b in self.scratch}
+        scratch = sorted(self.scratch, key=lambda b: b.name)  # a set's order differs between processes
+        wide = {b: new.buffer(b.name, b.dtype, b.size * self.width, "local") for b in scratch}
         self.body = _Widen(wide, self.width, self.lane).block(self.column.body) if wide else self.column.body
         self.needed = self._needed()
 

@@ -518,3 +518,23 @@ def test_weighted_quantiles_of_narrow_types_are_wide_as_the_weights():
         found = jnp.quantile(x.astype(dtype), 0.5, weights=weights, method="inverted_cdf")
         assert found.dtype == np.float32 and found == 1
     assert jnp.quantile(x, 0.5, weights=weights.astype(int), method="inverted_cdf").dtype == np.float32
+
+
+def test_an_array_of_bins_has_an_entry_for_each_coordinate():
+    points = sample((20, 2))
+    edges = np.array([[-3.0, 0.0, 3.0], [-2.0, 1.0, 2.0]], np.float32)
+    for bins in (np.array([2, 3]), edges):
+        check(lambda p, b=bins: jnp.histogramdd(p, b), lambda p, b=bins: np.histogramdd(p, b), points)
+        check(lambda p, b=bins: jnp.histogram2d(*p.T, b), lambda p, b=bins: np.histogram2d(*p.T, b), points)
+    assert_same(jnp.histogramdd(points, jnp.array([2, 3]))[0], jnp.histogramdd(points, [2, 3])[0])
+    with pytest.raises(ValueError, match="3 entries"):
+        jnp.histogramdd(points, jnp.arange(3))
+    with pytest.raises(TypeError, match="one axis"):
+        jnp.histogram_bin_edges(points, edges)
+
+
+def test_no_values():
+    assert_same(jnp.trapezoid(jnp.zeros((3, 0)), jnp.zeros(0)), np.zeros(3, np.float32))
+    assert_same(jnp.take(jnp.ones((3, 4)), jnp.array([]), axis=0), np.zeros((0, 4), np.float32))
+    with pytest.raises(ValueError, match="integer"):
+        jnp.take(jnp.ones(3), jnp.array([1.0]))

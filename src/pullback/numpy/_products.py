@@ -316,6 +316,15 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return lax.transpose(result, tuple(order))
 
 
+def _neighbours(x: Any) -> tuple[Any, Any]:
+    """(all but the first, all but the last) along the last axis; both are empty where it has no values."""
+    last, size = x.ndim - 1, x.shape[-1]
+    return (
+        lax.slice_in_dim(x, min(1, size), size, axis=last),
+        lax.slice_in_dim(x, 0, max(size - 1, 0), axis=last),
+    )
+
+
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral along an axis of the polygon through values y, at places x or at distances dx."""
     from pullback.numpy._arguments import promote_dtypes_inexact
@@ -331,15 +340,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         check_arraylike("trapezoid", x)
         y, x = promote_dtypes_inexact(y, x)
         if x.ndim == 1:
-            step = lax.sub(lax.slice_in_dim(x, 1, None, axis=0), lax.slice_in_dim(x, 0, -1, axis=0))
+            step = lax.sub(*_neighbours(x))
         else:
-            x = _to_end(x, canonical_axis("trapezoid", axis, x.ndim))
-            step = lax.sub(lax.slice_in_dim(x, 1, None, axis=x.ndim - 1), lax.slice_in_dim(x, 0, -1, axis=x.ndim - 1))
+            step = lax.sub(*_neighbours(_to_end(x, canonical_axis("trapezoid", axis, x.ndim))))
     y = _to_end(y, canonical_axis("trapezoid", axis, y.ndim))
-    last = y.ndim - 1
-    if y.shape[last] == 0:
+    if y.shape[-1] == 0 and x is None:
         raise IndexError(f"trapezoid: axis {axis} of argument 'y' has no values, got shape {y.shape}")
-    pairs = lax.add(lax.slice_in_dim(y, 1, None, axis=last), lax.slice_in_dim(y, 0, -1, axis=last))
+    pairs = lax.add(*_neighbours(y))
     from pullback.numpy._ufuncs import multiply
 
     return multiply(_sum(multiply(step, pairs), -1), 0.5)

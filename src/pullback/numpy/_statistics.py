@@ -268,6 +268,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         raise TypeError(f"histogram_bin_edges: argument 'bins' must be an integer or edges, got {bins!r}")
     if not is_integer(bins):
         edges = asarray(bins)  # in the type of a, of complex edges the real parts where a is real
+        if edges.ndim != 1:
+            raise TypeError(f"histogram_bin_edges: argument 'bins' has shape {edges.shape}; edges have one axis")
         edges = real(edges) if a.dtype.kind != "c" else edges
         return convert(edges, a.dtype)
     count = static_int(bins, "histogram_bin_edges: argument 'bins'")
@@ -362,6 +364,18 @@ def _count_in_bins(x: Any, edges: Any, weights: Any, equal: bool) -> Any:
     return index_update(lax.full((n,), 0, weights.dtype), inside, weights, "add", mode="drop")
 
 
+def _bins_of_axes(bins: Any, rank: int) -> list[Any]:
+    """What says the bins of each coordinate: an array has an entry for each, like a list."""
+    if isinstance(bins, (list, tuple)):
+        return list(bins)
+    if np.ndim(bins) == 0:
+        return [bins] * rank
+    if np.ndim(bins) == 1:  # numbers of bins, which are sizes
+        return list(concrete_or_error(bins, "histogramdd: argument 'bins' must be static if it has numbers").tolist())
+    rows = asarray(bins)
+    return [lax.index_in_dim(rows, k, 0, keepdims=False) for k in builtin_range(rows.shape[0])]
+
+
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, list[Any]]:
@@ -382,7 +396,7 @@ def histogramdd(
         raise ValueError(
             f"histogramdd: argument 'range' is {range}; expected for each of the {rank} coordinates None or (low, high)"
         )
-    per_axis = list(bins) if isinstance(bins, (list, tuple)) else [bins] * rank
+    per_axis = _bins_of_axes(bins, rank)
     if len(per_axis) != rank:
         raise ValueError(f"histogramdd: argument 'bins' has {len(per_axis)} entries for points of {rank} coordinates")
     edges, numbers = [], []
@@ -416,7 +430,7 @@ def histogram2d(
 ) -> tuple[Any, Any, Any]:
     """(numbers of points or sums of weights in rectangles, edges along x, edges along y)."""
     x, y = arrays("histogram2d", x, y)
-    if not isinstance(bins, (list, tuple)):
+    if not isinstance(bins, (list, tuple)) and np.ndim(bins) == 0:
         bins = [bins, bins]
     elif len(bins) not in (1, 2):
         edges = asarray(bins)

@@ -56,7 +56,8 @@ def take(
     check_flags("take", unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
     refuse_out("take", out)
     a, indices = arrays("take", a, indices)
-    if indices.dtype == np.bool_ and mode != "clip":
+    if (indices.dtype == np.bool_ and mode != "clip") or (indices.dtype.kind == "f" and not indices.size):
+        # `jnp.array([])` is of a float type, and says no place that could be wrong
         indices = convert(indices, np.dtype(np.int32))
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(f"indices must have an integer type, got {indices.dtype} (take)")

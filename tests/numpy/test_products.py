@@ -236,3 +236,11 @@ def test_a_failing_contraction_over_pairs_of_axes_is_not_the_axes_fault(function
     assert "axes" not in str(caught.value) and "hashable" not in type(caught.value).__name__.lower()
     with pytest.raises(TypeError, match="axes"):
         function(jnp.ones((2, 3)), jnp.ones((3, 2)), axes="x")
+
+
+@pytest.mark.parametrize("subscripts", ["i,j", "ij", "", "i->i"])
+def test_einsum_of_no_operands(subscripts):
+    with pytest.raises(ValueError, match="number of operands, 0"):
+        jnp.einsum(subscripts)
+    with pytest.raises(TypeError, match="followed by the list of its labels"):
+        jnp.einsum([1, 2])

@@ -122,3 +122,14 @@ def test_who_asks_for_a_type_may_give_ends_of_others(name):
                 np.testing.assert_allclose(found, getattr(np, name)(1, 4, 4).astype(dtype), rtol=1e-2)
         with pytest.raises(ValueError, match="promotion"):
             function(jnp.int8(1), jnp.float32(4), 4)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "bool"])
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+def test_of_complex_ends_real_ranges_have_the_real_parts(name, dtype):
+    between = getattr(jnp, name)
+    for ends in [(1 + 2j, 7.5 - 1j), (jnp.asarray([1j + 1]), 4), (np.complex64(2 + 1j), np.ones((2, 1), "c8"))]:
+        with pytest.warns(np.exceptions.ComplexWarning):
+            found = between(*ends, 4, dtype=dtype)
+        np.testing.assert_array_equal(found, between(*(jnp.real(end) for end in ends), 4, dtype=dtype))
+    assert found.dtype == dtype

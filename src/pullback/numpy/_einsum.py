@@ -197,6 +197,11 @@ def einsum(
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
     check_arraylike("einsum", *operands)
+    expected = subscripts.split("->")[0].count(",") + 1
+    if expected != len(operands):
+        raise ValueError(
+            f"Number of einsum subscripts, {expected}, must be equal to the number of operands, {len(operands)}."
+        )
     element_type = None
     if preferred_element_type is not None:
         element_type = np.dtype(dtypes.check_user_dtype_supported(preferred_element_type, "einsum"))
@@ -205,11 +210,6 @@ def einsum(
     if wanted != np.bool_ and sum(x.dtype == np.bool_ for x in values) != 1:
         values = [convert(x, wanted) if x.dtype == np.bool_ else x for x in values]  # sums count them, no "any"
     key = _order("einsum", optimize)
-    expected = subscripts.split("->")[0].count(",") + 1
-    if expected != len(values):
-        raise ValueError(
-            f"Number of einsum subscripts, {expected}, must be equal to the number of operands, {len(values)}."
-        )
     for step in _plan(subscripts, tuple(x.shape for x in values), key):
         taken = [_prepare(values[k], term, wanted) for k, term in zip(step.positions, step.terms)]
         if step.numbers is None:
@@ -234,7 +234,7 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """
     import opt_einsum
 
-    if not all(isinstance(labels, (list, tuple)) for labels in arguments[1::2]):
+    if len(arguments) < 2 or not all(isinstance(labels, (list, tuple)) for labels in arguments[1::2]):
         raise TypeError(
             "einsum: argument 'subscripts' must be a string such as 'ij,jk->ik', or each operand must be followed by "
             f"the list of its labels; got {', '.join(map(shown, arguments))}"

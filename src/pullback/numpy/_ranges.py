@@ -11,6 +11,7 @@ from pullback import lax
 from pullback.core.dimensions import Dimension, is_symbolic, max_dim
 from pullback.numpy._arguments import (
     arrays,
+    as_array,
     broadcast_arrays,
     broadcast_to,
     canonical_axis,
@@ -28,6 +29,7 @@ from pullback.numpy._exponentials import log10
 from pullback.numpy._ufuncs import power
 from pullback.util import config, dtypes
 from pullback.util.static import check_flags
+from pullback.util.warning import warn_if_real
 
 
 def arange(
@@ -119,6 +121,22 @@ def _computed_in(start: Any, stop: Any, dtype: Any) -> Any:
         return dtypes.to_inexact_dtype(dtypes.result_type(start, stop, dtype))
 
 
+def _real_ends(start: Any, stop: Any, dtype: Any) -> tuple[Any, Any]:
+    """Both ends; their real parts, with a ComplexWarning, if the dtype that is asked for is real, which all is computed
+    in."""
+    if dtype is None or dtypes.issubdtype(dtype, np.complexfloating):
+        return start, stop
+    return _real_end(start, dtype), _real_end(stop, dtype)
+
+
+def _real_end(x: Any, dtype: Any) -> Any:
+    have = dtypes.dtype_of(x)
+    if not dtypes.issubdtype(have, np.complexfloating):
+        return x
+    warn_if_real(np.dtype(have), np.dtype(dtype))
+    return x.real if isinstance(x, complex) else lax.real(as_array(x))
+
+
 def linspace(
     start: Any,
     stop: Any,
@@ -140,6 +158,7 @@ def linspace(
     if num < 0:
         raise ValueError(f"linspace: argument 'num' is {num}; expected at least 0")
     check_arraylike("linspace", start, stop)
+    start, stop = _real_ends(start, stop, dtype)
     is_default = dtype is None
     if is_default:
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
@@ -217,6 +236,7 @@ def logspace(
     check_flags("logspace", endpoint=endpoint)
     num = static_int(num, "'num' argument of jnp.logspace")
     check_arraylike("logspace", start, stop, base)
+    start, stop = _real_ends(start, stop, dtype)
     compute = _computed_in(start, stop, dtype)
     dtype = np.dtype(dtypes.check_user_dtype_supported(compute if dtype is None else dtype, "logspace"))
     exponents = linspace(convert(start, compute), convert(stop, compute), num, endpoint=endpoint, dtype=None, axis=axis)
@@ -228,6 +248,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     check_flags("geomspace", endpoint=endpoint)
     num = static_int(num, "'num' argument of jnp.geomspace")
     check_arraylike("geomspace", start, stop)
+    start, stop = _real_ends(start, stop, dtype)
     compute = _computed_in(start, stop, dtype)
     dtype = np.dtype(dtypes.check_user_dtype_supported(compute if dtype is None else dtype, "geomspace"))
     start, stop = convert(start, compute), convert(stop, compute)

@@ -37,8 +37,6 @@ from pullback.loops.schedule.space import extent_of, known_extent
 
 MOST, FEWEST = 64, 8  # rows of a block
 ROOM = 4 * NOMINAL.first.bytes  # bytes that a block takes
-
-
 # Operations' time until a reduction's result is there, if another was waited for before: the first goes on beside the
 # end of the row before. Measured (Zen 3) by 2,000 to 20,000 rows of 40 to 300: 2 to 40 ns a row.
 WAIT = 32.0
@@ -71,7 +69,9 @@ def _rows(row: Loop, chain: Sequence[Loop]) -> int:
     walked: dict[Buffer, int] = {}
     for loop in loops:
         for buffer, index in accessed((loop,)):
-            if moves.step(index) != 0 or buffer.space == "local":
+            if buffer.space == "local":  # of each row
+                walked[buffer] = buffer.size
+            elif moves.step(index) != 0:
                 walked[buffer] = max(extent_of(loop), walked.get(buffer, 0))
     size = sum(ITEMSIZE[buffer.dtype] * extent for buffer, extent in walked.items())
     share = prod(known_extent(each) for each in chain) // CORES

@@ -10,6 +10,7 @@ from fuzz.__main__ import attempt
 from fuzz.library import using
 from fuzz.oracle import LONG, NotSmooth, Oracle, wrap
 from fuzz.program import FuzzProgram, Meaning, disagreement, disagreements, meaning
+from pullback.loops.schedule import machine
 
 PROGRAMS, CHUNK = 70, 10
 
@@ -102,6 +103,10 @@ def test_a_few_programs_reach_every_pass():
     )
     for program in (*several, counted, turned, bits, inside, known):
         reached |= passes.changing(program)
+    # Nor lookups, on a machine that is slow to gather.
+    chosen = pullback.make_jaxpr(lambda x, i: x[:, i] * 2)(np.ones((300, 400), "f4"), np.arange(400, dtype="i4"))
+    with machine.using(machine.ZEN4_SERVER):
+        reached |= passes.changing(chosen)
     # Those that change only programs of several processes have tests of their own (loops/schedule/test_overlap.py).
     assert passes.names() - reached == {"overlap"}
 

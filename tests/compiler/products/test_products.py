@@ -40,7 +40,8 @@ def test_transposes_are_flags_of_the_product():
         return lax.dot(lax.transpose(x, (1, 0)), lax.transpose(y, (1, 0)))
 
     r = check(fun, normal(50, 40), normal(60, 50), rtol=1e-4, atol=1e-4)
-    assert (r.loops, r.buffers("temporary")) == (3, 1)  # y in panels; no transpose is written
+    # y is in panels, of all threads or of each by itself, as the machine has it; no transpose is written.
+    assert (r.loops, r.buffers("temporary")) in ((3, 1), (4, 0))
 
 
 def test_reshapes_of_transposes_are_packed():

@@ -65,7 +65,9 @@ def test_a_kernel_of_pairs_has_a_name():
 
 
 @pytest.mark.parametrize("turned", ["nn", "nt", "tn"])
-@pytest.mark.parametrize("shape", [(37, 33, 50), (130, 2048, 96), (7, 129, 5), (6, 20, 31, 40), (2, 5, 130, 90, 128)])
+@pytest.mark.parametrize(
+    "shape", [(37, 33, 50), (130, 2048, 96), (63, 501, 62), (7, 129, 5), (6, 20, 31, 40), (2, 5, 130, 90, 128)]
+)
 def test_results_are_the_same_on_all_cpus_and_for_all_threads(shape, turned):
     *batch, m, k, n = shape
     x, y = bf16(*batch, m, k), bf16(*batch, k, n, seed=1)

@@ -146,8 +146,8 @@ def _by_own(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, c
 def pieces_of(out: Storage, x: Storage, y: Storage) -> int:
     """How many products are summed for a small result of long rows of x and y', by sizes alone; 1 for any other."""
     (m, k), n = x.shape, y.shape[1]
-    if out.dtype not in ("f32", "f64") or x.dtype != out.dtype or y.strides[1] == 1:
-        return 1
+    if out.dtype not in ("f32", "f64") or x.dtype != out.dtype or y.dtype != out.dtype or y.strides[1] == 1:
+        return 1  # rows of bf16 may be floats by now (packing.paired_rows), y is not
     if m * n > CORNER or k < 2 * SHORTEST or m * n * k < WORTH:
         return 1
     held = k * (n + WIDEST) * ITEMSIZE[out.dtype]

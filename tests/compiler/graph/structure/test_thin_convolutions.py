@@ -52,6 +52,18 @@ def test_groups_layouts_and_types():
         np.testing.assert_allclose(jax.jit(f)(x, w), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+def test_convolutions_without_axes_to_move_along_are_products(groups):
+    x, w = RNG.standard_normal((2, groups)).astype("f4"), RNG.standard_normal((2 * groups, 1)).astype("f4")
+    f = lambda x, w: convolved(x, w, (), padding=(), feature_group_count=groups)
+    want = np.repeat(x, 2, 1) * w[:, 0]
+    np.testing.assert_allclose(jax.jit(f)(x, w), want, rtol=1e-6)
+    np.testing.assert_allclose(f(x, w), want, rtol=1e-6)
+    x_bar, w_bar = jax.jit(jax.grad(lambda x, w: jnp.sum(f(x, w)), (0, 1)))(x, w)
+    np.testing.assert_allclose(x_bar, np.tile(w.reshape(groups, 2).sum(1), (2, 1)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(w_bar[:, 0], np.repeat(x.sum(0), 2), rtol=1e-5, atol=1e-6)
+
+
 def test_a_step_of_the_game_of_life_is_one_loop_that_multiplies_nothing_by_one():
     around = jnp.asarray([[1, 1, 1], [1, 0, 1], [1, 1, 1]], "f4")
     board = (RNG.random((60, 70)) < 0.4).astype("f4")

@@ -41,7 +41,9 @@ def thin_convolution(r: Rewriter, eqn: JaxprEqn) -> Any:
         or any(n != 1 for n in p["lhs_dilation"])
     ):
         return None
-    if not 0 < size_of(window) <= PLAIN_TAPS or max(window) > PLAIN_WINDOW or not out.size or not x.aval.size:
+    if not 0 < size_of(window) <= PLAIN_TAPS or max(window, default=0) > PLAIN_WINDOW:
+        return None
+    if not out.size or not x.aval.size:
         return None
     if np.dtype(out.dtype).str[1:] not in TYPES or x.aval.dtype != out.dtype or w.aval.dtype != out.dtype:
         return None

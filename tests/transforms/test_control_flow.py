@@ -215,6 +215,27 @@ def test_vmap_of_cond_and_switch():
     np.testing.assert_allclose(got, [np.sin(1), np.cos(-2), np.exp(3)], rtol=1e-6)
 
 
+@pytest.mark.parametrize("compile_", [lambda f: f, jax.jit])
+def test_derivatives_where_a_branch_is_not_taken_are_not_those_of_it(compile_):
+    def root(y):
+        return lax.cond(y > 0, jnp.sqrt, lambda z: z * 0.0, y)
+
+    def chosen(y, c):
+        return lax.switch((y > 0).astype(int) + 1, [lambda: c, lambda: c * 0.0, lambda: jnp.sqrt(c) * y])
+
+    def steps(y):
+        return lax.scan(lambda c, _: (root(c), None), y, None, length=3)[0]
+
+    x = jnp.array([0.0, 1.0])
+    for f, want in ((root, [0, 0.5]), (steps, [0, 0.125]), (jax.checkpoint(root), [0, 0.5])):
+        np.testing.assert_allclose(compile_(jax.grad(lambda x, f=f: jax.vmap(f)(x).sum()))(x), want)
+    np.testing.assert_allclose(compile_(jax.grad(lambda x: jax.vmap(jax.vmap(root))(x).sum()))(x[None]), [[0, 0.5]])
+    np.testing.assert_allclose(compile_(jax.hessian(lambda x: jax.vmap(root)(x).sum()))(x), [[0, 0], [0, -0.25]])
+    # A number that all elements share has the derivatives of those that choose its branch.
+    shared = compile_(jax.grad(lambda c: jax.vmap(chosen, (0, None))(-x, c).sum()))
+    np.testing.assert_allclose(shared(jnp.float32(0)), 0)
+
+
 def test_map():
     np.testing.assert_allclose(lax.map(lambda x: x**2, XS), XS**2, rtol=1e-6)
     np.testing.assert_allclose(lax.map(lambda x: x**2, XS, batch_size=3), XS**2, rtol=1e-6)

@@ -36,7 +36,7 @@ class Hooks:
     placings(primitive, in_avals, params, out_avals)  how results are cut along explicit axes (api)
     terms_beside(placing, places)         what gives results their terms where they are left to be summed (api)
     stack(arrays): along a new axis 0;  interleave(x, y, axis): x0 y0 x1 y1 ..., x may have one element more
-    less, not_equal, clamp, add, reshape, rev, slice_in_dim, concatenate: of lax;  vmap: of api
+    less, not_equal, stop_gradient, clamp, add, reshape, rev, slice_in_dim, concatenate: of lax;  vmap: of api
     check_values(arrays, where): FloatingPointError for values that are errors; None while none are (runtime)
     transfers                             the module core/transfers.py, once a guard of transfers has been set (api)
     """

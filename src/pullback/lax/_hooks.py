@@ -136,6 +136,7 @@ hooks.fill(
     stack=joining.stack,
     less=compare.lt,
     not_equal=compare.ne,
+    stop_gradient=creation.stop_gradient,
     clamp=arithmetic.clamp,
     add=add,
     reshape=shapes.reshape,

@@ -317,10 +317,14 @@ def _batch_axis(axis, args, dims, *, branches):
         )
         return outs, [0 if b else None for b in out_batched]
     # Elements choose for themselves: every branch runs, and each element takes its own result.
+    from .elsewhere import cut_elsewhere  # not at start-up
+
     index = index if index_dim == 0 else hooks.moveaxis(index, index_dim, 0)
-    results = [
-        eval_jaxpr(b.jaxpr, b.consts, *values) for b in (batch_jaxpr(b, axis, batched, True)[0] for b in branches)
-    ]
+    results = []
+    for number, branch in enumerate(branches):
+        given, mapped = cut_elsewhere(axis, index, number, branch, values, batched)
+        body = batch_jaxpr(branch, axis, mapped, True)[0]
+        results.append(eval_jaxpr(body.jaxpr, body.consts, *given))
     return [hooks.select_n(index, *cases) for cases in zip(*results)], [0] * len(results[0])
 
 

@@ -67,7 +67,6 @@ from pullback.loops.ir.visit import (
     local_uses,
     statements,
     stored,
-    subexpressions,
     with_blocks,
 )
 from pullback.loops.passes.simplify import simplify
@@ -211,12 +210,6 @@ class _Interchange:
         attrs = tuple(attr for attr in loop.attrs if attr[0] != STEPS)  # the blocks are counted
         steps = Loop(step, const("i64", count), "sequential", (), (), attrs)
         return state.loop(steps, kept, nested) if state.fits((step, block), {step: count, block: blocks}) else None
-
-
-def _is_of(index: Expr, variables: tuple[Var | None, ...]) -> bool:
-    """Whether nothing but these variables is in an index; what data say may be anywhere."""
-    parts = subexpressions((index,))
-    return not any(isinstance(x, Load) or (isinstance(x, Read) and x.var not in variables) for x in parts)
 
 
 def _readers(body: Sequence[Stmt]) -> Counter[Buffer]:

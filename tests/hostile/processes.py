@@ -7,7 +7,9 @@ import textwrap
 from patience import PATIENCE
 
 # Ctrl-C comes and work is counted by the processor time of the process: whatever else runs on the machine, a call is
-# under way once the process has worked for a while, and has gone on if it works for long after that.
+# under way once the process has worked for a while, and has gone on if it works for long after that. Python drops a
+# KeyboardInterrupt that it raises in a callback of a weak reference, as when a module has just been imported: where calls
+# are made until it comes, the signal is sent again after some time.
 _HEAD = '''
 import faulthandler, os, signal, subprocess, threading, time
 faulthandler.enable()
@@ -15,14 +17,16 @@ import numpy as np
 import pullback as jax, pullback.numpy as jnp
 from pullback import lax
 
-def press_after(seconds, sent=None):
-    """Ctrl-C by a thread, which is returned, once the process has worked so long."""
+def press_after(seconds, sent=None, heard=None):
+    """Ctrl-C by a thread, which is returned, once the process has worked so long; again until the event `heard`, if any."""
     def press():
         while time.process_time() - time.thread_time() - began < seconds:
             time.sleep(0.001)
         if sent is not None:
             sent.append(time.process_time())
         os.kill(os.getpid(), signal.SIGINT)
+        while heard is not None and not heard.wait(30):
+            os.kill(os.getpid(), signal.SIGINT)
     began = time.process_time()
     thread = threading.Thread(target=press)
     thread.start()
@@ -32,12 +36,13 @@ def work_after_ctrl_c(call, seconds):
     """What the process works from Ctrl-C, which comes when it has worked so long, to KeyboardInterrupt. Calls are made
     until then.
     """
-    sent = []
+    sent, heard = [], threading.Event()
     try:
-        press_after(seconds, sent)
+        press_after(seconds, sent, heard)
         while True:
             call()
     except KeyboardInterrupt:
+        heard.set()
         return time.process_time() - sent[0]
 
 def work_of(call, until=None):
@@ -48,8 +53,9 @@ def work_of(call, until=None):
         began = time.process_time()
         call()
         return time.process_time() - began
-    command = ["sh", "-c", f"read begun; sleep {until}; kill -INT {os.getpid()}"]
-    sender = subprocess.Popen(command, stdin=subprocess.PIPE)
+    again = f"while sleep 30; do kill -INT {os.getpid()}; done"
+    command = ["sh", "-c", f"read begun; sleep {until}; kill -INT {os.getpid()}; {again}"]
+    sender = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     began = time.process_time()
     try:
         os.write(sender.stdin.fileno(), b"\\n")
@@ -58,6 +64,7 @@ def work_of(call, until=None):
             time.sleep(0)
     except KeyboardInterrupt:
         worked = time.process_time() - began
+    sender.kill()
     sender.communicate()
     return worked
 

@@ -4,6 +4,7 @@ and it leaves nothing behind.
 """
 
 import gc
+import itertools
 import os
 import signal
 import zlib
@@ -83,10 +84,26 @@ def x64() -> Iterator[None]:
         yield
 
 
+TESTS_OF_ROUND = 100  # after so many the collector lets go of what they have left
+
+
 def pytest_collection_finish():
     """The cyclic collector leaves alone what thousands of collected tests are made of, which stays to the end.
 
     A test that collects looked through all of it each time: 0.3 s, which was a fifth of the run.
     """
+    _leave_alone()
+
+
+def _leave_alone() -> None:
     gc.collect()
     gc.freeze()
+
+
+_done = itertools.count(1)
+
+
+def pytest_runtest_logfinish():
+    """And what tests have compiled, which programs that are alike share: a collection took a second at the end."""
+    if next(_done) % TESTS_OF_ROUND == 0:
+        _leave_alone()

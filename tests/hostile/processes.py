@@ -8,8 +8,8 @@ from patience import PATIENCE
 
 # Ctrl-C comes and work is counted by the processor time of the process: whatever else runs on the machine, a call is
 # under way once the process has worked for a while, and has gone on if it works for long after that. Python drops a
-# KeyboardInterrupt that it raises in a callback of a weak reference, as when a module has just been imported: where calls
-# are made until it comes, the signal is sent again after some time.
+# KeyboardInterrupt in the callback of a weak reference, as when a module has just been imported: where calls are made
+# until it comes, the signal is sent again after some time.
 _HEAD = '''
 import faulthandler, os, signal, subprocess, threading, time
 faulthandler.enable()
@@ -18,7 +18,7 @@ import pullback as jax, pullback.numpy as jnp
 from pullback import lax
 
 def press_after(seconds, sent=None, heard=None):
-    """Ctrl-C by a thread, which is returned, once the process has worked so long; again until the event `heard`, if any."""
+    """Ctrl-C by a thread, which is returned, once the process has worked so long; again until `heard`, if given."""
     def press():
         while time.process_time() - time.thread_time() - began < seconds:
             time.sleep(0.001)

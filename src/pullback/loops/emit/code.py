@@ -42,6 +42,7 @@ class Code:
         multiplies_tiles: bool = False,
         fuses: bool = False,
         picks: int = 0,
+        mask_bits: int = 0,
     ) -> None:
         self.converts_halves = converts_halves  # the CPU has instructions for it
         self.looks_up = looks_up  # entries of the tables that one instruction looks up
@@ -49,6 +50,8 @@ class Code:
         self.multiplies_tiles = multiplies_tiles  # the same
         self.fuses = fuses  # the same: products and sums rounded once
         self.picks = picks  # bytes of the smallest elements that one instruction picks from two registers
+        self.mask_bits = mask_bits  # of a vector register, if there are none for masks
+        self.masks: dict[str, tuple[str, str]] = {}  # integers as wide as what was compared, and such a mask if written
         self.terms: dict[str, tuple[str, str]] = {}  # factors of products that sums take in unrounded
         lines: list[Line] = []
         self.entry: list[Line] = []  # allocas

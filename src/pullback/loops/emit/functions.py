@@ -118,7 +118,7 @@ class FunctionEmitter:
         self.module = module
         target = module.target
         has = target.converts_halves, target.looks_up, target.dots_pairs, target.multiplies_tiles, target.fuses
-        self.code = Code(*has, target.picks)
+        self.code = Code(*has, target.picks, 0 if target.scales else 8 * target.vector_bytes)
         self.eval = Evaluator(self.code, module.op_function, module.target.vector_bytes, module.repeated)
         self._writes: dict[Loop, Set[Buffer]] = {}
         self._loops = 0  # that are counted for the user

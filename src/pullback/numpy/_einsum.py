@@ -52,10 +52,13 @@ class _Step:
 @functools.lru_cache(maxsize=4096)
 def _plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> tuple[_Step, ...]:
     """Steps that evaluate the subscripts on operands of these shapes; ValueError if they do not fit."""
-    import opt_einsum
+    plain = _plain(subscripts)
+    if plain is None:
+        import opt_einsum
 
-    inputs_text, output, _ = opt_einsum.parser.parse_einsum_input((subscripts, *shapes), shapes=True)
-    inputs = inputs_text.split(",")
+        inputs_text, output, _ = opt_einsum.parser.parse_einsum_input((subscripts, *shapes), shapes=True)
+        plain = inputs_text.split(","), output
+    inputs, output = plain
     sizes: dict[str, int] = {}
     for number, (labels, shape) in enumerate(zip(inputs, shapes)):
         if len(labels) != len(shape):
@@ -79,6 +82,8 @@ def _plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -
     if len(inputs) <= 2:
         path: Sequence[tuple[int, ...]] = [tuple(range(len(inputs)))]
     else:
+        import opt_einsum
+
         kind = "optimal" if optimize in ("auto", True) else optimize
         if not isinstance(kind, str) and kind is not False:
             kind = [tuple(p) for p in kind if p != "einsum_path"]
@@ -105,6 +110,21 @@ def _plan(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -
             chosen = [len(current) - 1, *chosen]
             chosen = [chosen[0], *chosen[1:]]
     return tuple(steps)
+
+
+def _plain(subscripts: str) -> tuple[list[str], str] | None:
+    """(labels of each operand, those of the result) of subscripts of ASCII letters; None for all else, wrong ones too.
+
+    opt_einsum reads what is left: to load it takes longer than to compile a small product of two operands.
+    """
+    left, arrow, output = subscripts.replace(" ", "").partition("->")
+    inputs = left.split(",")
+    labels = "".join(inputs)
+    if not (labels + output + "a").isalpha() or not subscripts.isascii():
+        return None
+    if not arrow:
+        output = "".join(c for c in sorted(set(labels)) if labels.count(c) == 1)
+    return (inputs, output) if len(set(output)) == len(output) and set(output) <= set(labels) else None
 
 
 def _term(labels: str, shape: tuple[int, ...], kept: set[str], sizes: dict[str, int]) -> tuple[_Term, tuple[int, ...]]:

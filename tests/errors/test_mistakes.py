@@ -291,6 +291,7 @@ async def later(x):
         (lambda: jnp.broadcast_shapes((-1,)), TypeError, r"must not be negative, got shapes=\[\(-1,\)\]"),
         (lambda: jnp.sum(X, where="a"), TypeError, "sum: argument 'where' must be an array or a number, got 'a'"),
         (lambda: jnp.sum({"a": X}), TypeError, "dict.*; jax.tree.map applies a function to each array"),
+        (lambda: jnp.einsum(X, [0, 1], [0, 2]), KeyError, "label 2 of the result is in no operand's list"),
         (lambda: jnp.einsum("ij->l", jnp.ones((2, 3))), ValueError, r"'l' did not .*\n\(in einsum\(subscripts="),
         (lambda: ~jnp.array(X), TypeError, "^bitwise_not does not accept dtype float32"),
         (lambda: -jnp.array([True]), TypeError, "^neg does not accept dtype bool"),

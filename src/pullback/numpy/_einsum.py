@@ -263,6 +263,11 @@ def _from_lists(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     plain: list[Any] = list(arguments)
     for k, x in enumerate(arrays):
         plain[2 * k] = np.broadcast_to(np.zeros((), np.int8), x.shape)
+    if len(arguments) % 2:
+        known = [Ellipsis, *(label for labels in arguments[1:-1:2] for label in labels)]
+        missing = [label for label in arguments[-1] if label not in known]
+        if missing:
+            raise KeyError(f"einsum: label {missing[0]!r} of the result is in no operand's list of labels")
     inputs, output, _ = opt_einsum.parser.parse_einsum_input(plain)
     return f"{inputs}->{output}", tuple(arrays)
 

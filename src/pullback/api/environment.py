@@ -6,7 +6,6 @@ import contextlib
 import os
 import platform
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -62,7 +61,7 @@ def _blas() -> str:
         return str(error)
 
 
-def _folder(folder: Path) -> tuple[int, int]:
+def _folder(folder: str) -> tuple[int, int]:
     """How many files there are in a folder and those within, and their bytes."""
     sizes = []
     for place, _, names in os.walk(folder):

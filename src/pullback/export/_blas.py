@@ -69,7 +69,7 @@ def find_blas(wanted: str | None, routines: Collection[str], links: Callable[[Bl
 def _of_numpy() -> Blas:
     """The library that this process calls. Raises ImportError if there is none."""
     found = lapack.library()
-    return _named(found, found.file)
+    return _named(found, Path(found.file))
 
 
 def _of_file(path: Path, routines: Collection[str]) -> Blas:

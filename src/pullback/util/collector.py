@@ -18,10 +18,16 @@ _resting: set[int] = set()  # threads that have disabled it
 
 
 @contextmanager
-def collector_rests(all_stays: bool = False) -> Iterator[None]:
-    """No automatic collection meanwhile, in any thread; with `all_stays`, none ever of what was made meanwhile."""
+def collector_rests(all_stays: bool = False, unless_beside: int | None = None) -> Iterator[None]:
+    """No automatic collection meanwhile, in any thread; with `all_stays`, none ever of what was made meanwhile.
+
+    unless_beside: of so many objects, or more, that were there before, those that the collector searches again and
+    that are made young by this, it takes longer to tell them from the new ones than that saves.
+    """
     collects, thread = gc.isenabled(), threading.get_ident()
     before = gc.get_objects() if all_stays else []
+    if unless_beside is not None and len(before) >= unless_beside:
+        all_stays = False
     if collects:
         _resting.add(thread)
     gc.disable()

@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ class Library:
         return _address(self.handle, self.spelling.format(name))
 
     @property
-    def file(self) -> Path:
+    def file(self) -> str:
         """The file that the routines are in. Raises ImportError where the system does not tell."""
         found = _Symbol()
         try:
@@ -53,7 +52,7 @@ class Library:
             known = 0
         if not known or not found.file:
             raise ImportError(f"cannot tell in which file the LAPACK is that was found ({self.origin})")
-        return Path(os.fsdecode(found.file)).resolve()
+        return os.path.realpath(os.fsdecode(found.file))
 
 
 class _Symbol(ctypes.Structure):
@@ -100,8 +99,10 @@ def _candidates() -> Iterator[tuple[str, str]]:
     yield _umath_linalg.__file__, "NumPy's"
     found = importlib.util.find_spec("scipy")
     if found is not None and found.origin is not None:
-        for path in sorted(Path(found.origin).parent.glob("linalg/_flapack*")):
-            yield str(path), "SciPy's"
+        folder = os.path.join(os.path.dirname(found.origin), "linalg")
+        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            if name.startswith("_flapack"):
+                yield os.path.join(folder, name), "SciPy's"
     from ctypes.util import find_library  # which loads what runs the linker
 
     for name in SYSTEM:
@@ -119,7 +120,7 @@ def library() -> Library:
         except OSError:
             continue
     raise ImportError(
-        f"pullback needs a LAPACK, and found none: NumPy {np.__version__} ({Path(np.__file__).parent}) was built "
+        f"pullback needs a LAPACK, and found none: NumPy {np.__version__} ({os.path.dirname(np.__file__)}) was built "
         "without one. Install NumPy from a wheel (pip install numpy), or SciPy (pip install 'pullback[scipy]'), or the "
         "system's OpenBLAS (Debian: libopenblas0)"
     )

@@ -7,24 +7,28 @@ trusted. What is refused is said once.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import threading
 import time
 import warnings
-from pathlib import Path
+from typing import TypeAlias
 
 from pullback.util.switches import switches
+
+Where: TypeAlias = "str | os.PathLike[str]"  # texts here: to import pathlib takes a fifth of a warm start
 
 _said: set[str] = set()
 
 
-def default_folder() -> Path:
+def default_folder() -> str:
     """PULLBACK_CACHE_DIR, or pullback in the user's cache folder."""
     chosen = os.environ.get("PULLBACK_CACHE_DIR")
     if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pullback"
+        return chosen
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(caches, "pullback")
 
 
 def _fault(status: os.stat_result) -> str | None:
@@ -37,7 +41,7 @@ def _fault(status: os.stat_result) -> str | None:
     return None
 
 
-def _refuse(path: Path, fault: str) -> None:
+def _refuse(path: Where, fault: str) -> None:
     if str(path) in _said:
         return
     _said.add(str(path))
@@ -50,7 +54,7 @@ def _refuse(path: Path, fault: str) -> None:
     )
 
 
-def usable(folder: Path, make: bool = False) -> bool:
+def usable(folder: Where, make: bool = False) -> bool:
     """Whether the folder is there, and trusted; with `make` it is made, for this user alone."""
     try:
         status = os.stat(folder)
@@ -58,8 +62,9 @@ def usable(folder: Path, make: bool = False) -> bool:
         if not make:
             return False
         try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            folder.mkdir(mode=0o777 if switches.cache_shared else 0o700, exist_ok=True)
+            os.makedirs(os.path.dirname(os.path.abspath(folder)), exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, mode=0o777 if switches.cache_shared else 0o700)
             status = os.stat(folder)
         except OSError:
             return False
@@ -71,7 +76,7 @@ def usable(folder: Path, make: bool = False) -> bool:
     return not fault
 
 
-def read(path: Path, most: int) -> bytes | None:
+def read(path: Where, most: int) -> bytes | None:
     """The bytes of a file of a usable folder; None if it is not there, no plain file, too large or not trusted."""
     try:
         # What is in its place must not stop us, and where a link leads is not ours.
@@ -89,9 +94,9 @@ def read(path: Path, most: int) -> bytes | None:
         return None
 
 
-def write(path: Path, content: bytes) -> None:
+def write(path: Where, content: bytes) -> None:
     """A file of a usable folder, put there as a whole, with the rights `read` asks for; OSError if that cannot be."""
-    temporary = f"{path.parent}/.{os.getpid()}.{threading.get_ident()}.{time.monotonic_ns()}"
+    temporary = f"{os.path.dirname(path)}/.{os.getpid()}.{threading.get_ident()}.{time.monotonic_ns()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -104,4 +109,4 @@ def write(path: Path, content: bytes) -> None:
         raise
 
 
-__all__ = ["default_folder", "read", "usable", "write"]
+__all__ = ["Where", "default_folder", "read", "usable", "write"]

@@ -15,7 +15,6 @@ in the geometric mean, 0.5 to 0.75 for what they had missed (log-sum-exps of sho
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 from collections import Counter
@@ -37,6 +36,7 @@ from pullback.loops.schedule.apply.reorder import rows_first
 from pullback.loops.schedule.apply.strips import short_rows, strips
 from pullback.loops.schedule.apply.tile import tile
 from pullback.loops.schedule.apply.vectorize import vectorize
+from pullback.util.digest import digest_of
 from pullback.util.record import NamedTuple, frozen_record
 from pullback.util.switches import switches
 
@@ -331,4 +331,4 @@ def _asked(nest: Loop) -> str:
 
 def _digest(nest: Loop) -> str:
     """A short name of a nest, the same in every process."""
-    return hashlib.sha256(repr(part_key((nest,))[0]).encode()).hexdigest()[:16]
+    return digest_of(repr(part_key((nest,))[0]).encode()).hexdigest()[:16]

@@ -16,7 +16,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
-from pathlib import Path
 from typing import Any
 
 from pullback.loops.emit.cpu.target import registers_of
@@ -119,7 +118,7 @@ TINY = replace(
 NOMINAL = AVX2_SERVER
 CORES = 16  # pieces of work that keep the cores of any machine we know busy; part of results, so no machine's own
 
-_CPU = Path("/sys/devices/system/cpu/cpu0/cache")
+_CPU = "/sys/devices/system/cpu/cpu0/cache"
 FILE = "machine.json"
 
 _instead: Machine | None = None
@@ -145,7 +144,7 @@ def using(machine: Machine) -> Iterator[None]:
 def _host() -> Machine:
     found = of_system()
     folder = default_folder()
-    data = read(folder / FILE, 1 << 14) if usable(folder) else None
+    data = read(os.path.join(folder, FILE), 1 << 14) if usable(folder) else None
     if data is None:
         return found
     try:
@@ -163,10 +162,15 @@ def facts_of(machine: Machine) -> str:
 def _said(name: str) -> str:
     """What the system says of the first CPU under a name."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = _text("/proc/cpuinfo").splitlines()
     except OSError:
         return ""
     return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
+
+
+def _text(*path: str) -> str:
+    with open(os.path.join(*path), encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def of_system() -> Machine:
@@ -179,10 +183,12 @@ def of_system() -> Machine:
         vector_bytes = 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
         found = replace(found, vector_bytes=vector_bytes, registers=registers_of(vector_bytes))
     levels: dict[int, Cache] = {}
-    for folder in sorted(_CPU.glob("index*")) if _CPU.exists() else ():
+    for folder in sorted(os.listdir(_CPU)) if os.path.isdir(_CPU) else ():
+        if not folder.startswith("index"):
+            continue
         try:
-            said = {name: (folder / name).read_text().strip() for name in ("type", "level", "size")}
-            ways = int((folder / "ways_of_associativity").read_text())
+            said = {name: _text(_CPU, folder, name).strip() for name in ("type", "level", "size")}
+            ways = int(_text(_CPU, folder, "ways_of_associativity"))
             size = int(said["size"].rstrip("K")) << 10
         except (OSError, ValueError):
             continue
@@ -221,12 +227,12 @@ def with_measured(machine: Machine, kept: Mapping[str, Any]) -> Machine:
     return replace(machine, **times)
 
 
-def keep_measured(times: Mapping[str, float]) -> Path:
+def keep_measured(times: Mapping[str, float]) -> str:
     """Write measured times down for this machine; the file's path. OSError if that cannot be."""
     folder = default_folder()
     if not usable(folder, make=True):
         raise OSError(f"{folder} is not there, or others may write it")
-    path = folder / FILE
+    path = os.path.join(folder, FILE)
     write(path, json.dumps({"of": facts_of(of_system()), **times}, indent=1).encode("ascii"))
     _host.cache_clear()
     return path

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -45,7 +46,7 @@ def tuned_form(closed: ClosedJaxpr, make: Callable[[], Any], key: str | None) ->
     path = None if key is None else f"form-{hashlib.sha256(f'{key} {facts_of(of_system())}'.encode()).hexdigest()[:40]}"
     folder = default_folder()
     if path is not None and usable(folder):
-        kept = read(folder / path, 1 << 16)
+        kept = read(os.path.join(folder, path), 1 << 16)
         if kept is not None:
             return kept.decode("ascii", "replace")
     if not can_run(closed):
@@ -53,7 +54,7 @@ def tuned_form(closed: ClosedJaxpr, make: Callable[[], Any], key: str | None) ->
     found = _measured(make, _arguments(closed.in_avals))
     if path is not None and usable(folder, make=True):
         with contextlib.suppress(OSError):  # it is measured again another time
-            write(folder / path, found.encode("ascii"))
+            write(os.path.join(folder, path), found.encode("ascii"))
     return found
 
 

@@ -33,7 +33,7 @@ def compile_jaxpr(
 
 @functools.cache
 def _program() -> ModuleType:
-    with importing():
+    with importing(all_stays=True):
         from pullback.runtime.programs import program
 
     return program

@@ -13,7 +13,6 @@ import dataclasses
 import enum
 import functools
 import sys
-from hashlib import sha256
 from typing import Any
 
 import ml_dtypes
@@ -29,6 +28,7 @@ from pullback.runtime.arrays.arrays import physical, words_of
 from pullback.runtime.arrays.devices import Device
 from pullback.sharding import AbstractMesh, Mesh, PartitionSpec, Sharding
 from pullback.util import lapack
+from pullback.util.digest import digest_of
 
 MAX_CONSTANTS = 1 << 28  # bytes; hashing more takes longer than compiling
 
@@ -48,7 +48,7 @@ def _digest(closed: ClosedJaxpr) -> bytes | None:
         writer.closed(closed)
     except _Unnamed:
         return None
-    return sha256("\n".join(writer.parts).encode()).digest()
+    return digest_of("\n".join(writer.parts).encode()).digest()
 
 
 class _Writer:
@@ -140,7 +140,7 @@ class _Writer:
             else:
                 self.jaxpr(value)
             parts, self.parts = self.parts, outer
-            found = self._inner[id(value)] = value, f"{{{sha256(chr(10).join(parts).encode()).hexdigest()}}}"
+            found = self._inner[id(value)] = value, f"{{{digest_of(chr(10).join(parts).encode()).hexdigest()}}}"
         return found[1]
 
     def array(self, value: Any) -> str:
@@ -153,7 +153,7 @@ class _Writer:
         if self._constants > MAX_CONSTANTS:
             raise _Unnamed
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        return f"{array.dtype.str}{array.shape}{sha256(data).hexdigest()}"
+        return f"{array.dtype.str}{array.shape}{digest_of(data).hexdigest()}"
 
 
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(Ellipsis), slice})
@@ -205,7 +205,7 @@ def _aval(aval: Any) -> str:
 def versions() -> str:
     """Changes whenever the compiler, or a library that its programs use, does."""
     parts = [code_version(), lapack.identity(), *[f"{m.__name__} {m.__version__}" for m in (np, ml_dtypes)]]
-    return sha256("\n".join(parts).encode()).hexdigest()
+    return digest_of("\n".join(parts).encode()).hexdigest()
 
 
 __all__ = ["fingerprint", "versions"]

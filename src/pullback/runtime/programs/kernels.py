@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 from pullback.loops.emit.cache import ObjectCache, cache_key
@@ -22,7 +21,7 @@ def object_cache() -> ObjectCache:
 @functools.cache
 def cache_in(folder: str | None) -> ObjectCache:
     """The cache in a folder, by default the user's."""
-    return ObjectCache(Path(folder) if folder else None)
+    return ObjectCache(folder)
 
 
 @functools.cache

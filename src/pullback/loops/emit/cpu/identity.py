@@ -6,7 +6,6 @@ import functools
 import importlib.util
 import os
 import platform
-from pathlib import Path
 
 from pullback._ext import _core
 from pullback.util.tile_permission import tiles_are_ours
@@ -48,9 +47,12 @@ def _code_generator() -> str:
     """Size and time of the files of llvmlite that change with it and with its LLVM."""
     found = importlib.util.find_spec("llvmlite")
     assert found is not None and found.origin is not None
-    folder = Path(found.origin).parent
-    stats = [(path.name, os.stat(path)) for path in sorted((*folder.glob("*.py"), *folder.glob("binding/*llvmlite*")))]
-    return " ".join(f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in stats)
+    folder = os.path.dirname(found.origin)
+    files = []
+    for inner, of_kind in (("", lambda name: name.endswith(".py")), ("binding", lambda name: "llvmlite" in name)):
+        with os.scandir(os.path.join(folder, inner)) as entries:
+            files += [(entry.name, entry.stat()) for entry in entries if of_kind(entry.name)]
+    return " ".join(f"{name}:{stat.st_size}:{stat.st_mtime_ns}" for name, stat in sorted(files))
 
 
 __all__ = ["identity_of"]

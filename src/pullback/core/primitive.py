@@ -38,6 +38,7 @@ Fields that only higher-order primitives (jit, scan, cond, while, checkpoint, cu
                                                                  that give it, params that take it, its avals, before
                                                                  which argument they come (transforms/policies.py)
     partition(eqn) -> Factors or None                            dimensions that are cut together (partition/rules)
+    outer(args, params) -> args, params                          what its programs close over as leading arguments
     discharge(*args, **params) -> outs                           with references among args, or read and written inside:
                                                                  bind what works on values (transforms/discharge.py)
 """
@@ -55,6 +56,7 @@ from pullback.core.avals import Reference
 from pullback.core.hooks import hooks
 from pullback.core.interpreter import current_interpreter, using
 from pullback.core.lowering import Inline
+from pullback.core.tracer import Tracer
 from pullback.util.pytree import register_pytree_node
 
 
@@ -223,11 +225,10 @@ class Primitive:
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""
         interpreter = current_interpreter()
-        if self.discharge is not None and uses_references(args, params):
-            if self.outer is not None and closes_over_references(params):
-                args, params = self.outer(args, params)
-            if not interpreter.stages_references:
-                return self.discharge(*args, **params)
+        if self.outer is not None and closes_over_values(params):
+            args, params = self.outer(args, params)
+        if self.discharge is not None and not interpreter.stages_references and uses_references(args, params):
+            return self.discharge(*args, **params)
         return self.process(*args, **params)
 
     def process(self, *args: Any, **params: Any):
@@ -331,11 +332,11 @@ class Primitive:
         return _by_name, (self.name,)
 
 
-def closes_over_references(params: dict[str, Any]) -> bool:
-    """Whether programs among the parameters hold references."""
+def closes_over_values(params: dict[str, Any]) -> bool:
+    """Whether programs among the parameters hold values of a trace, or references."""
     for value in params.values():
         for program in value if type(value) is tuple else (value,):
-            if isinstance(program, Program) and any([isinstance(c, Reference) for c in program.consts]):  # type: ignore[attr-defined]
+            if isinstance(program, Program) and any([isinstance(c, (Tracer, Reference)) for c in program.consts]):  # type: ignore[attr-defined]
                 return True
     return False
 

@@ -25,9 +25,10 @@ from pullback.core import (
     trace,
 )
 from pullback.core.atoms import has_references, jaxprs_in_params
-from pullback.core.avals import AbstractRef, Reference
+from pullback.core.avals import AbstractRef, Reference, type_of_operand
 from pullback.core.references import Cell
 from pullback.core.staging import StagingInterpreter
+from pullback.core.tracer import Tracer
 
 
 def on_values(fun: Callable[..., Sequence[Any]], avals: Sequence[Any], debug_info: DebugInfo | None) -> ClosedJaxpr:
@@ -87,9 +88,9 @@ def note(args: Sequence[Any], written: Sequence[int], values: Sequence[Any]) -> 
 
 
 def with_outer(closed: ClosedJaxpr, args: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
-    """(closed', references): what a program closes over is leading arguments of it.
+    """(closed', values): references and values of a trace that a program closes over are leading arguments of it.
 
-    Rules of derivatives that the user wrote may use references from outside, which no equation had before they ran.
+    Rules of derivatives that the user wrote may use those from outside, which no equation had before they ran.
     """
     (found,), outer = with_outer_of([closed], args)
     return found, outer
@@ -99,7 +100,7 @@ def with_outer_of(programs: Sequence[ClosedJaxpr], args: Sequence[Any]) -> tuple
     """The same for programs that take the same arguments."""
     found, outer = with_leading([_hoisted(closed) for closed in programs], [])
     for ref in outer:
-        if any([ref is a for a in args]):
+        if isinstance(ref, Reference) and any([ref is a for a in args]):
             raise ValueError(
                 f"a Ref of type {ref.ref_aval} is both closed over and passed in by the caller: the function may have "
                 "it in one of the two ways"
@@ -117,15 +118,15 @@ def with_leading(
 
 
 def _hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    if not any([isinstance(c, Reference) for c in closed.consts]):
+    if not any([isinstance(c, (Tracer, Reference)) for c in closed.consts]):
         return closed, []
-    return closed.cached("outer references", lambda: hoist_tracers(closed))
+    return closed.cached("outer values", lambda: hoist_tracers(closed))
 
 
 def _widened(closed: ClosedJaxpr, has: Sequence[Any], wanted: Sequence[Any]) -> ClosedJaxpr:
     invars = closed.jaxpr.invars
     own = {id(value): var for value, var in zip(has, invars)}
-    new = [own[id(value)] if id(value) in own else Var(value.ref_aval) for value in wanted]
+    new = [own[id(value)] if id(value) in own else Var(type_of_operand(value)) for value in wanted]
     return ClosedJaxpr(closed.jaxpr.replace(invars=[*new, *invars[len(has) :]]), closed.consts)
 
 

@@ -66,3 +66,42 @@ def test_operands_stand_in_the_order_of_use_and_traced_programs_say_the_same():
     assert eqn.params["num_consts"] == 2 and not eqn.params["jaxpr"].consts
     assert str(jax.jit(fun).trace(X).jaxpr) == str(closed)
     assert "num_consts=1\n" in str(jax.make_jaxpr(JVP)(X))
+
+
+def scaled_by_jvp(a):
+    scaled = jax.custom_jvp(lambda x: x * a)
+    scaled.defjvp(lambda primals, tangents: (primals[0] * a, tangents[0] * a))
+    return scaled
+
+
+def scaled_by_vjp(a):
+    scaled = jax.custom_vjp(lambda x: x * a)
+    scaled.defvjp(lambda x: (x * a, None), lambda _, ct: (ct * a,))
+    return scaled
+
+
+BODIES = {  # name: a function of the scaling and of x that scales x twice
+    "fori_loop": lambda scale, x: lax.fori_loop(0, 2, lambda i, c: scale(c), x),
+    "scan": lambda scale, x: lax.scan(lambda c, _: (scale(c), None), x, None, length=2)[0],
+    "map": lambda scale, x: lax.map(lambda _: scale(scale(x)), jnp.arange(1))[0],
+    "cond": lambda scale, x: lax.cond(x.sum() > 0, lambda y: scale(scale(y)), lambda y: y, x),
+    "checkpoint": lambda scale, x: jax.checkpoint(lambda y: scale(scale(y)))(x),
+    "jit": lambda scale, x: jax.jit(lambda y: scale(scale(y)))(x),
+}
+
+
+@pytest.mark.parametrize("scaled", [scaled_by_jvp, scaled_by_vjp])
+@pytest.mark.parametrize("name", BODIES)
+def test_rules_in_bodies_close_over_values_of_an_outer_trace(name, scaled):
+    def slope(a):
+        return jax.grad(lambda x: BODIES[name](scaled(a), x).sum())(X)
+
+    np.testing.assert_allclose(jax.jit(slope)(K), K**2, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(lambda: lax.map(slope, jnp.stack([K, L])))(), [K**2, L**2], rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.vmap(slope))(jnp.stack([K, L])), [K**2, L**2], rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(lambda a: slope(a).sum())(K), 2 * K, rtol=1e-6)
+
+
+def test_rules_in_bodies_that_close_over_what_is_differentiated_say_so():
+    with pytest.raises(jax.errors.UnexpectedTracerError):
+        jax.jit(jax.grad(lambda a: BODIES["fori_loop"](scaled_by_jvp(a), a).sum()))(K)

@@ -58,3 +58,16 @@ def test_parameters_as_traced_fit(f):
 def test_parameters_that_do_not_fit(f, changed):
     with pytest.raises(JaxprTypeError):
         check_jaxpr(other_parameters(f, **changed))
+
+
+def test_what_is_known_of_equations_is_of_their_types_and_parameters():
+    known = {}
+    jaxpr = MADE(lambda x: jnp.sin(x) + 1)(X).jaxpr
+    check_jaxpr(jaxpr, "a pass", known)
+    (eqn, *_), other = jaxpr.eqns, MADE(lambda x: jnp.sin(x) + 1)(X[:2]).jaxpr
+    check_jaxpr(jaxpr, "a pass", known)
+    eqn.invars[:] = other.eqns[0].invars
+    with pytest.raises(JaxprTypeError, match=r"another pass.* is not bound"):
+        check_jaxpr(jaxpr, "another pass", known)
+    with pytest.raises(JaxprTypeError, match=r"another pass.* gives .*2.*, the equation says .*3"):
+        check_jaxpr(jaxpr.replace(invars=other.invars), "another pass", known)

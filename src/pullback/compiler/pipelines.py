@@ -34,7 +34,7 @@ from pullback.compiler.graph.structure.residuals import cut_residuals
 from pullback.compiler.graph.structure.reversals import use_ends
 from pullback.compiler.graph.structure.structure import write_out_products
 from pullback.compiler.graph.structure.windows import join_windows
-from pullback.core.check import check_jaxpr
+from pullback.core.check import Known, check_jaxpr
 from pullback.core.jaxpr import ClosedJaxpr
 from pullback.loops.ir import Function
 from pullback.loops.ir.kernels import map_kernels
@@ -168,7 +168,8 @@ def timing() -> Iterator[dict[str, float]]:
 def optimize_jaxpr(closed: ClosedJaxpr, name: str = "program", keeping: bool = True) -> ClosedJaxpr:
     """The flat, simplified program that fusion works on; `keeping` says that it writes over none of its arguments."""
     passes = (*JAXPR_PASSES, *KEEPING_PASSES) if keeping else JAXPR_PASSES
-    return run_passes(passes, with_lines(closed), name, check_jaxpr)
+    known: Known = {}
+    return run_passes(passes, with_lines(closed), name, lambda program, by: check_jaxpr(program, by, known))
 
 
 def order_loops(function: Function) -> Function:
@@ -178,15 +179,24 @@ def order_loops(function: Function) -> Function:
 
 def optimize_loops(function: Function) -> Function:
     """The loop nests as the emitter takes them; each kernel goes through the passes once, by itself."""
-    function = run_passes(PROGRAM_PASSES, function, function.name, _check_function)
+    function = right = run_passes(PROGRAM_PASSES, function, function.name, _check_function)
     function = map_kernels(function, lambda kernel: run_passes(LOOP_PASSES, kernel, kernel.name, lambda *_: None))
-    return run_passes(LOOP_PASSES, function, function.name, _check_function)
+    return run_passes(LOOP_PASSES, function, function.name, _check_function, right)
 
 
-def run_passes(passes: Sequence[Pass], program: Any, name: str, check: Callable[[Any, str], None]) -> Any:
-    """Run a pipeline on a program."""
+def run_passes(
+    passes: Sequence[Pass], program: Any, name: str, check: Callable[[Any, str], None], right: Any = None
+) -> Any:
+    """Run a pipeline on a program; `right` has been checked, as what a pass leaves as it is need not be again."""
+
+    def checked(made_by: str) -> None:
+        nonlocal right
+        if program is not right:
+            check(program, made_by)
+            right = program
+
     if switches.check:
-        check(program, "the pipeline before")
+        checked("the pipeline before")
     for step in passes:
         if step.name in switches.skip and not step.needed:
             continue
@@ -199,11 +209,11 @@ def run_passes(passes: Sequence[Pass], program: Any, name: str, check: Callable[
         if seconds is not None:
             seconds[step.name] = seconds.get(step.name, 0.0) + took
         if switches.check > 1:
-            check(program, f"pass '{step.name}'")
+            checked(f"pass '{step.name}'")
         if switches.print_after == step.name:
             print(f"{name} after {step.name}:\n{text_of(program)}", file=sys.stderr)
     if switches.check == 1 and passes:
-        check(program, f"the pipeline that ends with '{passes[-1].name}'")
+        checked(f"the pipeline that ends with '{passes[-1].name}'")
     return program
 
 

@@ -5,6 +5,9 @@ Run after tracing and between passes when PULLBACK_CHECK is set; the message sho
 
 from __future__ import annotations
 
+import operator
+from typing import Any, TypeAlias
+
 from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 from pullback.util.errors import Explained
 
@@ -16,8 +19,14 @@ class JaxprTypeError(Explained, TypeError):
     """
 
 
-def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, made_by: str = "tracing") -> None:
-    """Raise JaxprTypeError, naming `made_by`, if the jaxpr is ill-formed."""
+# Equations whose types are right, by their ids, with what that was found of: passes pass most of them on.
+Known: TypeAlias = dict[int, tuple[Any, ...]]
+
+
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, made_by: str = "tracing", known: Known | None = None) -> None:
+    """Raise JaxprTypeError, naming `made_by`, if the jaxpr is ill-formed; `known` is of earlier calls."""
+    if known is None:
+        known = {}
     if isinstance(jaxpr, ClosedJaxpr):
         jaxpr = jaxpr.jaxpr
     bound: set[Var] = set()
@@ -27,10 +36,10 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, made_by: str = "tracing") -> None:
         bound.add(var)
     for number, eqn in enumerate(jaxpr.eqns):
         try:
-            _check_eqn(eqn, bound)
+            _check_eqn(eqn, bound, known)
             with eqn.primitive.scope(eqn.params):
                 for inner in jaxprs_in_params(eqn.params):
-                    check_jaxpr(inner, made_by)
+                    check_jaxpr(inner, made_by, known)
         except JaxprTypeError as error:
             raise JaxprTypeError(f"after {made_by}: equation {number}: {error}\n{_around(jaxpr, number)}") from None
         bound.update(eqn.outvars)
@@ -39,7 +48,7 @@ def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr, made_by: str = "tracing") -> None:
             raise JaxprTypeError(f"after {made_by}: result {atom} is not bound\n{_around(jaxpr, len(jaxpr.eqns))}")
 
 
-def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
+def _check_eqn(eqn: JaxprEqn, bound: set[Var], known: Known) -> None:
     for atom in eqn.invars:
         if type(atom) is not Literal and atom not in bound:
             raise JaxprTypeError(f"operand {atom} of {eqn.primitive.name} is not bound")
@@ -47,6 +56,10 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
         if var in bound:
             raise JaxprTypeError(f"result {var} of {eqn.primitive.name} is bound before")
     operands = [atom.aval for atom in eqn.invars]
+    facts = (eqn, eqn.primitive, eqn.params, *operands, *[var.aval for var in eqn.outvars])
+    before = known.get(id(eqn), ())
+    if len(before) == len(facts) and all(map(operator.is_, before, facts)):
+        return
     if eqn.primitive.typecheck is not None:
         eqn.primitive.typecheck(*operands, **eqn.params)
     if not eqn.primitive.has_rule("abstract_eval"):
@@ -58,6 +71,7 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var]) -> None:
     for aval, var in zip(avals, eqn.outvars):
         if (aval.shape, aval.dtype) != (var.aval.shape, var.aval.dtype):
             raise JaxprTypeError(f"{eqn.primitive.name} gives {aval.short()}, the equation says {var.aval.short()}")
+    known[id(eqn)] = facts
 
 
 def _around(jaxpr: Jaxpr, number: int) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pullback.loops.ir import Buffer, Builder, Carried, Const, Function, Let, Loop, Op, Read, Store, Var
+from pullback.loops.ir import Buffer, Builder, Carried, Const, Function, Let, Load, Loop, Op, Read, Store, Var
 from pullback.loops.ir.check import CheckError, check
 from pullback.loops.ir.interpret import interpret
 from pullback.loops.ir.parse import ParseError, parse
@@ -207,6 +207,17 @@ def test_check_finds_mistakes(body, message):
         check(one(body, X, Y), "some_pass")
     assert message in str(error.value) and str(error.value).startswith("f after some_pass: ")
     assert "> " in str(error.value)
+
+
+def test_check_of_what_was_right_elsewhere_asks_for_buffers_and_variables():
+    value = Op("add", "f32", (Load(X, ZERO), Read(V)))
+    check(one([Let(V, FLOAT), Store(Y, ZERO, value)], X, Y))
+    for body, buffers, message in (
+        ([Let(V, FLOAT), Store(Y, ZERO, value)], (Y,), "buffer 'x' is not one of the function"),
+        ([Store(Y, ZERO, value)], (X, Y), "v is read where it is not defined"),
+    ):
+        with pytest.raises(CheckError, match=message):
+            check(one(body, *buffers))
 
 
 def test_check_shows_ten_statements_around():

@@ -31,10 +31,14 @@ from .ir import (
 from .ops import COMBINES, result_dtype
 from .print import stmt_text
 from .types import DTYPES
-from .visit import expressions, kernels, loaded, stored, subexpressions
+from .visit import expressions, forgotten_with_facts, kernels, loaded, stored, subexpressions
 
 ROLES = ("parallel", "reduce", "scan", "sequential", "vector", "threads")
 CONTEXT = 5  # statements shown on each side of a mistake
+
+
+# Expressions that are right wherever their buffers are known and their variables bound, as passes pass most of them on.
+_right: dict[int, Expr] = forgotten_with_facts({})
 
 
 class CheckError(TypeError):
@@ -65,15 +69,13 @@ class _Checker:
         self.path: list[tuple[Sequence[Stmt], int]] = []
         self.shared: dict[Var, int] = {}  # variables of the parallel loops around, by bits in `follows`
         self.follows: dict[Var, int] = {}  # which of them a variable depends on
-        self._checked: set[int] = set()
-        self._keep: list[Expr] = []
 
     def run(self) -> None:
-        names = [buffer.name for buffer in self.function.buffers]
-        for name in names:
-            if names.count(name) > 1:
-                self.fail(f"two buffers are called {name!r}")
+        names: set[str] = set()
         for buffer in self.function.buffers:
+            if buffer.name in names:
+                self.fail(f"two buffers are called {buffer.name!r}")
+            names.add(buffer.name)
             self.buffer(buffer)
         for kernel in kernels(self.function.body):
             self.kernel(kernel)
@@ -114,13 +116,15 @@ class _Checker:
 
     def expr(self, root: Expr, dtype: str | None = None, what: str = "") -> None:
         for expr in subexpressions((root,)):
-            if isinstance(expr, Read):
+            if type(expr) is Read:
                 if expr.var not in self.scope:
                     self.fail(f"{expr.var.name} is read where it is not defined")
-            elif id(expr) not in self._checked:
-                self._checked.add(id(expr))
-                self._keep.append(expr)
+                continue
+            if type(expr) is Load:
+                self.known(expr.buffer)
+            if id(expr) not in _right:
                 self._node(expr)
+                _right[id(expr)] = expr
         if dtype is not None and root.dtype != dtype:
             self.fail(f"{what} must be {dtype}, got {root.dtype}")
 
@@ -130,7 +134,6 @@ class _Checker:
                 if expr.dtype not in DTYPES:
                     self.fail(f"constant {expr.value!r} has the unknown type {expr.dtype!r}")
             case Load():
-                self.known(expr.buffer)
                 if expr.index.dtype != "i64":
                     self.fail(f"index of {expr.buffer.name} must be i64, got {expr.index.dtype}")
             case Op():

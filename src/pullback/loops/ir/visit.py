@@ -46,6 +46,7 @@ MAX_FACTS = 1 << 18  # statements of which something is kept
 
 
 _facts: list[Any] = []
+_dictionaries: list[Any] = []
 
 
 def fact(function: Callable[[T], U]) -> Callable[[T], U]:
@@ -56,10 +57,18 @@ def fact(function: Callable[[T], U]) -> Callable[[T], U]:
     return cached
 
 
+def forgotten_with_facts(known: T) -> T:
+    """`known`, a dictionary that is emptied with them."""
+    _dictionaries.append(known)
+    return known
+
+
 def forget_facts() -> None:
     """Let go of what is known of statements: a program has been compiled."""
     for cached in _facts:
         cached.cache_clear()
+    for known in _dictionaries:
+        known.clear()
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:

@@ -236,6 +236,40 @@ def test_derivatives_where_a_branch_is_not_taken_are_not_those_of_it(compile_):
     np.testing.assert_allclose(shared(jnp.float32(0)), 0)
 
 
+SHARED = {  # name: (the branch that rows take whose first number is positive, what all rows share)
+    "a product": (lambda w, x: jnp.sqrt(jnp.log(x) @ w), np.eye(3, dtype=np.float32)),
+    "a product, nested": (lambda w, x: jax.jit(lambda v: jnp.sqrt(v @ w))(x), np.eye(3, dtype=np.float32)),
+    "sums": (lambda w, x: jnp.sqrt(x + w), np.zeros(3, np.float32)),
+    "a lookup": (lambda w, x: jnp.sqrt(w[jnp.int32(x[0])] * x), np.arange(3, dtype=np.float32)),
+    "by itself": (lambda w, x: x * jnp.sqrt(w), np.arange(3, dtype=np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_arrays_that_rows_share_have_derivatives_of_rows_that_take_the_branch(name):
+    taken, w = SHARED[name]
+    rows = np.array([[1.5, 2, 3], [0, 0, 0], [2.5, 1.5, 1.5], [-1, 0, 0]], np.float32)
+
+    def total(w, rows):
+        return jax.vmap(lambda x: lax.cond(x[0] > 0, taken, lambda w, x: x, w, x))(rows).sum()
+
+    grad = jax.grad(total)
+    for f in (grad, jax.jit(grad)):
+        by_rows = [jax.grad(lambda w, x: taken(w, x).sum())(w, x) for x in rows[::2]]
+        np.testing.assert_allclose(f(w, rows), sum(by_rows), rtol=1e-5)
+        np.testing.assert_array_equal(f(w, rows[1::2]), 0)
+    tangent = jax.jvp(lambda w: total(w, rows[1::2]), (w,), (w,))[1]
+    np.testing.assert_array_equal(tangent, 0)
+
+
+def test_an_array_that_rows_share_is_not_copied_for_their_derivatives():
+    def total(w, rows):
+        return jax.vmap(lambda x: lax.cond(x[0] > 0, lambda: jnp.tanh(x @ w).sum(), lambda: 0.0))(rows).sum()
+
+    made = jax.make_jaxpr(jax.grad(total))(jnp.ones((7, 5)), jnp.ones((3, 7)))
+    assert max([v.aval.size for eqn in made.eqns for v in eqn.outvars]) == 7 * 5
+
+
 def test_map():
     np.testing.assert_allclose(lax.map(lambda x: x**2, XS), XS**2, rtol=1e-6)
     np.testing.assert_allclose(lax.map(lambda x: x**2, XS, batch_size=3), XS**2, rtol=1e-6)

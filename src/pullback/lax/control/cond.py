@@ -322,8 +322,8 @@ def _batch_axis(axis, args, dims, *, branches):
     index = index if index_dim == 0 else hooks.moveaxis(index, index_dim, 0)
     results = []
     for number, branch in enumerate(branches):
-        given, mapped = cut_elsewhere(axis, index, number, branch, values, batched)
-        body = batch_jaxpr(branch, axis, mapped, True)[0]
+        cut, given, mapped = cut_elsewhere(axis, index, number, branch, values, batched)
+        body = batch_jaxpr(cut, axis, mapped, True)[0]
         results.append(eval_jaxpr(body.jaxpr, body.consts, *given))
     return [hooks.select_n(index, *cases) for cases in zip(*results)], [0] * len(results[0])
 

@@ -90,3 +90,10 @@ def test_arrays_of_no_type_are_numpys():
     for full in (lax.full, pullback.jit(lax.full, static_argnums=(0, 2))):
         made = full((2,), 0, dtypes.float0)
         assert made.shape == (2,) and made.dtype == dtypes.float0
+
+
+def test_parts_of_no_elements_whose_places_are_added_to():
+    def total(x):
+        return lax.dynamic_slice_in_dim(jnp.min(x, axis=0, keepdims=True), -1, 0, 0).sum() + x.sum()
+
+    np.testing.assert_array_equal(pullback.jit(pullback.grad(total))(jnp.arange(5.0)), np.ones(5))

@@ -234,9 +234,9 @@ def gathered_at(r: Rewriter, y: Any, scatter: JaxprEqn) -> Any:
 
 
 def _slices(r: Rewriter, y: Any) -> list[Window]:
-    """The windows of an array that are slices, all of them."""
+    """The windows of an array that are slices, all of them, without those of no elements, which add nothing."""
     found = few_windows(r, y)
-    return [] if any(w.update is not None for w in found) else found
+    return [] if any(w.update is not None for w in found) else [w for w in found if w.added.aval.size]
 
 
 def _padded(r: Rewriter, eqn: JaxprEqn) -> Any:

@@ -19,6 +19,8 @@ Measured: a Kronecker product of 30 x 30 by einsum and reshape took 1,390 us, no
 us, now 0.7, of 501 x 700 106 and 19, argmax of these, rolled, 85 and 18 (Sapphire Rapids).
 Sums of squares of 300 outer products of 33 x 50, one after the other in rows, 210 us, now 14; of parts of 16 75 and 14.
 Deviations of 500 rows of 8 to 31 elements that lie apart take 0.1 to 0.4 of the time (Zen 4, AVX-512 and AVX2).
+300 rows of 300 elements in parts of 225, less their means, 98 us, now 20; group norm of 8 x 32 x 33 x 33 in groups of
+4356 elements by a reshape 470, now 66 (Zen 3; of those the quotient is simple).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from pullback.loops.ir.affine import terms
+from pullback.loops.ir.affine import summands, terms
 from pullback.loops.ir.fold import COMPARES, const, make
 from pullback.loops.ir.fresh import Fresh
 from pullback.loops.ir.ir import Carried, Const, Expr, Function, Let, Load, Loop, Op, Read, Stmt, Var
@@ -142,10 +144,10 @@ def _part(loop: Loop) -> int | None:
     if not isinstance(loop.extent, Const):
         return None
     divisors = {
-        expr.args[1].value  # type: ignore[attr-defined]
+        unit
         for stmt in statements((loop,))
         for expr in nodes(stmt)
-        if isinstance(expr, Op) and expr.name in ("floordiv", "floormod") and _is_part(expr, loop.var)
+        if isinstance(expr, Op) and expr.name in ("floordiv", "floormod") and (unit := _unit(expr, loop)) is not None
     }
     if not divisors:
         return None
@@ -200,9 +202,20 @@ def _short_divisor(expr: Op, var: Var) -> int | None:
     return divisor.value if any(isinstance(term, Read) and term.var is var for term in found) else None
 
 
-def _is_part(expr: Op, var: Var) -> bool:
-    x, divisor = expr.args
-    return isinstance(x, Read) and x.var is var and isinstance(divisor, Const) and divisor.value >= SHORT_PART
+def _unit(expr: Op, loop: Loop) -> int | None:
+    """The length of parts of the axis in which a quotient of its index, or of that and others, is the same."""
+    divisor = expr.args[1]
+    if not isinstance(divisor, Const) or divisor.value < SHORT_PART or not isinstance(loop.extent, Const):
+        return None
+    found, constant = summands(expr.args[0])
+    own = [factor for x, factor in found if isinstance(x, Read) and x.var is loop.var]
+    if own != [1]:
+        return None
+    unit = math.gcd(divisor.value, constant, *(factor for x, factor in found if factor != 1))
+    if len(found) == 1 and not constant:
+        return divisor.value
+    alone = sum(factor == 1 for _, factor in found) == 1
+    return unit if alone and SHORT_PART <= unit < loop.extent.value and loop.extent.value % unit == 0 else None
 
 
 class _Parts(Rewriter):

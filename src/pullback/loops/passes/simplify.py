@@ -19,11 +19,12 @@ own (loops/emit/loads.py). LLVM makes lanes of 64-bit addresses, then takes them
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from math import gcd
 from operator import is_
 
-from pullback.loops.ir.affine import Interval, interval, terms
+from pullback.loops.ir.affine import Interval, interval, summands
 from pullback.loops.ir.fold import COMPARES, const, make
-from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Var, While
+from pullback.loops.ir.ir import Const, Expr, Function, If, Let, Load, Loop, Op, Read, Stmt, Store, Var, While
 from pullback.loops.ir.types import BITS, is_int
 from pullback.loops.ir.visit import Rewriter, blocks, free_vars, reads, statements, with_blocks
 from pullback.loops.passes.roots import compared
@@ -69,7 +70,8 @@ class _Simplify(Rewriter):
         if isinstance(expr, Read):
             return self.values.get(expr.var, expr)
         if isinstance(expr, Load):
-            return _of_table(expr)
+            index = self._joined(expr.index)
+            return _of_table(expr if index is expr.index else Load(expr.buffer, index))
         if not isinstance(expr, Op):
             return expr
         if expr.name == "convert" and expr.dtype == "i64" and is_int(expr.args[0].dtype):
@@ -243,26 +245,54 @@ class _Simplify(Rewriter):
         if bounds is not None and bounds[0] >= 0:
             if bounds[1] < n:
                 return const("i64", 0) if expr.name == "floordiv" else x
-        found, constant = terms(x)
-        whole: list[Expr] = []
-        rest: list[Expr] = []
-        for term in found:
-            factor = term.args[1].value if _is_multiple(term) else 1  # type: ignore[attr-defined]
-            if factor % n == 0:
-                whole.append(make("mul", (term.args[0], const("i64", factor // n))))  # type: ignore[attr-defined]
-            else:
-                rest.append(term)
+        found, constant = summands(x)
+        whole = [(term, factor // n) for term, factor in found if factor % n == 0]
         if whole or constant >= n or constant < 0:
-            inner = make_sum(rest, constant % n)
+            inner = sum_of([each for each in found if each[1] % n], constant % n)
             if expr.name == "floormod":
                 return self.expr(make("floormod", (inner, divisor)))
             quotient = self.expr(make("floordiv", (inner, divisor)))
-            return make_sum([*whole, quotient], constant // n)
+            return sum_of([*whole, (quotient, 1)], constant // n)
+        parts = self._digits(found, constant, n)
+        if parts is not None:
+            unit, high, low = parts
+            of_high = self.expr(make(expr.name, (high, const("i64", n // unit))))
+            if expr.name == "floordiv":
+                return of_high
+            return self.expr(make("add", (make("mul", (of_high, const("i64", unit))), low)))
         if bounds is not None and bounds[0] >= 0 and ("nonneg", True) not in expr.attrs:
             # Lanes divide numbers of 32 bits by one product, those of 64 by four.
             short = (("short", True),) if bounds[1] < 1 << 31 and n < 1 << 31 else ()
             return Op(expr.name, expr.dtype, expr.args, (*expr.attrs, ("nonneg", True), *short))
         return expr
+
+    def _digits(self, found: Sequence[tuple[Expr, int]], constant: int, n: int) -> tuple[int, Expr, Expr] | None:
+        """(unit, high, low) with high * unit + low for a sum that n divides, low in one unit, and n a multiple of it.
+
+        A reshape that merges axes and cuts one of them leaves (r*33 + s)*33 + t, divided by 4*33*33: a quotient of r.
+        """
+        for unit in sorted({gcd(factor, n) for _, factor in found} - {1}, reverse=True):
+            low = sum_of([each for each in found if each[1] % unit], constant % unit)
+            bounds = interval(low, self.ranges)
+            if bounds is not None and 0 <= bounds[0] <= bounds[1] < unit:
+                return unit, sum_of([(x, f // unit) for x, f in found if f % unit == 0], constant // unit), low
+        return None
+
+    def _joined(self, index: Expr) -> Expr:
+        """A place in which quotients and their remainders are put together again: x // n * n + x % n is x."""
+        found, constant = summands(index)
+        rests = [each for each in found if isinstance(each[0], Op) and each[0].name == "floormod"]
+        parts = list(found)
+        for rest, factor in rests:
+            x, n = rest.args  # type: ignore[attr-defined]
+            for whole, times in parts if isinstance(n, Const) else ():
+                if not isinstance(whole, Op) or whole.name != "floordiv" or times != factor * n.value:
+                    continue
+                if self._same(whole.args[0], x) and isinstance(whole.args[1], Const) and whole.args[1].value == n.value:
+                    parts.remove((rest, factor))
+                    parts[parts.index((whole, times))] = x, factor
+                    break
+        return index if len(parts) == len(found) else sum_of(parts, constant)
 
     def _compare(self, expr: Op) -> Expr:
         x, y = (interval(arg, self.ranges) for arg in expr.args)
@@ -301,6 +331,9 @@ class _Simplify(Rewriter):
                     wide = self._wide(stmt.value) if stmt.var.dtype != "i64" else None
                     if wide is not None:
                         self.wide[stmt.var] = wide
+            case Store():
+                index = self._joined(stmt.index)
+                return [stmt if index is stmt.index else Store(stmt.buffer, index, stmt.value)]
             case If():
                 if isinstance(stmt.cond, Const):
                     return list(stmt.then if stmt.cond.value else stmt.orelse)
@@ -350,16 +383,17 @@ def _masked(expr: Op) -> Expr:
     return expr
 
 
-def _is_multiple(term: Expr) -> bool:
-    return isinstance(term, Op) and term.name == "mul" and isinstance(term.args[1], Const)
-
-
 def make_sum(parts: Sequence[Expr], constant: int = 0) -> Expr:
     """The sum of i64 expressions and a constant."""
     total: Expr = const("i64", 0)
     for part in parts:
         total = make("add", (total, part))
     return make("add", (total, const("i64", constant)))
+
+
+def sum_of(parts: Sequence[tuple[Expr, int]], constant: int = 0) -> Expr:
+    """The sum of i64 expressions, each times a factor, and a constant."""
+    return make_sum([make("mul", (part, const("i64", factor))) for part, factor in parts], constant)
 
 
 def drop_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

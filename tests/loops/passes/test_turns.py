@@ -314,3 +314,25 @@ def test_rows_are_written_out_among_steps():
     x = rows(1000, 10, 20)
     text = nests(lambda x: pullback.lax.scan(lambda c, row: (jnp.tanh(c + row.sum()), turned(row)), x[0, 0, 0], x), x)
     assert "sequential" in text and "< 20 " in text and "< 10 " not in text
+
+
+@pytest.mark.parametrize("n", [64, 65, 67])
+def test_elements_that_take_turns_are_summed_while_they_are_stored(n):
+    even, odd = rows(40, (n + 1) // 2), rows(40, n // 2)
+
+    def f(even, odd):
+        left = [n - (2 * x.shape[1] - 1 + at) for at, x in enumerate((even, odd))]
+        parts = [
+            pullback.lax.pad(jnp.sin(x), jnp.float32(0), ((0, 0, 0), (at, left[at], 1)))
+            for at, x in enumerate((even, odd))
+        ]
+        y = parts[0] + parts[1]
+        return y, y.sum(1), (y * y).max(1)
+
+    assert "floormod" not in nests(f, even, odd)
+    y, total, largest = pullback.jit(f)(even, odd)
+    want = np.zeros((40, n), "f4")
+    want[:, ::2], want[:, 1::2] = np.sin(even), np.sin(odd)
+    np.testing.assert_allclose(y, want, rtol=1e-6)
+    np.testing.assert_allclose(total, want.sum(1, dtype="f8"), rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(largest, (np.asarray(y) ** 2).max(1))

@@ -329,10 +329,14 @@ def _stays(index: Expr, varying: Varying) -> bool:
 def side_by_side(loop: Loop, places: Sequence[Expr], new: Fresh) -> list[Stmt]:
     """Iterations of a parallel loop as straight code; if that may be, all are computed before the first is stored, so
     that lanes store what takes turns in memory at once."""
-    copies = [Substitute({loop.var: place}, new.var).block(loop.body) for place in places]
-    stored = {stmt.buffer for stmt in loop.body if isinstance(stmt, Store)}
-    first = next((k for k, stmt in enumerate(loop.body) if isinstance(stmt, Store)), len(loop.body))
-    if any(loads(stmt) & stored for stmt in loop.body[first:] if not isinstance(stmt, Store)):
+    return stored_last(loop.body, [Substitute({loop.var: place}, new.var).block(loop.body) for place in places])
+
+
+def stored_last(body: Sequence[Stmt], copies: Sequence[Sequence[Stmt]]) -> list[Stmt]:
+    """Copies of a body, one after the other; their stores last if that may be."""
+    stored = {stmt.buffer for stmt in body if isinstance(stmt, Store)}
+    first = next((k for k, stmt in enumerate(body) if isinstance(stmt, Store)), len(body))
+    if any(loads(stmt) & stored for stmt in body[first:] if not isinstance(stmt, Store)):
         return [stmt for copy in copies for stmt in copy]
     lets = [stmt for copy in copies for stmt in copy if not isinstance(stmt, Store)]
     return lets + [stmt for copy in copies for stmt in copy if isinstance(stmt, Store)]

@@ -2,7 +2,8 @@
 
 The package records how long tracing and compiling took: `/jax/core/compile/jaxpr_trace_duration` for each function that
 is traced, `/jax/core/compile/jaxpr_to_mlir_module_duration` and `/jax/core/compile/backend_compile_duration` for each
-program that is made or read from disk.
+program that is made or read from disk; `/pullback/jit/program_wanted` is an event for each function and types of
+arguments for which `jit` wants a program, be it one that is there for another function.
 """
 
 from pullback.manual import add_pages as _add_pages

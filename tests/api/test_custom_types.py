@@ -1,5 +1,6 @@
 """Custom rules that give other types than the function: an error wherever the function was traced before."""
 
+import numpy as np
 import pytest
 
 import pullback as jax
@@ -50,3 +51,11 @@ def test_rules_of_other_types(made, wrong, inside):
 def test_weak_types_may_differ(made, inside):
     grad = jax.grad(lambda x: jnp.sum(INSIDE[inside](made(lambda y: y + 0.0), x)))(X)
     assert grad.tolist() == [2.0 ** (1 + (inside == "scan"))] * 3
+
+
+def test_python_numbers_as_cotangents_under_vmap():
+    product = jax.custom_vjp(lambda x, y: x * y)
+    product.defvjp(lambda x, y: (x * y, None), lambda _, g: (1.0, 2))
+    x_bar, y_bar = jax.vmap(jax.grad(product, (0, 1)))(jnp.ones(3), jnp.ones(3))
+    np.testing.assert_array_equal(x_bar, [1, 1, 1])
+    assert (x_bar.dtype, x_bar.weak_type) == (np.float32, True) and y_bar.dtype == np.int32  # as they are without vmap

@@ -223,6 +223,7 @@ def test_bounds_of_ranks_are_absolute():
     assert [int(jnp.linalg.matrix_rank(x, r)) for r in (0.5, 2.0, 5.0, 9.0)] == [3, 2, 1, 0]
     assert int(jnp.linalg.matrix_rank(x, tol=2.0)) == 2 and int(jnp.linalg.matrix_rank(x)) == 3
     np.testing.assert_array_equal(jnp.linalg.matrix_rank(jnp.stack([x, x]), rtol=jnp.array([2.0, 5.0])), [2, 1])
+    assert jnp.linalg.matrix_rank(jnp.zeros((0, 3)), rtol=jnp.array([0.1])).shape == (1,)  # one rank for each rtol
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

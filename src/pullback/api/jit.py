@@ -62,7 +62,7 @@ from pullback.transforms.discharge import discharged, note, values_of
 from pullback.util import config
 from pullback.util.logs import STAGES, logs_compilations, warn
 from pullback.util.memory import forgetful, make_room
-from pullback.util.monitoring import record_event_duration_secs
+from pullback.util.monitoring import record_event, record_event_duration_secs
 from pullback.util.pytree import Unspecified, tree_flatten, tree_unflatten
 from pullback.util.room import with_room
 from pullback.util.static import check_flags
@@ -504,6 +504,7 @@ class Jit:
         key = (closed, donated, out_tree, layout, spans.is_recording())
         found = self.programs.get(key)
         if found is None:
+            record_event("/pullback/jit/program_wanted", fun_name=self.name)
             for const in closed.consts:
                 if isinstance(const, Tracer):
                     raise_leak(const)

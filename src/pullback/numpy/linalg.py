@@ -287,9 +287,9 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
         return convert(_any(lax.ne(M, lax.full_like(M, 0))), np.dtype(np.int32))
     s = lax.abs(eigvalsh(M)) if hermitian else svd(M, full_matrices=False, compute_uv=False)
     index = np.dtype(dtypes.canonicalize_dtype(np.int64))
-    if s.size == 0:
-        return lax.full(s.shape[:-1], 0, index)
     if tol is None and rtol is None:
+        if s.size == 0:
+            return lax.full(s.shape[:-1], 0, index)
         limit = multiply(_max(s, axis=-1, keepdims=True), convert(max(M.shape[-2:]) * _eps(M.dtype), s.dtype))
     else:
         limit = convert(rtol if tol is None else tol, s.dtype)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pullback.compiler.graph.fuse.access import ir_dtype
@@ -29,11 +29,12 @@ from pullback.compiler.lower.window_places import (
 )
 from pullback.core.jaxpr import Jaxpr, Literal, Var
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder
+from pullback.util.record import mutable_record
 
 _END = (1 << 60, 0)
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Memory:
     """Memory that one value takes over from the other."""
 
@@ -44,7 +45,7 @@ class _Memory:
     members: list[Var] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@mutable_record
 class Placement:
     """Where everything lies."""
 

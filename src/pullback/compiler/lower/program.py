@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -33,7 +33,7 @@ from pullback.core.lowering import HostCall as HostCallKind
 from pullback.core.lowering import Nest, operations_of
 from pullback.core.primitive import NoRule, registry
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder, Function
-from pullback.util.record import frozen_record
+from pullback.util.record import frozen_record, mutable_record
 
 RECURSION = 20_000  # frames; a chain of operations in a nest is followed by recursion
 
@@ -49,7 +49,7 @@ class NestFact:
     repeats: int  # how often it runs, as far as is known
 
 
-@dataclass(slots=True)
+@mutable_record
 class Lowered:
     """A lowered program."""
 

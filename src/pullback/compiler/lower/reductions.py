@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from pullback.compiler.lower.values import Region, split
 from pullback.core.jaxpr import JaxprEqn
 from pullback.core.lowering import Reduction
 from pullback.loops.ir import Carried, Combine, Expr, Loop
+from pullback.util.record import mutable_record
 
 
 class ReductionContext:
@@ -34,7 +34,7 @@ class ReductionContext:
         return self._region.value(self._eqn.invars[k], index)
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Fold:
     """One reduction of a group."""
 

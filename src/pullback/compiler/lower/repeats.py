@@ -8,7 +8,7 @@ time to compile, now 0.75.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any
 
@@ -21,6 +21,7 @@ from pullback.core.jaxpr import Literal, Var
 from pullback.loops.ir import Buffer, Const, Expr, Kernel, Loop, Read, Run, Stmt
 from pullback.loops.ir.key import part_key
 from pullback.loops.passes.outline import WORTH_ANY_KERNEL, kernel_of
+from pullback.util.record import mutable_record
 
 MOST_VALUES = 1000  # in a group that is compared with others; larger ones are a program by themselves
 
@@ -75,7 +76,7 @@ class Repeats:
         return True
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Nest:
     """A nest and those equal to it."""
 

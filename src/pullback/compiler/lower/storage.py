@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from pullback.loops.ir import ITEMSIZE, Buffer, Builder, Const, Expr, Op
+from pullback.util.record import record
 
 Shape = tuple[int, ...]
 
@@ -27,7 +27,7 @@ def row_major(shape: Sequence[int]) -> Shape:
     return tuple(reversed(strides))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Storage:
     """The elements buffer[offset + sum(index * strides)]."""
 

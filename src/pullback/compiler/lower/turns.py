@@ -24,6 +24,7 @@ from pullback.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from pullback.loops.ir import ITEMSIZE
 from pullback.loops.schedule.machine import NOMINAL
 from pullback.loops.schedule.price import source_ns
+from pullback.util.record import mutable_record
 
 RUNS = 100  # that a program is taken to be compiled for
 COMPILED_NS = 200_000  # that an equation of a loop takes to compile once more, as equal nests are kernels
@@ -85,7 +86,7 @@ def _copied_ns(sizes: Sequence[int]) -> float:
     return size / NOMINAL.line * max(source_ns(size, NOMINAL), NOMINAL.first.line_ns)
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Windows:
     """The windows of a carry that a step sets, and nothing else of it."""
 

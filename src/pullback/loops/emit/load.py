@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pullback._ext import _core
 from pullback.util.clock import Clock
+from pullback.util.record import mutable_record
 
 from .cache import Entry
 from .symbols import ENTRY, HOST_SLOT, INTERRUPT, PARALLEL_FOR, SLOTS, STEP
@@ -40,7 +41,7 @@ def add_symbols(symbols: Mapping[str, int]) -> None:
     _symbols.update(symbols)
 
 
-@dataclass(slots=True)
+@mutable_record
 class CompiledFunction:
     """Machine code of `int f(void** inputs, void** outputs, void* arena)` at `address`.
 

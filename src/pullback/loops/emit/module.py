@@ -19,7 +19,7 @@ programs 1.2 times the processor time and 0.99 of the time, as what comes before
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from pullback.loops.ir.ir import (
 from pullback.loops.ir.print import EMBEDDED_BYTES
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.loops.ir.visit import accesses, blocks, free_vars, loaded, nodes, statements, stored
-from pullback.util.record import frozen_record
+from pullback.util.record import frozen_record, mutable_record
 
 from .access import VectorIndex
 from .cpu.target import Target
@@ -82,7 +82,7 @@ class Linkage:
     static: bool = False
 
 
-@dataclass(slots=True)
+@mutable_record
 class ModuleText:
     """LLVM text, and the names of what the loader writes into the slots of `pb_slots`, in order.
 

@@ -7,9 +7,10 @@ while the order of additions depends on sizes alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pullback.loops.ir.ir import Loop
+from pullback.util.record import mutable_record
 
 from .code import Code
 from .types import literal
@@ -18,7 +19,7 @@ from .values import Asm, Value, broadcast, constant, element_of
 _FLOATS = frozenset(("f32", "f64", "c64", "c128"))
 
 
-@dataclass(slots=True)
+@mutable_record
 class Sums:
     """What a loop carries, and an error for each float sum, in their order: the sum is total + error."""
 

@@ -15,10 +15,10 @@ last place of x changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pullback.loops.ir.ir import RARE, Expr
+from pullback.util.record import mutable_record
 
 from ._kit import clamp_high, polynomial, two_product, two_sum
 from ._tables import gamma as gamma_tables
@@ -43,7 +43,7 @@ HUGE = 1e300  # a and b beyond count as infinite: their sums overflow
 TWO_PI = 6.283185307179586
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Gamma:
     """What the functions of (a, x) have in common; all f64."""
 
@@ -248,7 +248,7 @@ def random_gamma_grad(b: Builder, a: Expr, x: Expr) -> Expr:
     return b.select((a <= 0.0) | (x < 0.0) | b.ne(a, a) | b.ne(x, x), NAN, value)
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Beta:
     """What the ways to I_u(a, c) have in common, for u up to the mean a / (a + c) or so; all f64."""
 

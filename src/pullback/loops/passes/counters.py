@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pullback.loops.ir.fold import const, make
 from pullback.loops.ir.fresh import Fresh
@@ -52,6 +51,7 @@ from pullback.loops.ir.visit import (
     stores,
     with_blocks,
 )
+from pullback.util.record import mutable_record
 
 from .simplify import simplify
 
@@ -72,7 +72,7 @@ def counters(function: Function) -> Function:
     return simplify(function) if owner.passed_on else function  # of bounds of such an index little is left
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Counter:
     """An element of memory in which a loop does nothing but count."""
 

@@ -7,7 +7,7 @@ no variable but the lane's moves are carried from step to step; others stay in m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pullback.loops.ir.affine import terms
@@ -17,6 +17,7 @@ from pullback.loops.ir.ir import Buffer, Carried, Const, Expr, Let, Load, Loop, 
 from pullback.loops.ir.types import ITEMSIZE, REAL_OF
 from pullback.loops.ir.visit import Substitute, access_nodes, loaded, operands, rebuilt, stored, subexpressions
 from pullback.loops.passes.carry import with_carried
+from pullback.util.record import mutable_record
 
 from .machine import NOMINAL
 
@@ -30,7 +31,7 @@ WHOLE = {8: (3, 5, 6, 7), 4: (3, 5, 6, 7, *range(9, 16))}
 Place = tuple[Buffer, int]  # of an element's: the buffer, and the index less that of the element
 
 
-@dataclass(slots=True)
+@mutable_record
 class Lanes:
     """Which loops run over the elements, and where these lie."""
 

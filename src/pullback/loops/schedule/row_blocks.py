@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pullback.loops.ir.affine import Interval, depends, interval, terms
 from pullback.loops.ir.fold import const, make
@@ -69,7 +69,7 @@ from pullback.loops.passes.simplify import make_sum
 from pullback.loops.schedule.apply.partials import combining, neutrals
 from pullback.loops.schedule.joining import Joined, Joining
 from pullback.loops.schedule.machine import CORES, NOMINAL
-from pullback.util.record import frozen_record
+from pullback.util.record import frozen_record, mutable_record
 
 # ("rows", n) of a loop of threads: its body begins with Lets of the first row and of the number of rows of this
 # iteration, out of n. Nothing else depends on its index, and any rows may be taken at once that are ("least", k) or
@@ -111,7 +111,7 @@ def row_blocks(function: Function) -> Function:
     return _RowBlocks("b", function).run()
 
 
-@dataclass(slots=True)
+@mutable_record
 class Member:
     """A statement that goes through rows: `var` counts them, or parts of `part` of a row."""
 

@@ -25,7 +25,6 @@ from pullback.loops.ir.ir import Call, Const
 from pullback.loops.ir.visit import forget_facts
 from pullback.loops.passes.count import transcendentals
 from pullback.runtime.programs import spans
-from pullback.runtime.programs.kernel_list import clocked, kernels_of, prepared
 from pullback.runtime.programs.kernels import object_cache
 from pullback.runtime.programs.libraries import addresses_for
 from pullback.runtime.programs.native import Native, among, ready, variant
@@ -200,6 +199,8 @@ def make(
 
 def _with_spans(function: Function, name: str, lowered: Lowered, notes: NotedLowering) -> Function:
     """All passes over an ordered function, and calls that read the clock around each of its kernels."""
+    from pullback.runtime.programs.kernel_list import clocked, kernels_of, prepared  # for few programs
+
     ready = prepared(function)
     kernels = kernels_of(ready, notes.units, lowered)
     program = Const("i64", spans.add_program(name, kernels))

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pullback.compiler.graph.fuse.access import Index, variables
 from pullback.core.jaxpr import JaxprEqn, Var
 from pullback.core.lowering import Nest
 from pullback.loops.ir import Const, Read
-from pullback.util.record import frozen_record
+from pullback.util.record import frozen_record, mutable_record
 
 Shape = tuple[int, ...]
 Leaf = tuple[Var, tuple[Shape, ...]]  # an array that is read, and the transpositions on the way from it
 
 
-@dataclass(eq=False, slots=True)
+@mutable_record
 class Group:
     """One loop nest, or (with `call`) one equation that makes its own statements."""
 
@@ -66,7 +66,7 @@ class Group:
         return [v for n in self.reductions for v in eqns[n].outvars] + self.stores
 
 
-@dataclass(eq=False, slots=True)
+@mutable_record
 class Row:
     """Groups that share their outer loops: each iteration runs them one after the other on one row."""
 
@@ -75,7 +75,7 @@ class Row:
     kept: bool = False  # whether what it is for is that values of a row stay in a near cache
 
 
-@dataclass(slots=True)
+@mutable_record
 class Fusion:
     """What `fuse` decided for one jaxpr."""
 

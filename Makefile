@@ -1,5 +1,6 @@
 # make demo        sets up ./.venv, builds pullback into it, and runs the demonstration
 # make test        the same set-up, then the tests
+# make test-all    the same with all cases of large grids and all seeds, of which `make test` runs a part
 # make check       style (ruff) and types (mypy)
 # make interpreted programs of all kinds in the interpreter of loop nests, which needs no LLVM
 # make sanitize    the tests of native code under address, undefined-behaviour and thread sanitizers
@@ -32,7 +33,7 @@ NATIVE := $(wildcard ext/*.cpp ext/*.h ext/*/*.cpp ext/*/*.h) CMakeLists.txt pyp
 PYTHON ?= $(shell for p in python3 python3.12 python3.13 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test check interpreted sanitize ci bench libraries wheels docs links build clean distclean
+.PHONY: demo test test-all check interpreted sanitize ci bench libraries wheels docs links build clean distclean
 
 # What the examples need is downloaded while kernels are compiled.
 demo:
@@ -43,6 +44,10 @@ demo:
 test: $(STAMPS)/test
 	@echo "== Running the tests on two workers"
 	@$(PY) -m pytest -n 2 -q tests
+
+test-all: $(STAMPS)/test
+	@echo "== Running all cases of the tests on two workers"
+	@$(PY) -m pytest -n 2 -q --all tests
 
 check: $(STAMPS)/check
 	@echo "== Checking style (ruff) and types (mypy)"

@@ -84,6 +84,25 @@ def x64() -> Iterator[None]:
         yield
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="all cases of large grids, of which a part runs otherwise")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "sample(n): n of the cases, spread evenly, run unless --all is given")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of large grids the cases that hold all pairs of values; one that is named runs by itself."""
+    if config.getoption("--all") or any("[" in arg for arg in config.args):
+        return
+    from grids import sampled
+
+    items[:], left_out = sampled(items)
+    config.hook.pytest_deselected(items=left_out)
+
+
 TESTS_OF_ROUND = 100  # after so many the collector lets go of what they have left
 
 

@@ -15,6 +15,7 @@ from pullback.loops.schedule import machine
 PROGRAMS, CHUNK = 70, 10
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
 def test_random_programs(first):
     for seed in range(first, first + CHUNK):

@@ -65,6 +65,7 @@ def random_program(seed, carry=False):
     return fun
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("seed", range(80))
 def test_random_program(seed):
     check(
@@ -78,6 +79,7 @@ def test_random_program(seed):
     )
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_loop_body(seed):
     """Carries are updated in place, whatever reads them when."""
@@ -94,6 +96,7 @@ def test_random_loop_body(seed):
     check(fun, normal(N, M), normal(N, M, seed=1), normal(M, seed=2), normal(N, seed=3), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("seed", range(0, 320, 8))
 def test_random_program_in_place_of_its_arguments(seed, monkeypatch):
     """Donated arguments are overwritten, whatever reads them when."""

@@ -27,6 +27,7 @@ def close(got, want):
     return bool(ok.all())
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_random(seed):
     nest = RandomNest(seed)

@@ -110,6 +110,7 @@ def moves(x, seed):
     return [*outs, y]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_moves(seed):
     rnd = random.Random(seed)

@@ -89,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "sample(n): n of the cases, spread evenly, run unless --all is given")
+    config.addinivalue_line("markers", "sample(n): n of the cases, spread over all values, run unless --all is given")
 
 
 @pytest.hookimpl(trylast=True)

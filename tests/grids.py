@@ -1,19 +1,20 @@
 """Which cases of large grids run by default: all pairs of values, of all parameters; `--all` runs the rest, too.
 
 Most faults show with some value of one parameter, or with two of them together. A grid of five parameters has hundreds
-of cases, and some twenty hold each pair. Where a parameter has many values, `@pytest.mark.sample(n)` says how many
-of them run.
+of cases, and some twenty hold each pair. Where those are still many, `@pytest.mark.sample(n)` says how many cases
+run.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from zlib import crc32
 
 import pytest
 
-FEW = 12  # cases of a test function that all run
+FEW = 6  # cases of a test function that all run
 Values = tuple[tuple[str, int], ...]  # of a case: each parameter, and which object it is
 
 
@@ -28,8 +29,7 @@ def sampled(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytes
     for cases in grids.values():
         sample = cases[0][0].get_closest_marker("sample")
         if sample is not None:
-            (most,) = sample.args
-            run.update(item for item, _ in cases[:: -(-len(cases) // most)])
+            run.update(cases[k][0] for k in _spread([values for _, values in cases], *sample.args))
         elif len(cases) <= FEW:
             run.update(item for item, _ in cases)
         else:
@@ -47,3 +47,15 @@ def _all_pairs(cases: Sequence[Values]) -> Iterator[int]:
         yield best
         left.remove(best)
         missing -= pairs[best]
+
+
+def _spread(cases: Sequence[Values], most: int) -> Iterator[int]:
+    """Numbers of so many cases: each in turn whose values are in the fewest before it, and of equal ones by lot."""
+    used: Counter[tuple[str, int]] = Counter()
+    left = {k: crc32(str(k).encode()) for k in range(len(cases))}
+    while left and most > 0:
+        best = min(left, key=lambda k: (sum(used[value] for value in cases[k]), left[k]))
+        yield best
+        del left[best]
+        used.update(cases[best])
+        most -= 1

@@ -19,6 +19,7 @@ SMALL = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", SMALL)
 def test_it_finds_what_it_should(name, tmp_path):
     picture, movie = tmp_path / "picture.png", tmp_path / "waves.gif"

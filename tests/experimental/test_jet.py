@@ -100,6 +100,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(25)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_jet_is_what_nested_derivatives_are(name, compiled, x64):

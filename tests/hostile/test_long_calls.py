@@ -53,6 +53,7 @@ def in_process(body):
     return run(SETUP + "\n".join(line[4:] for line in body.split("\n")))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("function", "argument"), CALLS.values(), ids=CALLS)
 def test_ctrl_c_is_heard_at_once(function, argument):
     """Long before the call ends: processor time says so whatever else runs on the machine."""

@@ -20,6 +20,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 def test_ctrl_c_ends_a_compiled_loop(loop):
     """With little work after it, by the least of some tries, and again and again."""

@@ -127,6 +127,7 @@ def test_columns_of_registers_are_as_many_as_leave_least_empty(dtype, lanes):
             assert rows <= m and rows * columns // lanes <= 24
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 @pytest.mark.parametrize(
     "m, k, n",

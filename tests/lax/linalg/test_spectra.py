@@ -73,6 +73,7 @@ def test_eigh(dtype, n):
     np.testing.assert_array_equal(np.asarray(got[0])[11], np.eye(n))
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize(
     "shape", [(1, 1), (2, 2), (3, 3), (4, 4), (8, 8), (5, 3), (3, 5), (9, 2), (1, 6), (4, 1), (13, 22)]
 )

@@ -59,6 +59,7 @@ def order_of(x):
     return np.argsort(wide_of(x), -1, kind="stable")
 
 
+@pytest.mark.sample(26)
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("name", TYPES)
 def test_sorts_are_stable_and_keep_bits(name, few, threads):
@@ -103,6 +104,7 @@ def total_order(x):
     return np.where(bits_of < 0, bits_of ^ np.iinfo(bits_of.dtype).max, bits_of)
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("name", TYPES)
 def test_selections(name, few, threads):

@@ -97,6 +97,7 @@ def differ(got, want, dtype):
     return "" if same.all() else f"{got}, not {want}"
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("dtype", ["bool", *REAL, *COMPLEX])
 def test_compiled_as_the_reference(dtype):
     with pb.enable_x64(True):

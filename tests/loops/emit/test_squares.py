@@ -29,6 +29,7 @@ def transpose(dtype, rows, columns, flipped=False):
     return optimized(b.function("f"))
 
 
+@pytest.mark.sample(26)
 @pytest.mark.parametrize("shape", [(16, 16), (17, 16), (16, 31), (33, 65), (100, 100), (150, 129), (64, 1024)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_transposes_of_every_type(dtype, shape):

@@ -44,6 +44,7 @@ def normal(*shape):
     return RNG.standard_normal(shape).astype("f4")
 
 
+@pytest.mark.sample(15)
 @pytest.mark.parametrize(("n", "m"), [(160, 160), (150, 170), (170, 150)])
 @pytest.mark.parametrize("kind", MATRICES)
 def test_products_with_bands(kind, n, m):

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from pullback.loops.emit.folder import read, usable, write
+from pullback.loops.emit.folder import default_folder, read, usable, write
 from pullback.util.switches import switches
 
 
@@ -37,3 +37,11 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(OSError):
         write(tmp_path / "missing" / "file", b"content")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_users_without_a_home_have_a_temporary_folder(monkeypatch):
+    """Not one of the name ~ where they happen to be."""
+    for name in ("PULLBACK_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert os.path.isabs(default_folder())

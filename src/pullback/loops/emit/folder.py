@@ -23,11 +23,16 @@ _said: set[str] = set()
 
 
 def default_folder() -> str:
-    """PULLBACK_CACHE_DIR, or pullback in the user's cache folder."""
+    """PULLBACK_CACHE_DIR, or pullback in the user's cache folder; of a user without a home a temporary one."""
     chosen = os.environ.get("PULLBACK_CACHE_DIR")
     if chosen:
         return chosen
-    caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    home = os.path.expanduser("~")
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    if caches.startswith("~"):
+        import tempfile
+
+        return os.path.join(tempfile.gettempdir(), f"pullback-{os.getuid()}")
     return os.path.join(caches, "pullback")
 
 

@@ -225,10 +225,15 @@ class Primitive:
     def bind(self, *args: Any, **params: Any):
         """Run under the current interpreter; arrays are positional, everything static is a keyword."""
         interpreter = current_interpreter()
-        if self.outer is not None and closes_over_values(params):
-            args, params = self.outer(args, params)
-        if self.discharge is not None and not interpreter.stages_references and uses_references(args, params):
-            return self.discharge(*args, **params)
+        if self.discharge is not None:
+            holds_values, uses_references = _programs_hold(params)
+            if holds_values and self.outer is not None:
+                args, params = self.outer(args, params)
+            if not interpreter.stages_references:
+                for arg in args:
+                    uses_references = uses_references or isinstance(arg, Reference)
+                if uses_references:
+                    return self.discharge(*args, **params)
         return self.process(*args, **params)
 
     def process(self, *args: Any, **params: Any):
@@ -332,28 +337,22 @@ class Primitive:
         return _by_name, (self.name,)
 
 
-def closes_over_values(params: dict[str, Any]) -> bool:
-    """Whether programs among the parameters hold values of a trace, or references."""
-    for value in params.values():
-        for program in value if type(value) is tuple else (value,):
-            if isinstance(program, Program) and any([isinstance(c, (Tracer, Reference)) for c in program.consts]):  # type: ignore[attr-defined]
-                return True
-    return False
-
-
-def uses_references(args: tuple, params: dict[str, Any]) -> bool:
-    """Whether there are references among the operands, or inside of the programs among the parameters."""
-    for arg in args:
-        if isinstance(arg, Reference):
-            return True
-    for value in params.values():
-        if isinstance(value, Program):
-            if has_references(value):
-                return True
-        elif type(value) is tuple and value and isinstance(value[0], Program):
-            if any([isinstance(item, Program) and has_references(item) for item in value]):
-                return True
-    return False
+def _programs_hold(params: dict[str, Any]) -> tuple[bool, bool]:
+    """Whether programs among the parameters close over values of a trace or references, and whether they use such."""
+    values = references = False
+    for param in params.values():
+        if isinstance(param, Program):
+            programs: tuple = (param,)
+        elif type(param) is tuple and param and isinstance(param[0], Program):
+            programs = param
+        else:
+            continue
+        for program in programs:
+            if isinstance(program, Program):
+                if program.consts:  # type: ignore[attr-defined]
+                    values = values or any([isinstance(c, (Tracer, Reference)) for c in program.consts])  # type: ignore[attr-defined]
+                references = references or has_references(program)
+    return values, references
 
 
 _RULE_NAMES = {

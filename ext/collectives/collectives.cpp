@@ -439,6 +439,7 @@ Steps permute(const Work& w) {
     for (auto [from, to] : w.op.pairs) {
         bool sends = w.is_here(from), receives = w.is_here(to);
         if (receives) arrives[size_t(w.all.layout.place_of(to))] = true;
+        if (sends != receives) Processes::all().meet(w.owner(sends ? to : from));
         if (sends && receives) copy(w.result(to), w.operand(from), w.bytes());
         else if (sends) messages.push_back(w.send(w.owner(to), w.operand(from), w.bytes(), 0));
         else if (receives) messages.push_back(w.receive(w.owner(from), w.result(to), w.bytes(), 0));
@@ -472,6 +473,7 @@ bool perform(const Communication& all, int64_t site, const std::vector<const voi
     const Collective& op = all.sites[size_t(site)];
     for (size_t g = 0; g < op.groups_of_steps(); ++g) {
         Work work{all, op, site, in, out, g};
+        work.meet();
         if (!(is_little(work) ? add_little(work, interrupted) : steps_of(work).finish(interrupted, op.text))) return false;
     }
     return true;

@@ -93,6 +93,21 @@ struct Communication {
     uint64_t fingerprint = 0;
 };
 
+// That a thread runs a program. Which of two threads' comes first is left to chance, on each process anew, so that processes
+// could take one's numbers for the other's: two with operations between the same processes are refused at one time.
+class Turn {
+  public:
+    // Null: the program has no such operations.
+    explicit Turn(const Communication* program);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    const std::string& reason() const { return reason_; }  // why it can't be; empty if it can
+
+  private:
+    const Communication* program_;  // null where there is nothing to be said
+    std::string reason_;
+};
+
 // Does one operation for all devices of the process: in[k], out[k] are those of layout.local[k]. False if it failed; then
 // Processes::all().reason() is why.
 bool perform(const Communication& all, int64_t site, const std::vector<const void*>& in, const std::vector<void*>& out,

@@ -1,6 +1,7 @@
 // What Python says of a program's collective operations, and the calls of its machine code.
 #include <algorithm>
 #include <memory>
+#include <mutex>
 
 #include "collectives/collectives.h"
 #include "collectives/processes.h"
@@ -100,10 +101,54 @@ void name_steps(const Communication& all) {
         for (size_t g = 0; g < all.sites[site].groups_of_steps(); ++g)
             if (all.sites[site].kind == Kind::permute || all.sites[site].members[g].place >= 0)
                 for (int step : {0, 1})  // which of them is the first is for the operation to say
-                    processes.name(tag_of(all.fingerprint, int64_t(site), g, step, processes.tag_limit), all.sites[site].text);
+                    processes.name(step_of(all.fingerprint, int64_t(site), g, step, processes.tag_limit), all.sites[site].text);
+}
+
+// Programs that threads are in at present.
+struct Running {
+    std::mutex mutex;
+    std::vector<const Communication*> programs;
+};
+Running& running() {
+    static auto* all = new Running;
+    return *all;
+}
+
+bool meet_elsewhere(const Communication& a, const Communication& b) {
+    const std::vector<int>& others = b.layout.process;
+    return std::any_of(a.layout.process.begin(), a.layout.process.end(), [&](int p) {
+        return p != Processes::all().rank && std::find(others.begin(), others.end(), p) != others.end();
+    });
+}
+
+// Whether a callback of such a program asks, whose place among the operations is known.
+bool inside_one() {
+    auto* frame = static_cast<Frame*>(current_frame);
+    return frame && frame->team && frame->team->is_of_several_processes();
 }
 
 }  // namespace
+
+Turn::Turn(const Communication* program) : program_(nullptr) {
+    if (!program || program->sites.empty() || inside_one()) return;
+    std::lock_guard lock(running().mutex);
+    for (const Communication* other : running().programs) {
+        if (!meet_elsewhere(*program, *other)) continue;
+        reason_ = "two threads of process " + std::to_string(Processes::all().rank) + " are in programs between processes, one at " +
+                  other->sites[0].text + ", the other at " + program->sites[0].text +
+                  ". Which comes first would be left to chance, and may be another one elsewhere: let one thread call them "
+                  "all, or have a call wait until that of the other thread is done";
+        return;
+    }
+    running().programs.push_back(program_ = program);
+}
+
+Turn::~Turn() {
+    if (!program_) return;
+    std::lock_guard lock(running().mutex);
+    auto& programs = running().programs;
+    programs.erase(std::find(programs.begin(), programs.end(), program_));
+}
 
 PyObject* make_communication(PyObject*, PyObject* args) {
     PyObject *processes, *local, *sites;

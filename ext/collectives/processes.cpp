@@ -43,6 +43,7 @@ constexpr int kOneAtATime = 2;             // MPI_THREAD_SERIALIZED
 constexpr int kNote = 1, kLeft = 2;        // tags of notes
 constexpr size_t kNoteBytes = 600;
 constexpr double kLate = 5;  // seconds that one which has not come in time has to say so when all end
+constexpr uint32_t kApart = 1000;  // operations by which processes may have parted whose names are still found
 constexpr double kSettled = 1.0;  // seconds after which a message that nobody waits for means that processes disagree
 
 struct Status {
@@ -100,7 +101,7 @@ Processes& Processes::all() {
     return *processes;
 }
 
-uint32_t tag_of(uint64_t program, int64_t site, size_t group, int step, uint32_t limit) {
+uint32_t step_of(uint64_t program, int64_t site, size_t group, int step, uint32_t limit) {
     uint64_t h = program ^ (uint64_t(site) * 0x9e3779b97f4a7c15ull) ^ (uint64_t(step) << 56) ^ (uint64_t(group) << 32);
     h = (h ^ (h >> 31)) * 0xbf58476d1ce4e5b9ull;
     h = (h ^ (h >> 29)) * 0x94d049bb133111ebull;
@@ -237,8 +238,8 @@ bool Processes::look_around(Pending& pending, double waited, const std::string& 
             // What is waited for may have come with it, since MPI was last asked: then it is not waited for next time.
             if (std::exchange(pending.ahead, p) != p) return true;
             fail(what + ": process " + std::to_string(p) + " has come to another step than process " +
-                 std::to_string(rank) + name_of(tag) +
-                 ". All processes must run the same programs in the same order, with the same shapes");
+                 std::to_string(rank) + name_of(tag, p) +
+                 ". All processes must run the same programs, as often, in the same order, with the same shapes");
             return false;
         }
     }
@@ -253,16 +254,26 @@ bool Processes::look_around(Pending& pending, double waited, const std::string& 
     return true;
 }
 
-void Processes::name(uint32_t tag, const std::string& text) {
+void Processes::name(uint32_t step, const std::string& text) {
     std::lock_guard lock(naming_);
-    names_.emplace(tag, text);
+    names_.emplace(step, text);
 }
 
-// What is known of messages with this tag, behind a colon.
-std::string Processes::name_of(uint32_t tag) {
+// What is known of messages with this tag from a process, behind a colon: a step with a name, at a meeting near this one.
+std::string Processes::name_of(uint32_t tag, int process) {
     std::lock_guard lock(naming_);
-    auto found = names_.find(tag);
-    return found == names_.end() ? "" : ": " + found->second;
+    const uint32_t here = met_[size_t(process)];
+    for (uint32_t apart = 0; apart < kApart; ++apart)
+        for (uint32_t there : {here - apart, here + apart}) {
+            auto found = names_.find((tag + tag_limit - tag_of(0, there, tag_limit)) % tag_limit);
+            if (found == names_.end()) continue;
+            std::string text = ": " + found->second;
+            if (apart)
+                text += ", to which it has come as operation " + std::to_string(there) + " of those between the two; process " +
+                        std::to_string(rank) + " has come to operation " + std::to_string(here);
+            return text;
+        }
+    return "";
 }
 
 // Whether another process has said that it gave up.
@@ -356,6 +367,7 @@ PyObject* connect_processes(PyObject*, PyObject* args, PyObject* kwargs) {
     p.pids_.assign(size_t(p.size), 0);
     p.left_.assign(size_t(p.size), false);
     p.given_up_.assign(size_t(p.size), false);
+    p.met_.assign(size_t(p.size), 0);
     for (int k = 0; k < p.size; ++k) p.pids_[size_t(k)] = PyLong_AsLongLong(PyTuple_GET_ITEM(pids, k));
     p.reason_.clear();
     p.failed_.store(false);
@@ -384,7 +396,8 @@ bool check_running() {
     return true;
 }
 
-// exchange_bytes(messages, what): messages are (sends, process, tag, buffer); bytes to send, bytearrays to fill.
+// exchange_bytes(messages, what): messages are (sends, process, step, buffer); bytes to send, bytearrays to fill. This
+// process meets each of the others once.
 PyObject* exchange_bytes(PyObject*, PyObject* args) {
     PyObject* sequence;
     const char* what;
@@ -395,18 +408,23 @@ PyObject* exchange_bytes(PyObject*, PyObject* args) {
     bool ok = true;
     for (; ok && held < buffers.size(); ++held) {
         int sends, process;
-        unsigned tag;
+        unsigned step;
         PyObject* buffer;
-        ok = PyArg_ParseTuple(PyTuple_GET_ITEM(sequence, Py_ssize_t(held)), "piIO", &sends, &process, &tag, &buffer) &&
+        ok = PyArg_ParseTuple(PyTuple_GET_ITEM(sequence, Py_ssize_t(held)), "piIO", &sends, &process, &step, &buffer) &&
              PyObject_GetBuffer(buffer, &buffers[held], sends ? PyBUF_SIMPLE : PyBUF_WRITABLE) == 0;
         if (!ok) break;
-        messages.push_back({bool(sends), process, tag, buffers[held].buf, size_t(buffers[held].len)});
+        messages.push_back({bool(sends), process, step, buffers[held].buf, size_t(buffers[held].len)});
     }
     Processes& p = Processes::all();
     if (ok) {
         Frame frame(nullptr, true);
         PyThreadState* state = PyEval_SaveThread();
         std::unique_lock lock(p.mutex());
+        std::vector<int> others;
+        for (const Message& m : messages)
+            if (std::find(others.begin(), others.end(), m.process) == others.end()) others.push_back(m.process);
+        for (int process : others) p.meet(process);
+        for (Message& m : messages) m.tag = tag_of(m.tag, p.met()[size_t(m.process)], p.tag_limit);
         ok = p.exchange(messages, [] { return pb_interrupt_pending() != 0; }, what);
         lock.unlock();
         restore_thread(state);
@@ -440,10 +458,10 @@ PyObject* fail_processes(PyObject*, PyObject* args) {
 }
 
 PyObject* name_step(PyObject*, PyObject* args) {
-    unsigned tag;
+    unsigned step;
     const char* text;
-    if (!PyArg_ParseTuple(args, "Is", &tag, &text)) return nullptr;
-    Processes::all().name(tag, text);
+    if (!PyArg_ParseTuple(args, "Is", &step, &text)) return nullptr;
+    Processes::all().name(step, text);
     Py_RETURN_NONE;
 }
 
@@ -463,14 +481,14 @@ PyMethodDef functions[] = {
     {"connect_processes", reinterpret_cast<PyCFunction>(connect_processes), METH_VARARGS | METH_KEYWORDS,
      "connect_processes(functions, ...)\n--\n\nTakes MPI's functions by address, and what else is needed to call them."},
     {"exchange_bytes", exchange_bytes, METH_VARARGS,
-     "exchange_bytes(messages, what)\n--\n\nSends and receives (sends, process, tag, buffer); RuntimeError where it "
+     "exchange_bytes(messages, what)\n--\n\nSends and receives (sends, process, step, buffer); RuntimeError where it "
      "cannot be done."},
     {"process_failure", process_failure, METH_NOARGS,
      "process_failure()\n--\n\nWhy the processes cannot go on together; None if they can."},
     {"fail_processes", fail_processes, METH_VARARGS,
      "fail_processes(reason, tell=True)\n--\n\nGives up, and tells the other processes."},
     {"name_step", name_step, METH_VARARGS,
-     "name_step(tag, text)\n--\n\nSays what errors call messages with this tag."},
+     "name_step(step, text)\n--\n\nSays what errors call messages of this step."},
     {"part_processes", part_processes, METH_O,
      "part_processes(seconds)\n--\n\nSays that this process ends after a failure, and waits for the others to say so."},
     {nullptr},

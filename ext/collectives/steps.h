@@ -20,7 +20,13 @@ struct Work {
     const std::vector<const void*>& in;
     const std::vector<void*>& out;
     size_t group = 0;
+    std::vector<uint32_t> met = {};  // how often others had been met when it began; empty: as often as now
 
+    // Counts the operation as a meeting with each process of the group. A permutation counts the pairs that have a message.
+    void meet() const {
+        if (op.kind == Kind::permute || members().here.empty()) return;
+        for (int process : members().processes) Processes::all().meet(process);
+    }
     int me() const { return Processes::all().rank; }
     size_t bytes() const { return op.count * op.element; }
     const Members& members() const { return op.members[group]; }
@@ -34,12 +40,18 @@ struct Work {
         return static_cast<char*>(out[size_t(all.layout.place_of(device))]) + offset;
     }
     Message send(int process, const void* data, size_t size, int step) const {
-        return {true, process, tag(step), const_cast<void*>(data), size};
+        return {true, process, tag(process, step), const_cast<void*>(data), size};
     }
-    Message receive(int process, void* data, size_t size, int step) const { return {false, process, tag(step), data, size}; }
+    Message receive(int process, void* data, size_t size, int step) const {
+        return {false, process, tag(process, step), data, size};
+    }
 
   private:
-    uint32_t tag(int step) const { return tag_of(all.fingerprint, site, group, step, Processes::all().tag_limit); }
+    uint32_t tag(int process, int step) const {
+        const Processes& processes = Processes::all();
+        const uint32_t meeting = (met.empty() ? processes.met() : met)[size_t(process)];
+        return tag_of(step_of(all.fingerprint, site, group, step, processes.tag_limit), meeting, processes.tag_limit);
+    }
 };
 
 // It runs to where it has to wait for messages (`co_await wait_for(messages)`), and on from there when they are done: so

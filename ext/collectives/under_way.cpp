@@ -101,8 +101,10 @@ bool UnderWay::begin(size_t place, int64_t site, const void* in, void* out) {
     if (++operation.came < operation.in.size()) return true;
     const Collective& op = all_.sites[size_t(site)];
     for (size_t g = 0; g < op.groups_of_steps(); ++g) {
-        operation.groups.push_back({all_, op, site, operation.in, operation.out, g});
-        operation.steps.push_back(steps_of(operation.groups.back()));
+        Work& work = operation.groups.emplace_back(Work{all_, op, site, operation.in, operation.out, g});
+        work.meet();
+        if (op.kind != Kind::permute) work.met = processes.met();  // others may begin before its last messages
+        operation.steps.push_back(steps_of(work));
     }
     advance();
     return !processes.has_failed();

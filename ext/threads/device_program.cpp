@@ -248,6 +248,18 @@ void raise_failure(const Team& team, Frame& first, std::deque<Frame>& others, co
     }
 }
 
+// What can't be done here the other processes must not wait for.
+PyObject* refuse(const std::string& reason) {
+    PyErr_Format(PyExc_RuntimeError, "distributed: %s", reason.c_str());
+    PyThreadState* state = PyEval_SaveThread();
+    Processes& processes = Processes::all();
+    std::unique_lock lock(processes.mutex());
+    processes.fail(reason);
+    lock.unlock();
+    restore_thread(state);
+    return nullptr;
+}
+
 PyObject* run(DeviceProgram* self, PyObject* sequence) {
     Run run(self);
     const Program& p = run.p;
@@ -256,6 +268,8 @@ PyObject* run(DeviceProgram* self, PyObject* sequence) {
     if (!run.find_inputs(sequence) || !run.find_donors() || !run.make_results() || !run.make_arena()) return nullptr;
 
     const int size = run.facts.size;
+    const Turn turn(run.facts.communication);
+    if (!turn.reason().empty()) return refuse(turn.reason());
     Team team(size, run.facts.communication);
     Frame first(&p.host_calls, true);  // of device 0, which the calling thread runs
     first.team = &team;

@@ -63,6 +63,7 @@ class Team {
     void end_collective(int device, int64_t site);
     // The number of a device among those of all processes.
     int number(int device) const;
+    bool is_of_several_processes() const { return communication_; }
 
     void abandon(const std::string& reason);
 

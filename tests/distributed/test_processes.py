@@ -150,10 +150,17 @@ def test_values_of_one_process_that_differ_are_warned_of():
     assert sorted(warned) == [("argument", "1")] * 2 + [("constant", "0")] * 2
 
 
-@pytest.mark.parametrize("what", ["old program", "order"])
+@pytest.mark.parametrize("what", ["old program", "order", "calls"])
 def test_processes_that_part_later(what):
     found = errors(what)
     assert set(found) == {0, 1} and any("has come to another step" in text for text in found.values())
+    if what == "calls":
+        assert re.search(r"operation (\d+) of those between the two; process \d has come to operation (?!\1)\d", found[0])
+
+
+def test_two_threads_do_not_meet_other_processes_at_one_time():
+    found = errors("threads")
+    assert any(re.search("two threads of process . are in programs between processes", text) for text in found.values())
 
 
 def test_a_process_that_comes_too_late(tmp_path):

@@ -97,7 +97,7 @@ def join(
     state.rank, state.size, state.mpi, state.tag_limit = rank, size, mpi, min(limit, 1 << 28)
     state.shutdown_timeout = shutdown_timeout
     for what in (_END, FIRST_RUN):  # where others may be that part from this one
-        _core.name_step(tag(what, 0), what)
+        _core.name_step(step(what, 0), what)
     devices.join(rank, [n for *_, n in everybody])
     client = store.opened(rank, size, lambda value: world.bcast(value, root=0), len({h for h, *_ in everybody}) == 1)
     _tell_jax_names(rank, size, address, client)
@@ -209,9 +209,9 @@ def _tell_jax_names(rank: int, size: int, address: str | None, client: Any) -> N
 # ---- what Python does with the other processes
 
 
-def tag(what: str, step: int) -> int:
-    """The tag of messages for this purpose."""
-    return zlib.crc32(f"{step} {what}".encode()) % state.tag_limit
+def step(what: str, number: int) -> int:
+    """The number of this step of what is done, of which messages get their tags."""
+    return zlib.crc32(f"{number} {what}".encode()) % state.tag_limit
 
 
 def gathered_bytes(data: bytes, what: str, processes: tuple[int, ...] | None = None) -> list[bytes]:
@@ -224,13 +224,13 @@ def gathered_bytes(data: bytes, what: str, processes: tuple[int, ...] | None = N
     return _to_all(data, [int.from_bytes(n, "little") for n in lengths], others, what, 1)
 
 
-def _to_all(data: bytes, sizes: list[int], processes: tuple[int, ...], what: str, step: int) -> list[bytes]:
-    number = tag(what, step)
+def _to_all(data: bytes, sizes: list[int], processes: tuple[int, ...], what: str, number: int) -> list[bytes]:
+    own = step(what, number)
     parts = [bytearray(n) if p != state.rank else bytearray(data) for p, n in zip(processes, sizes)]
     messages: list[Any] = []
     for p, part in zip(processes, parts):
         if p != state.rank:
-            messages += [(False, p, number, part), (True, p, number, data)]
+            messages += [(False, p, own, part), (True, p, own, data)]
     _core.exchange_bytes(tuple(messages), what)
     return [bytes(part) for part in parts]
 
@@ -244,13 +244,13 @@ def broadcast_bytes(data: bytes | None, source: int, what: str) -> bytes:
     if state.rank == source:
         assert data is not None
         length = len(data).to_bytes(8, "little")
-        _core.exchange_bytes(tuple((True, p, tag(what, 0), length) for p in others), what)
-        _core.exchange_bytes(tuple((True, p, tag(what, 1), data) for p in others), what)
+        _core.exchange_bytes(tuple((True, p, step(what, 0), length) for p in others), what)
+        _core.exchange_bytes(tuple((True, p, step(what, 1), data) for p in others), what)
         return data
     size = bytearray(8)
-    _core.exchange_bytes(((False, source, tag(what, 0), size),), what)
+    _core.exchange_bytes(((False, source, step(what, 0), size),), what)
     found = bytearray(int.from_bytes(size, "little"))
-    _core.exchange_bytes(((False, source, tag(what, 1), found),), what)
+    _core.exchange_bytes(((False, source, step(what, 1), found),), what)
     return bytes(found)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -130,6 +131,31 @@ try:
         for other in others:
             other()
         others[last]()
+    if what == "calls":  # of a program that only sends on one process, and only receives on the other
+        moved = lambda x: lax.ppermute(x, "i", [(0, 1)])
+        move = jax.jit(jax.shard_map(moved, mesh=mesh, in_specs=P("i"), out_specs=P("i")))
+        for k in range(3 - last):
+            move(np.full((count, 3), k, np.float32))
+        step()
+        print("taken for another call's:", np.asarray(move(np.full((count, 3), 9, np.float32)).addressable_data(0)))
+    if what == "threads":
+        found = []
+        long = summed(n=300_000)
+        long()
+
+        def work():
+            try:
+                for _ in range(200):
+                    long()
+            except RuntimeError as error:
+                found.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        raise found[0]
     if what == "values":
         own = np.full(3, rank, np.float32)
         cut = jax.device_put(np.ones((count, 3), np.float32), jax.sharding.NamedSharding(mesh, P("i")))

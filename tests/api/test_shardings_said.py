@@ -209,6 +209,15 @@ def test_programs_put_values_on_a_mesh_whose_axes_are_of_other_types(after):
     assert out.sharding == over("x", None, mesh=EXPLICIT)
 
 
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_results_of_typed_arguments_lie_over_other_meshes_as_out_shardings_say(kind):
+    flat = over("i", mesh=jax.make_mesh((4,), ("i",), axis_types=(kind,)))
+    typed = over("x", mesh=EXPLICIT)
+    assert jax.jit(lambda x: x * 2, out_shardings=flat)(jax.device_put(X, typed)).sharding == flat
+    out = jax.jit(lambda x: x * 2, in_shardings=typed, out_shardings=flat)(X)
+    assert out.sharding == flat and (np.asarray(out) == 2 * X).all()
+
+
 def test_values_from_a_mesh_of_fewer_axes_are_put_on_one_of_more():
     flat = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
     x = jax.device_put(X, NamedSharding(flat, P("i")))

@@ -57,7 +57,10 @@ def placement_of(placing: Placing | None, places: tuple[Any, ...], name: str, ou
             (None if isinstance(v, Literal) else said_by_jit.get(v)) or written_alike(p, len(a.shape), given)
             for v, p, a in zip(placing.jaxpr.outvars, found, out_avals, strict=True)
         )
-        found = tuple(map(_over_meshes_of_types, found, placing.jaxpr.outvars))
+        found = tuple(
+            p if not isinstance(v, Literal) and v in said_by_jit else _over_meshes_of_types(p, v)
+            for p, v in zip(found, placing.jaxpr.outvars, strict=True)
+        )
         found = _over_said_axes(placing.jaxpr, found)
         found = _over_meshes_put_on(placing.jaxpr, found)
         found = tuple(map(_in_state_of_types, found, placing.jaxpr.outvars))

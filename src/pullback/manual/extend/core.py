@@ -9,6 +9,7 @@ PAGES = {
 Arguments:
     jaxpr: a Jaxpr.
     made_by: the name of the pass that made it, for the message.
+    known: a dict that several calls share, for what earlier ones have found right; by default a new one.
 Returns:
     None.
 Raises:

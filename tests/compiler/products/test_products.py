@@ -139,6 +139,37 @@ def test_threads_that_pack_panels_of_their_own_give_the_same_bits(m, k, n, dtype
     np.testing.assert_allclose(results[0], exact, rtol=1e-5, atol=2e-5 * np.abs(exact).max())
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("m, k, n", [(9, 389, 1111), (40, 256, 1024)])
+def test_long_rows_are_packed_in_runs_by_one_thread_and_by_several(m, k, n, dtype, monkeypatch):
+    """Many panels at a time, in pieces of few rows: the bits of one call for all."""
+    results, before = [], _core.num_threads()
+    with pullback.enable_x64(True):
+        x, y = normal(m, k).astype(dtype), normal(k, n, seed=1).astype(dtype)
+        try:
+            for number, (way, shared) in enumerate([("panels", True), ("panels", False), ("together", True)]):
+                monkeypatch.setattr(panels.prices, "threads_pay", lambda *args, shared=shared: shared)
+                for name in ("own_panels_ns", "own_copies_ns"):
+                    cost = 0.0 if name == f"own_{way}_ns" else np.inf
+                    monkeypatch.setattr(panels.prices, name, lambda *args, cost=cost: cost)
+                with using(TINY):
+                    program = pullback.jit(lambda x, y, number=number: (x @ y, np.int32(number))).lower(x, y).compile()
+                    text = program.as_text("loops")
+                if dtype != "bfloat16" or not current_target().multiplies_tiles:
+                    assert ("_added" in text) == (way == "panels")
+                    assert ("threads{grain=1} task" in text) == (way == "panels" and shared)
+                for threads in (1, 3):
+                    _core.set_num_threads(threads)
+                    results.append(np.asarray(program(x, y)[0]))
+        finally:
+            _core.set_num_threads(before)
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+    exact = x.astype(np.float64) @ y.astype(np.float64)
+    close = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2}[dtype]
+    np.testing.assert_allclose(results[0].astype(np.float64), exact, rtol=close, atol=close * np.abs(exact).max())
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "m, n, k", [(60, 60, 1000), (12, 30, 9001), (9, 10, 4000), (33, 50, 20_000), (20, 100, 545), (90, 17, 273)]

@@ -115,7 +115,8 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         _by_pieces(ctx, out, x, y, rows, columns, pieces, shared)
         return
     panels = None if paired or y.dtype in REAL else where_it_lies(y, m, rows, columns)
-    if panels is None and shared and _by_own(ctx, out, x, y, rows, columns):
+    far = not alone and not shared and prices.read_far(y)
+    if panels is None and (shared or far) and _by_own(ctx, out, x, y, rows, columns, shared):
         return
     if panels is None:
         panels = packed(ctx, y, columns, alone, paired)
@@ -127,8 +128,10 @@ def multiply(ctx: NestContext, out: Storage, x: Storage, y: Storage, alone: bool
         ctx.copy(out, Storage(target.buffer, target.offset, (m, n), target.strides))
 
 
-def _by_own(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> bool:
-    """Shares the product among threads that pack for themselves, if that costs less than that one packs for all."""
+def _by_own(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int, shared: bool) -> bool:
+    """Shares the product among threads that pack for themselves, if that costs less than that one packs for all. Where
+    there is one, it packs panels just before it reads them, too: all of a large y would go to memory and back.
+    """
     shape = few = rows, columns
     if columns <= out.shape[1] < 2 * columns:  # too few of these panels for threads to share
         few = _real(block_shape, out.dtype, *out.shape)
@@ -139,7 +142,7 @@ def _by_own(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, c
     ]
     _, way, shape = min(ways, key=lambda way: way[0])
     if way is not None:
-        way(ctx, out, x, y, *shape)
+        way(ctx, out, x, y, *shape, shared)
     return way is not None
 
 
@@ -235,14 +238,16 @@ def _calls(ctx: NestContext, out: Storage, x: Storage, panels: Storage, rows: in
         call(ctx, out.slice((start, left), (most, widest)), x.slice((start, 0), (most, k)), part, rows, given)
 
 
-def _by_copies(ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int) -> None:
+def _by_copies(
+    ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int, shared: bool
+) -> None:
     """out = x @ y by a block of rows for each thread, which packs all of y for itself."""
     b = ctx.b
     (m, k), n = x.shape, out.shape[1]
     paired = y.dtype == PAIRED
     units = m // rows
     tasks = min(host().cores, units)
-    with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:
+    with b.loop(tasks, *_of_tasks(shared)) as task:
         start, size, most = _share(ctx, task, tasks, units, rows, m)
         panels = packed(ctx, y, columns, True, paired)
         call(ctx, out.slice((start, 0), (most, n)), x.slice((start, 0), (most, k)), panels, rows, {"rows": size})
@@ -260,11 +265,17 @@ def gram(ctx: NestContext, out: Storage, x: Storage) -> None:
     """out[n, n] = x[n, k] @ x' on its diagonal and below; what is above is not defined."""
     n = out.shape[0]
     rows, columns = _shape(out.dtype, n, n)
-    _by_panels(ctx, out, near_rows(ctx, x, n, rows, columns, False), x.transposed((1, 0)), rows, columns, below=True)
+    x, y = near_rows(ctx, x, n, rows, columns, False), x.transposed((1, 0))
+    _by_panels(ctx, out, x, y, rows, columns, True, below=True)
+
+
+def _of_tasks(shared: bool) -> tuple[Any, ...]:
+    """Kind, name and attributes of a loop over tasks."""
+    return ("threads", "task", (("grain", 1),)) if shared else ("sequential", "task")
 
 
 def _by_panels(
-    ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int, below: bool = False
+    ctx: NestContext, out: Storage, x: Storage, y: Storage, rows: int, columns: int, shared: bool, below: bool = False
 ) -> None:
     """out = x @ y by groups of panels that threads share; each packs its own, a piece of the contracted axis at a time.
 
@@ -274,12 +285,11 @@ def _by_panels(
     b = ctx.b
     (m, n), k = out.shape, y.shape[0]
     paired = y.dtype == PAIRED
-    group, pieces = prices.groups(out.dtype, k, n, columns, m + rows)
-    if below:  # the first tasks have more rows: more tasks are shared more evenly
-        group = 1
+    # With `below`, the first tasks have more rows: more tasks are shared more evenly.
+    group, pieces = prices.groups(out.dtype, y, columns, m + rows, below)
     blocks = -(-m // rows)
     tasks, units = prices.tasks_of(n, columns, group)
-    with b.loop(tasks, "threads", "task", (("grain", 1),)) as task:
+    with b.loop(tasks, *_of_tasks(shared)) as task:
         left, width, widest = _share(ctx, task, tasks, units, columns, n)
         most = -(-widest // columns)
         given = {"columns": width, "panels": b.floordiv(width + (columns - 1), b.index(columns))}

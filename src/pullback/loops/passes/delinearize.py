@@ -134,7 +134,8 @@ class _Delinearize:
         between = [tuple(map(self.new.var, group.results)) if rest else group.results for group in loop.carried]
         outer = self.new.var(loop.var)
         first = make("mul", (Read(outer), const("i64", turns)))
-        copies, updates = [], [tuple(map(Read, group.vars)) for group in loop.carried]
+        copies: list[Sequence[Stmt]] = []
+        updates: list[tuple[Expr, ...]] = [tuple(map(Read, group.vars)) for group in loop.carried]
         for k in range(turns):
             copy = Substitute({loop.var: make("add", (first, const("i64", k)))}, self.new.var)
             for group, values in zip(loop.carried, updates):

@@ -30,6 +30,7 @@ from pullback.compiler.graph.structure.chains import in_other_order
 from pullback.compiler.graph.structure.extremes import extreme_by_keys
 from pullback.compiler.graph.structure.facts import identity
 from pullback.compiler.graph.structure.few_results import few_results
+from pullback.compiler.graph.structure.long_windows import long_windows
 from pullback.compiler.graph.structure.terms import SUMMED, contract, matrices, total
 from pullback.compiler.graph.structure.thin_convolutions import thin_convolution
 from pullback.compiler.graph.structure.turned import looks_up_columns
@@ -58,6 +59,8 @@ def write_out_products(closed: ClosedJaxpr) -> ClosedJaxpr:
         "conv_general_dilated": (thin_convolution, window_sums),
         "reduce_max": (extreme_by_keys,),
         "reduce_min": (extreme_by_keys,),
+        "reduce_window_max": (long_windows,),
+        "reduce_window_min": (long_windows,),
     }
     return Rewriter(closed, rules, "write_out").run(write_out_products)
 

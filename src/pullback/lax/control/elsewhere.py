@@ -90,7 +90,7 @@ class _Element:
 
     def run(self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], kinds: Sequence[int]) -> tuple[list, list]:
         """(results, their kinds)."""
-        env = {v: (c, _KNOWN) for v, c in zip(jaxpr.constvars, consts)}
+        env: dict[Any, tuple[Any, int]] = {v: (c, _KNOWN) for v, c in zip(jaxpr.constvars, consts)}
         env.update(zip(jaxpr.invars, zip(args, kinds)))
         for eqn in jaxpr.eqns:
             found = [(a.operand, _KNOWN) if type(a) is Literal else env[a] for a in eqn.invars]

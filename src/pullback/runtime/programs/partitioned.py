@@ -104,14 +104,17 @@ def _is_plain(aval: Any) -> bool:
 
 
 def arguments_read(closed: ClosedJaxpr) -> list[bool]:
-    """For each argument whether anything reads it."""
+    """For each argument whether results depend on it, or have a type that says where on its mesh they lie."""
     return closed.cached("arguments read", lambda: _read(closed.jaxpr))
 
 
 def _read(jaxpr: Jaxpr) -> list[bool]:
-    used = {a for eqn in jaxpr.eqns for a in eqn.invars if not isinstance(a, Literal)}
-    used.update(a for a in jaxpr.outvars if not isinstance(a, Literal))
-    return [v in used for v in jaxpr.invars]
+    used = {a for a in jaxpr.outvars if not isinstance(a, Literal)}
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or not used.isdisjoint(eqn.outvars):
+            used.update(a for a in eqn.invars if not isinstance(a, Literal))
+    typed = any(getattr(a.aval, "placing", None) is not None for a in jaxpr.outvars)
+    return [v in used or (typed and getattr(v.aval, "placing", None) is not None) for v in jaxpr.invars]
 
 
 def _said(closed: ClosedJaxpr) -> list[Any]:

@@ -339,6 +339,20 @@ def test_reduction_joins_an_update_that_waits_for_a_product():
     assert "exp" not in r.lowered.report_text()
 
 
+def test_rows_that_feed_each_other_are_not_both_joined():
+    """Each would wait for the other's reduction, in the elements that follow its own."""
+    x, y = normal(40, 30), normal(40, 30, seed=1)
+
+    def f(x, y):
+        a, b = x.max(1), y.max(1)
+        return pnp.exp(x - a[:, None]) * b[0], pnp.exp(y - b[:, None]) * a[0]
+
+    a, b = x.max(1), y.max(1)
+    want = np.exp(x - a[:, None]) * b[0], np.exp(y - b[:, None]) * a[0]
+    for got, expected in zip(jit(f)(x, y), want):
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
 def test_group_is_not_lifted_above_what_it_needs():
     def fun(x, w):
         scale = total(lax.exp(x))

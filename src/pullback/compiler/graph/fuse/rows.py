@@ -90,12 +90,35 @@ def _row_to_join(group: Group, consumers, feeds, eqns, outputs: Set[Var]) -> Row
         if not extents:
             continue
         # No way out of the row and back: whatever else feeds it must stand as high as `group`.
-        inside = set(row.groups)
-        if all(f is group or f in inside or f.height >= group.height for g in row.groups for f in feeds[g]):
+        inside = {group, *row.groups}
+        others = [f for g in inside for f in feeds[g] if f not in inside]
+        if all(f.height >= group.height for f in others) and not _wait_for(others, inside, group.height, feeds):
             row.extents = extents
             row.kept |= kept
             return row
     return None
+
+
+def _wait_for(sources: list[Group], inside: Set[Group], height: int, feeds) -> bool:
+    """Whether `sources`, or rows that they are in and those before these, wait for the groups `inside` of a row.
+
+    What stands higher than all of this row is in no row yet. But another as high, of which a group feeds this row, may
+    wait for it in a group that stands lower: `exp(x - a) * b[0]` and `exp(y - b) * a[0]`, of maxima a and b of rows.
+    """
+    seen: set[Group] = set()
+    left = [f for f in sources if f.height == height]
+    while left:
+        source = left.pop()
+        if source in seen:
+            continue
+        groups = source.row.groups if source.row is not None else [source]
+        seen.update(groups)
+        for feeding in (f for g in groups for f in feeds[g]):
+            if feeding in inside:
+                return True
+            if feeding.height == height:
+                left.append(feeding)
+    return False
 
 
 def _kept_near(group: Group, extents: Shape, outputs: Set[Var]) -> Shape:

@@ -26,7 +26,7 @@ ROOT = HERE.parents[2]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run what was asked for; 1 if a test fails on pullback that passes on JAX."""
+    """Run what was asked for; 1 if a test fails on pullback that passes on JAX, or for which JAX was not asked."""
     options = parse(argv)
     end = time.monotonic() + 60 * options.minutes
     chosen = [s for s in SUITES if not options.only or s.name in options.only.split(",")]
@@ -43,7 +43,10 @@ def main(argv: list[str] | None = None) -> int:
     failing = [(row["name"], test, text) for row in rows for test, text in row["worse"].items()]
     for name, test, text in failing:
         print(f"\n== {name}: {test}\n{text if options.texts else last_line(text)}")
-    return int(bool(failing))
+    not_judged = [(row["name"], test, text) for row in rows for test, text in row["not judged"].items()]
+    for name, test, text in not_judged:
+        print(f"\n== {name}: {test}: not judged, as there was no time for JAX\n{last_line(text)}")
+    return int(bool(failing or not_judged))
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -153,13 +156,17 @@ def compare(suite: Suite, folder: Path, files: list[Path], options: argparse.Nam
     """How many tests pass on JAX, how many of those here, and which do not."""
     passed = equal = 0
     worse: dict[str, str] = {}
+    not_judged: dict[str, str] = {}  # what fails here, in files for which there was no time on JAX
     for file in files:
         there = outcomes(log_of(suite, file, "jax", options))
         here = outcomes(log_of(suite, file, "pullback", options))
         if not here:
             continue
-        if options.quick and not there:  # what passes here is taken to pass on JAX
-            there = here
+        if not log_of(suite, file, "jax", options).exists():
+            fails = {test: text for test, (outcome, text) in here.items() if outcome in ("failed", "died")}
+            not_judged |= fails
+            if options.quick:  # what passes here is taken to pass on JAX
+                there = {test: found for test, found in here.items() if test not in fails}
         broken = next((text for test, (_, text) in here.items() if test.endswith("(import)")), None)
         for test, (outcome, _) in there.items():
             if outcome != "passed" or (test not in here and broken is None):
@@ -176,6 +183,7 @@ def compare(suite: Suite, folder: Path, files: list[Path], options: argparse.Nam
         "passed": passed,
         "equal": equal,
         "worse": worse,
+        "not judged": not_judged,
     }
 
 

@@ -182,87 +182,111 @@ def panel_kernel(
     as its instruction does: sizes count such pairs. A kernel of `words` is for two integers of 16 bits in one of 32; to
     all others it is a product of such words.
     """
-    narrow, dtype = dtype == "bf16", "f32" if dtype == "bf16" else dtype
-    length = CHAIN // 2 if narrow else CHAIN
-    b = Builder()
-    size = b.input("sizes", "i64", len(SIZES))
-    tables = [b.input(name, "i64", ANY) for name in ("x_at", "y_at")] if indexed else []
-    x, y, out = b.input("x", dtype, sizes[0]), b.input("y", dtype, sizes[1]), b.output("out", dtype, sizes[2])
-    field = {name: b.let(b.load(size, k), name) for k, name in enumerate(SIZES)}
-    zero = b.const(dtype, 0)
-    blocks = b.let(b.floordiv(field["rows"] + (rows - 1), b.index(rows)), "blocks")
-    inner = field["inner"]
+    kernel = _PanelKernel(dtype, rows, columns, indexed, sizes, near, words)
+    kernel.write(long, added)
+    length = kernel.length + long
+    return kernel.b.function(kernel_name(dtype, rows, columns, length, indexed, added, near, words))
 
-    # Registers of columns one by one: LLVM cuts longer vectors into powers of two only.
-    # Of a block for another target, three of its registers are not whole registers here.
-    width = gcd(columns, current_target().vector_bytes // ITEMSIZE[dtype])
-    parts = columns // width
-    count = rows * parts
-    together = STEPS if current_target().vector_bytes == 64 else STEPS_OF_16
 
-    def chain(row: Expr, start: Expr, extent: Expr, first: Expr, j: Expr) -> list[Expr]:
+class _PanelKernel:
+    """Writes a kernel: its arguments, and from the outside inwards panels, blocks, chains of sums, steps."""
+
+    def __init__(
+        self, dtype: str, rows: int, columns: int, indexed: bool, sizes: tuple[int, int, int], near: bool, words: bool
+    ) -> None:
+        self.narrow, dtype = dtype == "bf16", "f32" if dtype == "bf16" else dtype
+        self.length = CHAIN // 2 if self.narrow else CHAIN
+        self.rows, self.columns, self.near, self.words = rows, columns, near, words
+        self.b = b = Builder()
+        size = b.input("sizes", "i64", len(SIZES))
+        self.tables = [b.input(name, "i64", ANY) for name in ("x_at", "y_at")] if indexed else []
+        self.x, self.y = b.input("x", dtype, sizes[0]), b.input("y", dtype, sizes[1])
+        self.out = b.output("out", dtype, sizes[2])
+        self.field = {name: b.let(b.load(size, k), name) for k, name in enumerate(SIZES)}
+        # Registers of columns one by one: LLVM cuts longer vectors into powers of two only.
+        # Of a block for another target, three of its registers are not whole registers here.
+        self.width = gcd(columns, current_target().vector_bytes // ITEMSIZE[dtype])
+        self.parts = columns // self.width
+        self.zeros = [b.const(dtype, 0)] * (rows * self.parts)
+
+    def write(self, long: bool, added: bool) -> None:
+        b, field = self.b, self.field
+        blocks = b.let(b.floordiv(field["rows"] + (self.rows - 1), b.index(self.rows)), "blocks")
+        with b.loop(field["panels"], "sequential", "panel") as panel:
+            column = b.let(b.op("min", panel * self.columns, field["columns"] - self.columns), "column")
+            first = b.let(b.op("min", panel * field["y_panel"], field["y_last"]), "first")
+            with b.loop(blocks, "sequential", "block") as block:
+                row = b.let(b.op("min", block * self.rows, field["rows"] - self.rows), "row")
+                with b.loop(self.width, "vector", "j", (("lanes", self.width),)) as j:
+                    # What is added to is in no block twice.
+                    top, left = (block * self.rows, panel * self.columns) if added else (row, column)
+                    places = [self._place(top, left, j, n) for n in range(len(self.zeros))]
+                    if long or added:
+                        begin = [b.load(self.out, place) for place in places] if added else self.zeros
+                        results = self._chains(row, first, j, begin)
+                    else:
+                        results = self._chain(row, b.index(0), field["inner"], first, j)
+                    for place, result in zip(places, results):
+                        b.store(self.out, place, result)
+
+    def _place(self, top: Expr, left: Expr, j: Expr, n: int) -> Expr:
+        """Where the n-th register of a block of results lies."""
+        return (top + n // self.parts) * self.field["out_row"] + left + n % self.parts * self.width + j
+
+    def _chains(self, row: Expr, first: Expr, j: Expr, begin: Sequence[Expr]) -> list[Expr]:
+        """`begin` and the sums of all chains."""
+        b, inner = self.b, self.field["inner"]
+        chains = b.floordiv(inner + (self.length - 1), b.index(self.length))
+        with b.carried_loop(chains, [((value,), None) for value in begin]) as c:
+            start = c.i * self.length
+            sums = self._chain(row, start, b.op("min", b.index(self.length), inner - start), first, j)
+            c.update(*[b.add(var, value) for var, value in zip(c.vars, sums)])
+        return c.results
+
+    def _chain(self, row: Expr, start: Expr, extent: Expr, first: Expr, j: Expr) -> list[Expr]:
         """Sums of products over contracted elements from `start` on, of the columns from `first` on."""
-        if near and together > 1:
-            whole = b.let(b.floordiv(extent, b.index(together)), "whole")
-            totals = steps(row, start, whole, together, first, j, [zero] * count)
-            return steps(row, start + whole * together, extent - whole * together, 1, first, j, totals)
-        return steps(row, start, extent, 1, first, j, [zero] * count)
+        b = self.b
+        together = STEPS if current_target().vector_bytes == 64 else STEPS_OF_16
+        if not self.near or together == 1:
+            return self._steps(row, start, extent, 1, first, j, self.zeros)
+        whole = b.let(b.floordiv(extent, b.index(together)), "whole")
+        totals = self._steps(row, start, whole, together, first, j, self.zeros)
+        return self._steps(row, start + whole * together, extent - whole * together, 1, first, j, totals)
 
-    def steps(
-        row: Expr, start: Expr, extent: Expr, each: int, first: Expr, j: Expr, begin: Sequence[Expr]
+    def _steps(
+        self, row: Expr, start: Expr, extent: Expr, each: int, first: Expr, j: Expr, begin: Sequence[Expr]
     ) -> list[Expr]:
         """`begin` and the products of `extent` times `each` contracted elements from `start` on."""
+        b = self.b
         with b.carried_loop(extent, [((value,), None) for value in begin]) as k:
             totals: list[Expr] = list(k.vars)
             for step in range(each):
-                at = start + k.i * each
-                if indexed:
-                    x_at, y_at = (b.let(b.load(table, at), "at") for table in tables)
-                elif near:
-                    x_at, y_at = at, at * columns
-                else:
-                    x_at, y_at = at * field["x_inner"], at * field["y_inner"]
-                right = [b.load(y, first + y_at + (step * columns + part * width) + j) for part in range(parts)]
-                left = [b.load(x, (row + r) * field["x_row"] + x_at + step) for r in range(rows)]
-                factors = [(value, other) for value in left for other in right]
-                if words:
-                    totals = [b.op("dot_words", total, *both) for total, both in zip(totals, factors)]
-                elif narrow:
-                    totals = [b.op("dot_pairs", total, *both) for total, both in zip(totals, factors)]
-                else:
-                    totals = [b.add(total, b.term(*both)) for total, both in zip(totals, factors)]
+                x_at, y_at = self._contracted(start + k.i * each)
+                starts = [step * self.columns + n * self.width for n in range(self.parts)]
+                right = [b.load(self.y, first + y_at + start + j) for start in starts]
+                left = [b.load(self.x, (row + r) * self.field["x_row"] + x_at + step) for r in range(self.rows)]
+                totals = self._plus(totals, [(value, other) for value in left for other in right])
                 if each > 1:
                     totals = [b.let(total) for total in totals]
             k.update(*totals)
         return k.results
 
-    with b.loop(field["panels"], "sequential", "panel") as panel:
-        column = b.let(b.op("min", panel * columns, field["columns"] - columns), "column")
-        first = b.let(b.op("min", panel * field["y_panel"], field["y_last"]), "first")
-        with b.loop(blocks, "sequential", "block") as block:
-            row = b.let(b.op("min", block * rows, field["rows"] - rows), "row")
-            with b.loop(width, "vector", "j", (("lanes", width),)) as j:
-                left = panel * columns if added else column
+    def _contracted(self, at: Expr) -> tuple[Expr, Expr]:
+        """Where a contracted element lies in a row of x, and in a panel of y."""
+        if self.tables:
+            x_at, y_at = (self.b.let(self.b.load(table, at), "at") for table in self.tables)
+            return x_at, y_at
+        if self.near:
+            return at, at * self.columns
+        return at * self.field["x_inner"], at * self.field["y_inner"]
 
-                def place(row: Expr, n: int) -> Expr:
-                    return (row + n // parts) * field["out_row"] + left + n % parts * width + j
-
-                if long or added:
-                    begin = [zero] * count
-                    if added:
-                        begin = [b.load(out, place(block * rows, n)) for n in range(count)]
-                    chains = b.floordiv(inner + (length - 1), b.index(length))
-                    with b.carried_loop(chains, [((value,), None) for value in begin]) as c:
-                        start = c.i * length
-                        sums = chain(row, start, b.op("min", b.index(length), inner - start), first, j)
-                        c.update(*[b.add(var, value) for var, value in zip(c.vars, sums)])
-                    results = c.results
-                else:
-                    results = chain(row, b.index(0), inner, first, j)
-                for n, result in enumerate(results):
-                    b.store(out, place(block * rows if added else row, n), result)
-    name = "bf16" if narrow else dtype
-    return b.function(kernel_name(name, rows, columns, length + long, indexed, added, near, words))
+    def _plus(self, totals: list[Expr], factors: list[tuple[Expr, Expr]]) -> list[Expr]:
+        """The sums with one product more each."""
+        b = self.b
+        if self.words or self.narrow:
+            name = "dot_words" if self.words else "dot_pairs"
+            return [b.op(name, total, *both) for total, both in zip(totals, factors)]
+        return [b.add(total, b.term(*both)) for total, both in zip(totals, factors)]
 
 
 GRAM_SIZES = ("count", "inner", "chain", "x_inner")  # as SIZES: the first argument of a gram kernel

@@ -231,7 +231,8 @@ class Primitive:
                 args, params = self.outer(args, params)
             if not interpreter.stages_references:
                 for arg in args:
-                    uses_references = uses_references or isinstance(arg, Reference)
+                    if isinstance(arg, Reference):
+                        uses_references = True
                 if uses_references:
                     return self.discharge(*args, **params)
         return self.process(*args, **params)
@@ -342,16 +343,14 @@ def _programs_hold(params: dict[str, Any]) -> tuple[bool, bool]:
     values = references = False
     for param in params.values():
         if isinstance(param, Program):
-            programs: tuple = (param,)
+            if param.consts and any([isinstance(c, (Tracer, Reference)) for c in param.consts]):  # type: ignore[attr-defined]
+                values = True
+            if has_references(param):
+                references = True
         elif type(param) is tuple and param and isinstance(param[0], Program):
-            programs = param
-        else:
-            continue
-        for program in programs:
-            if isinstance(program, Program):
-                if program.consts:  # type: ignore[attr-defined]
-                    values = values or any([isinstance(c, (Tracer, Reference)) for c in program.consts])  # type: ignore[attr-defined]
-                references = references or has_references(program)
+            of_each = [_programs_hold({"": program}) for program in param]
+            values = values or any([held for held, _ in of_each])
+            references = references or any([used for _, used in of_each])
     return values, references
 
 

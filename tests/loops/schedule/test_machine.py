@@ -1,6 +1,7 @@
 """Machines, and what nests are expected to take on them."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_another_machine_for_a_while():
 
 
 def test_measured_times_are_kept_for_this_machine_only(folder):
-    path = machines.keep_measured({"memory_ns": 123.0, "second_ns": 1.5, "gathered": 7.0})
+    path = pathlib.Path(machines.keep_measured({"memory_ns": 123.0, "second_ns": 1.5, "gathered": 7.0}))
     assert path.parent == folder
     assert host().memory_ns == 123.0 and host().second.line_ns == 1.5 and host().gathered == 7.0
     path.write_text(json.dumps(json.loads(path.read_text()) | {"of": "another"}))
@@ -82,7 +83,7 @@ def test_measured_times_are_kept_for_this_machine_only(folder):
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", '{"of": 3}'])
 def test_a_damaged_file_is_as_none(folder, text):
-    machines.keep_measured({}).write_text(text)
+    pathlib.Path(machines.keep_measured({})).write_text(text)
     machines._host.cache_clear()
     assert host() == machines.of_system()
 

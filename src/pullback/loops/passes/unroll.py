@@ -19,10 +19,9 @@ too. Sums among steps are made pairwise, since steps wait for each other.
 Measured: the mean of a stack of 16 slices chose among 16 at each element, 0.44 ms of processor time, now 0.03. Lorenz
 by Runge-Kutta went from 52 to 16 ns a step, a 3 x 3 product from 12 to 5. A product of an image of 600 x 800 x 3 with a
 factor for each colour: 440 us, now 70; differences of 800 and 700 points 445, now 110. 40,000 rows of three times the
-unit matrix 137 us, now 24, repeated three times 60 and 22; 10,000 inverses of 3 x 3 135, now 98. Four floats of each
-row of 16 compile in 5 ms as rows, in 16 by lanes, and take as long; of 9 they take 0.6 to 0.85 of it. 2,003
-rows of 10 to 32 that are ordered by exchanges took 128 to 1,691 us by rows, each lane of which did everything, now 10
-to 92. The gradient of a Kalman filter, whose state is 4 x 4: 82 us by lanes along columns, 58 by lanes along rows.
+unit matrix 137 us, now 24, repeated three times 60 and 22; 10,000 inverses of 3 x 3 135, now 98. 2,003 rows of 10 to
+32 that are ordered by exchanges took 128 to 1,691 us by rows, now 10 to 92. The gradient of a Kalman filter, whose
+state is 4 x 4: 82 us by lanes along columns, 58 by lanes along rows.
 """
 
 from __future__ import annotations

@@ -117,7 +117,8 @@ def test_sums_of_special_values():
         with np.errstate(invalid="ignore"):
             wanted = x.sum(axis) + np.float32(0)  # sums begin with zero: -0 alone is 0
         np.testing.assert_array_equal(np.asarray(got), wanted)
-        np.testing.assert_array_equal(np.signbit(got), np.signbit(wanted))
+        number = ~np.isnan(wanted)  # which NaN comes of NaN and the infinities is the CPU's to say
+        np.testing.assert_array_equal(np.signbit(got) & number, np.signbit(wanted) & number)
 
 
 def test_sums_over_any_axis_stay_plans():
